@@ -1,0 +1,78 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+FLOORS := .venv-floors
+
+# One BLAS thread per process: tests and benchmarks run several processes.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+# The tools that build the package come from the lock, too.
+export PIP_CONSTRAINT := $(abspath requirements/lock.txt)
+export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+ifneq ($(wildcard ../shared/data),)
+export PROBGAP_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help demo test lint types contracts unit slow floors bench-accuracy figures lock clean
+
+help:
+	@echo "make demo    set up, hide labels of a real data set, win them back (offline, under two minutes)"
+	@echo "make test    set up, then lint, types, import contracts and tests"
+	@echo "make slow    the slow tests: theory at growing n, the full accuracy table"
+	@echo "make floors  the tests at the oldest supported versions"
+	@echo "make bench-accuracy | figures | lock | clean"
+
+# The stamp is younger than what it was made from; installing again is left out until then.
+$(VENV)/.core: pyproject.toml requirements/lock.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed; say make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -e '.[dev]'
+	touch $@
+
+demo: $(VENV)/.core
+	$(BIN)/python examples/demo.py
+
+test: lint types contracts unit
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+contracts: $(VENV)/.dev
+	$(BIN)/lint-imports
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+	$(BIN)/coverage report --include='*/gap.py,*/boundary.py,*/relabel.py,*/reweight/*' --fail-under=100
+
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 -m slow
+
+floors: requirements/floors.txt
+	$(PYTHON) -m venv $(FLOORS)
+	PIP_CONSTRAINT=requirements/floors.txt $(FLOORS)/bin/python -m pip install --quiet -e '.[test]'
+	$(FLOORS)/bin/python -m pytest -n 2 -p no:cacheprovider
+
+bench-accuracy: $(VENV)/.dev
+	$(BIN)/python benchmarks/accuracy.py
+
+figures: $(VENV)/.dev
+	$(BIN)/python examples/figure_three_panels.py
+
+lock: pyproject.toml
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet uv
+	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --no-header --no-annotate --upgrade --output-file requirements/lock.txt
+	rm -rf .venv-lock
+
+clean:
+	rm -rf $(VENV) $(FLOORS) .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist

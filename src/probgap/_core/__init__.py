@@ -1,0 +1,1 @@
+"""What every room may use: labels, checks, kernels, randomness and errors."""

@@ -1,0 +1,243 @@
+"""The boundary l: the observed gap at which the true gap is zero."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from probgap._core.checks import check_gap, check_labelled
+from probgap._core.errors import BoundaryWarning, InvalidInputError
+from probgap._core.rng import RandomStateLike, as_generator
+
+__all__ = ["Boundary", "estimate_boundary"]
+
+Gaps = NDArray[np.float64]
+Rule = Callable[[Gaps, Gaps], float]
+
+# With a smaller share of the unlabelled samples on the negative side than this, there
+# is nothing to learn a negative class from.
+_FEWEST_NEGATIVES = 0.02
+# With this share of the labelled positives on the negative side, classes overlap fully.
+_FULL_OVERLAP = 0.1
+# Of the automatic rule: which labelled positives are clear, which unlabelled negatives.
+_CEILING_QUANTILE = 0.8
+_FLOOR_QUANTILE = 0.25
+# What the fallback takes as negative: the quarter that looks least like a labelled one.
+_FALLBACK_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A boundary and how it came about.
+
+    Attributes
+    ----------
+    value : float
+        The boundary l: an unlabelled sample whose observed gap is at or below it is
+        negative.
+    rule : str
+        The rule that gave it: "auto", "mean_smallest", "quantile", "fixed" or, from
+        a search over a grid, "cross_validated".
+    spread : float
+        Standard deviation of the rule's answer over bootstrap resamples, or over
+        folds for a cross-validated one. 0 for a fixed value.
+    n_negative, n_undecided, n_positive : int
+        How many samples have a gap at or below ``value``, between it and 0, and
+        above 0 (or above ``value``, where that is greater).
+    separability : float
+        From 1 where no labelled positive has a gap at or below ``value``, down to 0
+        where a tenth of them or more have: how well the classes seem to part there.
+    fallback : str or None
+        Why the rule's own answer was not used, where it was not.
+    """
+
+    value: float
+    rule: str
+    spread: float
+    n_negative: int
+    n_undecided: int
+    n_positive: int
+    separability: float
+    fallback: str | None = None
+
+
+def estimate_boundary(
+    observed_gap: ArrayLike,
+    labelled: ArrayLike,
+    *,
+    rule: str | float = "auto",
+    n_smallest: int = 3,
+    quantile: float = 0.02,
+    n_bootstrap: int = 100,
+    random_state: RandomStateLike = 0,
+) -> Boundary:
+    """Estimate the boundary l from the observed gaps.
+
+    The true boundary is minus the rate at which positives on the edge of the Bayes
+    classifier stay unlabelled. It cannot be identified from positive and unlabelled
+    data alone; each rule rests on an assumption of its own.
+
+    Parameters
+    ----------
+    observed_gap : array-like of shape (n_samples,)
+        P(s=1 | x) - P(s=0 | x), each in [-1, 1].
+    labelled : array-like of shape (n_samples,)
+        True for labelled positives.
+    rule : {"auto", "mean_smallest", "quantile"} or float, default="auto"
+        "mean_smallest"
+            Mean of the ``n_smallest`` smallest gaps of labelled positives, the
+            paper's choice. Right where classes do not overlap; where they do, a few
+            labelled positives lie deep in negative ground and it sinks towards -1.
+        "quantile"
+            The ``quantile`` of the gaps of labelled positives. Robust against a few
+            of them, but how many lie below l depends on the data.
+        "auto"
+            Between the gaps of clear negatives and those of clear positives, nearer to
+            the former the fewer of the clear positives are labelled. Robust, and
+            between the two others in what it assumes.
+        float
+            The boundary itself, in (-1, 0).
+    n_smallest : int, default=3
+        The paper's n'; 1 gives the infimum.
+    quantile : float, default=0.02
+        Which quantile to take, in [0, 1].
+    n_bootstrap : int, default=100
+        Resamples for ``spread``; 0 leaves it at NaN.
+    random_state : int, Generator, RandomState or None, default=0
+        Seeds the resamples.
+
+    Returns
+    -------
+    Boundary
+        The value, its spread, and how many samples fall on each side.
+
+    Warns
+    -----
+    BoundaryWarning
+        If the rule's answer leaves (almost) no negatives, or is not below 0. The
+        value is then moved: just below 0 in the second case, and to the lower
+        quartile of the unlabelled gaps in the first.
+
+    Examples
+    --------
+    >>> from probgap.boundary import estimate_boundary
+    >>> gap = [-0.9, -0.8, -0.7, -0.5, 0.2, 0.8]
+    >>> estimate_boundary(gap, [0, 0, 0, 1, 1, 1], rule="mean_smallest", n_smallest=1).value
+    -0.5
+    """
+    gap = check_gap(observed_gap)
+    mask = check_labelled(labelled, gap.size)
+    if not mask.any() or mask.all():
+        kind = "labelled" if not mask.any() else "unlabelled"
+        msg = f"labelled must mark some samples and leave others. Got no {kind} sample."
+        raise InvalidInputError(msg)
+    name, compute = _make_rule(rule, n_smallest, quantile)
+    value = compute(gap[mask], gap[~mask])
+    rng = as_generator(random_state)
+    spread = (
+        0.0
+        if name == "fixed"
+        else _bootstrap_spread(compute, gap[mask], gap[~mask], n_bootstrap, rng)
+    )
+    usable, fallback = _make_usable(value, gap[~mask])
+    if fallback is not None:
+        warnings.warn(fallback, BoundaryWarning, stacklevel=2)
+    below = int(np.count_nonzero(gap <= usable))
+    above = int(np.count_nonzero(gap > max(0.0, usable)))
+    astray = float(np.mean(gap[mask] <= usable))
+    return Boundary(
+        value=usable,
+        rule=name,
+        spread=spread,
+        n_negative=below,
+        n_undecided=gap.size - below - above,
+        n_positive=above,
+        separability=max(0.0, 1.0 - astray / _FULL_OVERLAP),
+        fallback=fallback,
+    )
+
+
+def _make_rule(rule: str | float, n_smallest: int, quantile: float) -> tuple[str, Rule]:
+    if isinstance(rule, Real):
+        if not -1.0 < rule < 0.0:
+            msg = f"boundary must lie in (-1, 0). Got {rule!r}."
+            raise InvalidInputError(msg)
+        return "fixed", lambda _labelled, _unlabelled: float(rule)
+    if rule == "mean_smallest":
+        if n_smallest < 1:
+            msg = f"n_smallest must be at least 1. Got {n_smallest!r}."
+            raise InvalidInputError(msg)
+        return rule, lambda labelled, _: float(np.sort(labelled)[:n_smallest].mean())
+    if rule == "quantile":
+        if not 0.0 <= quantile <= 1.0:
+            msg = f"quantile must lie in [0, 1]. Got {quantile!r}."
+            raise InvalidInputError(msg)
+        return rule, lambda labelled, _: float(np.quantile(labelled, quantile))
+    if rule == "auto":
+        return rule, _automatic
+    msg = (
+        "boundary must be 'auto', 'mean_smallest', 'quantile' or a number in (-1, 0). "
+        f"Got {rule!r}."
+    )
+    raise InvalidInputError(msg)
+
+
+def _automatic(labelled: Gaps, unlabelled: Gaps) -> float:
+    """Place l between the gaps of clear negatives and of clear positives.
+
+    With c the chance that the clearest positives are labelled, P(s=1 | x) is taken to
+    rise from a floor to c as ``eta ** (1 + k)``, eta being P(Y=1 | x) and k = 1 - c:
+    the fewer of the clear ones are labelled, the more labelling must have gone by
+    clearness. The boundary is where eta is one half.
+    """
+    ceiling = 0.5 * (1.0 + float(np.quantile(labelled, _CEILING_QUANTILE)))
+    floor = 0.5 * (1.0 + float(np.quantile(unlabelled, _FLOOR_QUANTILE)))
+    floor = min(floor, 0.5 * ceiling)
+    k = 1.0 - ceiling
+    return 2.0 * (floor + (ceiling - floor) * 0.5 ** (1.0 + k)) - 1.0
+
+
+def _bootstrap_spread(
+    compute: Rule,
+    labelled: Gaps,
+    unlabelled: Gaps,
+    n_bootstrap: int,
+    rng: np.random.Generator,
+) -> float:
+    if n_bootstrap < 1:
+        return float("nan")
+    values = [
+        compute(
+            rng.choice(labelled, labelled.size), rng.choice(unlabelled, unlabelled.size)
+        )
+        for _ in range(n_bootstrap)
+    ]
+    return float(np.std(values))
+
+
+def _make_usable(value: float, unlabelled: Gaps) -> tuple[float, str | None]:
+    """Move a boundary that no classifier could be learnt from, and say why."""
+    fallback = None
+    if value >= 0.0:
+        fallback = (
+            f"The boundary must lie below 0. Got {value:.3g}: by this rule the "
+            "labelled positives stand apart and nothing looks hidden. Every unlabelled "
+            "sample with a gap of 0 or less is taken as negative. Give a boundary in "
+            "(-1, 0), or more unlabelled samples, if positives are known to be hidden."
+        )
+        value = float(np.nextafter(0.0, -1.0))
+    share = float(np.mean(unlabelled <= value))
+    if share < _FEWEST_NEGATIVES:
+        fallback = (
+            f"The boundary must leave negatives to learn from. Got {value:.3g}, with "
+            f"{share:.1%} of the unlabelled samples at or below it; the quarter of them "
+            "with the smallest gaps is taken as negative. Use boundary='quantile', a "
+            "fixed boundary nearer to 0, or a gap estimator that separates better."
+        )
+        value = float(np.quantile(unlabelled, _FALLBACK_SHARE))
+    return value, fallback

@@ -1,0 +1,218 @@
+"""Hide labels of positives as a function of the true gap: the paper's labellings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from probgap._core.checks import check_gap
+from probgap._core.errors import InvalidInputError
+from probgap._core.kernels import Matrix
+from probgap._core.labels import read_labels
+from probgap._core.rng import RandomStateLike, as_generator
+from probgap.gap import ObservedGapEstimator
+
+GapFunction = Callable[[NDArray[np.float64]], ArrayLike]
+RateLike = GapFunction | Sequence[object]
+
+
+@dataclass(frozen=True, slots=True)
+class InverseRate:
+    """Mislabelled rate alpha / ((alpha + gap) (1 + beta)), for gaps above 0.
+
+    It falls from 1 / (1 + beta) at gap 0. A positive whose gap is below 0 has the
+    rate of gap 0, where the formula would rise without bound.
+    """
+
+    alpha: float
+    beta: float
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        _require_positive("alpha", self.alpha)
+        _require_positive("beta", self.beta)
+
+    def __call__(self, gap: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the chance that a positive with this gap is left unlabelled."""
+        falls = self.alpha / (self.alpha + np.maximum(gap, 0.0))
+        return falls / (1.0 + self.beta)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearRate:
+    """Mislabelled rate alpha (1 - gap), cut at 1."""
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        """Check the parameter."""
+        _require_positive("alpha", self.alpha, most=1.0)
+
+    def __call__(self, gap: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the chance that a positive with this gap is left unlabelled."""
+        return np.minimum(self.alpha * (1.0 - gap), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantRate:
+    """The same mislabelled rate everywhere: labels are missing at random."""
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        """Check the parameter."""
+        _require_positive("alpha", self.alpha, most=1.0)
+
+    def __call__(self, gap: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Give the chance that a positive with this gap is left unlabelled."""
+        return np.full(gap.shape, self.alpha)
+
+
+_RATES: dict[str, Callable[..., GapFunction]] = {
+    "inverse": InverseRate,
+    "linear": LinearRate,
+    "constant": ConstantRate,
+}
+
+
+def paper_rates() -> list[InverseRate | LinearRate | ConstantRate]:
+    """List the 17 labellings of the paper's synthetic experiments.
+
+    Returns
+    -------
+    list of InverseRate, LinearRate and ConstantRate
+        Nine inverse, five linear and three constant rates.
+
+    Examples
+    --------
+    >>> from probgap.datasets import paper_rates
+    >>> len(paper_rates()), paper_rates()[0]
+    (17, InverseRate(alpha=0.1, beta=0.5))
+    """
+    return [
+        *(InverseRate(a, b) for a in (0.1, 0.2, 0.3) for b in (0.5, 1.0, 1.5)),
+        *(LinearRate(a) for a in (0.2, 0.4, 0.6, 0.8, 1.0)),
+        *(ConstantRate(a) for a in (0.1, 0.2, 0.3)),
+    ]
+
+
+def platt_gap(
+    X: Matrix, y_true: ArrayLike, *, random_state: RandomStateLike = None
+) -> NDArray[np.float64]:
+    """Estimate the true gap from true labels, by a support vector machine with Platt scaling.
+
+    This is how the paper decides which positives are easy where the posterior is not
+    known. Scale the features first: the machine goes by distances.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Samples.
+    y_true : array-like of shape (n_samples,)
+        True labels; the greater value is positive.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the folds of the calibration.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        P(Y=1 | x) - P(Y=0 | x), each in [-1, 1].
+
+    Examples
+    --------
+    >>> from probgap.datasets import make_triangles, platt_gap
+    >>> X, y, _ = make_triangles(200, random_state=0)
+    >>> bool(platt_gap(X, y, random_state=0)[y == 1].mean() > 0.5)
+    True
+    """
+    estimator = ObservedGapEstimator(method="in_sample", random_state=random_state)
+    return estimator.fit(X, y_true).observed_gap_
+
+
+def hide_labels(
+    X: Matrix,
+    y_true: ArrayLike,
+    gap: ArrayLike | None = None,
+    rate: RateLike = ("inverse", 0.1, 0.5),
+    random_state: RandomStateLike = None,
+) -> NDArray[np.generic]:
+    """Leave positives unlabelled with a probability that depends on their gap.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Samples. Used only where ``gap`` is None.
+    y_true : array-like of shape (n_samples,)
+        True labels, two values; the greater is positive.
+    gap : array-like of shape (n_samples,), default=None
+        True gap of each sample, in [-1, 1]. ``None`` estimates it by
+        :func:`platt_gap`.
+    rate : tuple or callable, default=("inverse", 0.1, 0.5)
+        The mislabelled rate: ``("inverse", alpha, beta)``, ``("linear", alpha)``,
+        ``("constant", alpha)``, or any function from an array of gaps to an array of
+        rates in [0, 1]. The method of the paper assumes one that falls with the gap.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the draw. Pass on the Generator that drew the data, or another seed:
+        the seed that drew the data would tie the labels to the features.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Observed labels: ``y_true`` with some positives turned into the other value.
+
+    Examples
+    --------
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> X, y, posterior = make_square(1000, random_state=0)
+    >>> s = hide_labels(X, y, 2 * posterior - 1, ("constant", 0.3), random_state=1)
+    >>> bool((s <= y).all()), bool(0.6 < s.sum() / y.sum() < 0.8)
+    (True, True)
+    """
+    labels = read_labels(y_true)
+    rng = as_generator(random_state)
+    true_gap = check_gap(platt_gap(X, y_true, random_state=rng) if gap is None else gap)
+    if true_gap.size != labels.labelled.size:
+        msg = (
+            f"gap must have one value for each of the {labels.labelled.size} samples. "
+            f"Got {true_gap.size}."
+        )
+        raise InvalidInputError(msg)
+    hidden = rng.random(true_gap.size) < _evaluate(_make_rate(rate), true_gap)
+    observed = labels.labelled & ~hidden
+    result: NDArray[np.generic] = labels.classes[observed.astype(np.intp)]
+    return result
+
+
+def _make_rate(rate: RateLike) -> GapFunction:
+    if callable(rate):
+        return rate
+    name, *parameters = rate if isinstance(rate, Sequence) else (rate,)
+    if not isinstance(name, str) or name not in _RATES:
+        msg = f"rate must be a function, or a tuple that begins with one of {sorted(_RATES)}. Got {rate!r}."
+        raise InvalidInputError(msg)
+    try:
+        return _RATES[name](*parameters)
+    except TypeError:
+        expected = ", ".join(_RATES[name].__annotations__)
+        msg = (
+            f"rate must give the parameters ({expected}) after {name!r}. Got {rate!r}."
+        )
+        raise InvalidInputError(msg) from None
+
+
+def _evaluate(rate: GapFunction, gap: NDArray[np.float64]) -> NDArray[np.float64]:
+    values = np.broadcast_to(np.asarray(rate(gap), dtype=np.float64), gap.shape)
+    if not ((values >= 0.0) & (values <= 1.0)).all():
+        msg = f"rate must give values in [0, 1]. Got {values.min():.6g} to {values.max():.6g}."
+        raise InvalidInputError(msg)
+    return values
+
+
+def _require_positive(name: str, value: float, most: float = np.inf) -> None:
+    if not 0.0 <= value <= most:
+        span = "not be negative" if np.isinf(most) else f"lie in [0, {most:g}]"
+        msg = f"{name} must {span}. Got {value!r}."
+        raise InvalidInputError(msg)

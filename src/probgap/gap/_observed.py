@@ -1,0 +1,178 @@
+"""The observed gap by any probabilistic classifier: the paper's first step."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.svm import SVC
+from sklearn.utils._param_validation import HasMethods, StrOptions
+
+from probgap._core.estimators import clone_with_seed, require_predict_proba
+from probgap._core.folds import DEFAULT_FOLDS, make_splitter, smaller_group
+from probgap._core.inputs import check_fit_inputs, check_predict_input
+from probgap._core.kernels import Matrix
+from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap.gap._base import GapClassifier, gap_of
+
+# Out of fold, the Platt scaling inside each training part needs two labelled and two
+# unlabelled samples there, which takes three of each in all.
+_FEWEST_FOR_OUT_OF_FOLD = 3
+
+
+class ObservedGapEstimator(GapClassifier):
+    """Estimate the observed probabilistic gap P(s=1 | x) - P(s=0 | x).
+
+    ``s`` says whether a sample is labelled, so this is a classifier of labelled
+    against unlabelled, not of positive against negative: with biased labelling its
+    sign is not the class. Its order is, under the assumption of the paper: when the
+    chance that a positive is labelled rises with the true gap, so does the observed
+    gap. It fails where labelling depends on something else than the true gap, and
+    is only as good as the probabilities of the classifier behind it.
+
+    Parameters
+    ----------
+    estimator : classifier with predict_proba, default=None
+        Estimates P(s=1 | x). ``None`` takes an RBF support vector machine with Platt
+        scaling, as in the paper.
+    method : {"out_of_fold", "in_sample"}, default="out_of_fold"
+        How ``observed_gap_`` is computed for the training samples: by models that
+        have not seen the sample, or by the model fitted on all of them. In-sample
+        gaps of a flexible model are too sure of the labels it was shown.
+    cv : int, splitter or None, default=None
+        Folds for the out-of-fold gaps. ``None`` takes five stratified folds, or as
+        many as there are labelled positives.
+    pos_label : object, default=None
+        The value of ``y`` that marks a labelled positive. ``None`` takes the
+        greater of the two.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the folds and the estimator.
+    n_jobs : int, default=None
+        Number of folds to fit at once.
+
+    Attributes
+    ----------
+    observed_gap_ : ndarray of shape (n_samples,)
+        The gap of each training sample, in [-1, 1].
+    estimator_ : object
+        The classifier, fitted on all samples.
+    classes_ : ndarray of shape (2,)
+        The value for unlabelled, then the value for labelled.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where ``X`` had names that are all strings.
+
+    Examples
+    --------
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.gap import ObservedGapEstimator
+    >>> X, y_true, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("linear", 0.6), random_state=0)
+    >>> gap = ObservedGapEstimator(random_state=0).fit(X, s).observed_gap_
+    >>> bool(gap[s == 1].mean() > gap[s == 0].mean())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit"]), None],
+        "method": [StrOptions({"out_of_fold", "in_sample"})],
+        "cv": ["cv_object"],
+        "pos_label": "no_validation",
+        "random_state": "no_validation",
+        "n_jobs": [int, np.integer, None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
+        cv: Any = None,
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Fit the classifier of labelled against unlabelled.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Observed labels: labelled positive, or unlabelled.
+
+        Returns
+        -------
+        ObservedGapEstimator
+            The fitted estimator.
+        """
+        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+        rng = as_generator(self.random_state)
+        self.classes_ = labels.classes
+        splitter = make_splitter(self.cv, labels, rng)
+        model = self._build(smaller_group(labels.labelled), rng)
+        observed = labels.labelled.astype(np.int8)
+        self.estimator_ = clone_with_seed(model, rng).fit(samples, observed)
+        if self._goes_out_of_fold(labels.labelled):
+            proba = cross_val_predict(
+                model,
+                samples,
+                observed,
+                cv=splitter,
+                method="predict_proba",
+                n_jobs=self.n_jobs,
+            )
+        else:
+            proba = self.estimator_.predict_proba(samples)
+        self.observed_gap_ = gap_of(proba)
+        return self
+
+    def _build(self, smallest: int, rng: np.random.Generator) -> Any:
+        if self.estimator is not None:
+            require_predict_proba(self.estimator, "estimator")
+            return clone_with_seed(self.estimator, rng)
+        in_each_part = smallest - -(-smallest // min(DEFAULT_FOLDS, smallest))
+        folds = min(DEFAULT_FOLDS, max(2, in_each_part))
+        return CalibratedClassifierCV(
+            SVC(),
+            method="sigmoid",
+            ensemble=False,
+            cv=StratifiedKFold(folds, shuffle=True, random_state=draw_seed(rng)),
+        )
+
+    def _goes_out_of_fold(self, labelled: NDArray[np.bool_]) -> bool:
+        return (
+            self.method == "out_of_fold"
+            and smaller_group(labelled) >= _FEWEST_FOR_OUT_OF_FOLD
+        )
+
+    def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
+        """Give P(s=0 | x) and P(s=1 | x), the chances to be unlabelled and labelled.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        samples = check_predict_input(self, X)
+        proba: NDArray[np.float64] = self.estimator_.predict_proba(samples)
+        return proba

@@ -1,0 +1,88 @@
+"""Scores: what a method wins back, and how to score without negatives."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from probgap._core.errors import InvalidInputError
+from probgap._core.labels import read_labels
+from probgap._core.scores import lee_liu
+
+__all__ = ["lee_liu_score", "recovered_share"]
+
+
+def recovered_share(method: float, naive: float, clean: float) -> float:
+    """Give the share of what the missing labels cost that a method wins back.
+
+    ``(method - naive) / (clean - naive)``: 0 for a method that is as good as ignoring
+    the problem, 1 for one that is as good as knowing every label. It is free of the
+    scale of the scores, and says nothing where clean and naive are about equal.
+
+    Parameters
+    ----------
+    method, naive, clean : float
+        Scores against true labels of the method, of a classifier that takes
+        unlabelled for negative, and of the same classifier fitted on true labels.
+
+    Returns
+    -------
+    float
+        The share, NaN where ``clean`` equals ``naive``.
+
+    Examples
+    --------
+    >>> from probgap.metrics import recovered_share
+    >>> round(recovered_share(0.95, 0.90, 0.96), 3)
+    0.833
+    """
+    for name, value in (("method", method), ("naive", naive), ("clean", clean)):
+        if not np.isfinite(value):
+            msg = f"{name} must be a finite score. Got {value!r}."
+            raise InvalidInputError(msg)
+    return float((method - naive) / (clean - naive)) if clean != naive else float("nan")
+
+
+def lee_liu_score(
+    y: ArrayLike, y_pred: ArrayLike, *, pos_label: object = None
+) -> float:
+    """Score predictions without a single known negative.
+
+    ``recall ** 2 / P(predicted positive)``, with the recall taken over labelled
+    positives. It ranks as precision times recall does where labels are missing at
+    random; with biased labels the recall, and so the score, is too high.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Observed labels.
+    y_pred : array-like of shape (n_samples,)
+        Predictions, of the same two values.
+    pos_label : object, default=None
+        The positive value. ``None`` takes the greater of the two in ``y``.
+
+    Returns
+    -------
+    float
+        The score, not below 0; greater is better.
+
+    References
+    ----------
+    .. [1] Lee, Liu, "Learning with Positive and Unlabeled Examples Using Weighted
+       Logistic Regression", ICML 2003.
+
+    Examples
+    --------
+    >>> from probgap.metrics import lee_liu_score
+    >>> lee_liu_score([1, 1, 0, 0], [1, 1, 1, 0])
+    1.3333333333333333
+    """
+    labels = read_labels(y, pos_label)
+    predicted = np.asarray(y_pred)
+    if predicted.shape != labels.labelled.shape:
+        msg = (
+            f"y_pred must have one value for each of the {labels.labelled.size} samples. "
+            f"Got shape {predicted.shape}."
+        )
+        raise InvalidInputError(msg)
+    return lee_liu(labels.labelled, predicted == labels.classes[1])

@@ -1,0 +1,6 @@
+"""The classifiers: the paper's Algorithm 1, with its boundary given or searched for."""
+
+from probgap.pgpu._classifier import PGPUClassifier
+from probgap.pgpu._cv import PGPUClassifierCV
+
+__all__ = ["PGPUClassifier", "PGPUClassifierCV"]

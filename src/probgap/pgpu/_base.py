@@ -1,0 +1,293 @@
+"""What both classifiers share: the algorithm, and predictions from what it learnt."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.svm import SVC
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from probgap._core.errors import ProbgapWarning
+from probgap._core.estimators import clone_with_seed, require_sample_weight
+from probgap._core.inputs import check_predict_input
+from probgap._core.kernels import Matrix
+from probgap._core.rng import RandomStateLike, draw_seed
+from probgap.boundary import Boundary
+from probgap.gap import LabellingModel, ObservedGapEstimator
+from probgap.pgpu._posterior import fit_slope
+from probgap.relabel import Relabelling, relabel, relabel_in_expectation
+from probgap.reweight import KMMResult, kernel_mean_matching
+
+Mask = NDArray[np.bool_]
+Vector = NDArray[np.float64]
+GapEstimator = LabellingModel | ObservedGapEstimator
+
+# The paper's Algorithm 1 to the letter, but for where the boundary comes from.
+PAPER: dict[str, Any] = {
+    "gap_estimator": "platt",
+    "gap_method": "in_sample",
+    "relabelling": "corollary",
+    "keep_labelled": False,
+    "reweight": True,
+}
+# A copy of a sample with less weight than this changes nothing but the run time.
+_NEGLIGIBLE = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What steps 3 to 5 of the algorithm give for one boundary."""
+
+    relabelling: Relabelling
+    matching: KMMResult | None
+    sample_weight: Vector
+    estimator: Any
+
+
+class BasePGPU(ClassifierMixin, BaseEstimator):
+    """The algorithm of the paper, given a boundary."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gap_estimator": [HasMethods(["fit"]), StrOptions({"platt"}), None],
+        "gap_method": [StrOptions({"out_of_fold", "in_sample"})],
+        "relabelling": [StrOptions({"auto", "expectation", "corollary", "theorem"})],
+        "keep_labelled": ["boolean"],
+        "reweight": ["boolean"],
+        "kernel": [str, callable],
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "upper": [Interval(Real, 0, None, closed="neither")],
+        "slack": [Interval(Real, 0, None, closed="left"), None],
+        "estimator": [HasMethods(["fit"]), None],
+        "cv": ["cv_object"],
+        "pos_label": "no_validation",
+        "random_state": "no_validation",
+        "n_jobs": [Integral, None],
+    }
+
+    gap_estimator: Any
+    gap_method: Literal["out_of_fold", "in_sample"]
+    relabelling: Literal["auto", "expectation", "corollary", "theorem"]
+    keep_labelled: bool
+    reweight: bool
+    kernel: str | Callable[..., Any]
+    gamma: float | None
+    upper: float
+    slack: float | None
+    estimator: Any
+    cv: Any
+    pos_label: object
+    random_state: RandomStateLike
+    n_jobs: int | None
+
+    def _fit_gap(
+        self,
+        samples: Matrix,
+        labelled: Mask,
+        rng: np.random.Generator,
+        *,
+        cv: Any = None,
+        n_jobs: int | None = None,
+    ) -> GapEstimator:
+        """Step 1: how likely each sample is to be labelled."""
+        settings = {
+            "method": self.gap_method,
+            "cv": cv,
+            "random_state": draw_seed(rng),
+            "n_jobs": n_jobs,
+        }
+        model: GapEstimator
+        if self.gap_estimator is None:
+            model = LabellingModel(**settings)
+        elif isinstance(self.gap_estimator, LabellingModel | ObservedGapEstimator):
+            model = clone_with_seed(self.gap_estimator, rng)
+        elif self.gap_estimator == "platt":
+            model = ObservedGapEstimator(**settings)
+        else:
+            model = ObservedGapEstimator(self.gap_estimator, **settings)
+        return model.fit(samples, labelled)
+
+    def _learn(
+        self,
+        samples: Matrix,
+        labelled: Mask,
+        observed_gap: Vector,
+        posterior: Vector,
+        boundary: Boundary,
+        estimator: Any,
+    ) -> Learnt:
+        """Relabel, remove the domain bias, train the weighted classifier: steps 3 to 5."""
+        relabelling = self._relabel(observed_gap, labelled, posterior, boundary)
+        chosen = relabelling.decided
+        matching = self._match(samples, chosen) if self.reweight else None
+        weight = np.zeros(chosen.size)
+        weight[chosen] = 1.0 if matching is None else matching.weights
+        _fit_on_shares(estimator, samples, relabelling.positive_share, weight)
+        return Learnt(relabelling, matching, weight, estimator)
+
+    def _relabel(
+        self, gap: Vector, labelled: Mask, posterior: Vector, boundary: Boundary
+    ) -> Relabelling:
+        if self._rule_of_relabelling(boundary) == "expectation":
+            return relabel_in_expectation(
+                gap,
+                labelled,
+                posterior,
+                hardness=boundary.separability,
+                keep_labelled=self.keep_labelled,
+            )
+        lower = boundary.value
+        upper = lower if self.relabelling == "theorem" else max(0.0, lower)
+        result = relabel(
+            gap, labelled, lower=lower, upper=upper, keep_labelled=self.keep_labelled
+        )
+        if result.n_positive > 0:
+            return result
+        warnings.warn(
+            "keep_labelled must be True where no sample has a gap above 0, or no "
+            "positive is left to learn from. Got False; the labelled positives are "
+            "kept. Fewer than half of the clearest positives seem to be labelled.",
+            ProbgapWarning,
+            stacklevel=2,
+        )
+        return relabel(gap, labelled, lower=lower, upper=upper)
+
+    def _hardness(self, boundary: Boundary) -> float:
+        """Say how far labels can be trusted, where the relabelling keeps its doubts."""
+        by_chance = self._rule_of_relabelling(boundary) == "expectation"
+        return boundary.separability if by_chance else 0.0
+
+    def _rule_of_relabelling(self, boundary: Boundary) -> str:
+        if self.relabelling != "auto":
+            return self.relabelling
+        return "expectation" if boundary.rule == "auto" else "corollary"
+
+    def _match(self, samples: Matrix, chosen: Mask) -> KMMResult:
+        return kernel_mean_matching(
+            samples if chosen.all() else samples[chosen],
+            samples,
+            gamma=self.gamma,
+            upper=self.upper,
+            slack=self.slack,
+            kernel=self.kernel,
+        )
+
+    def _final_estimator(self, rng: np.random.Generator, hardness: float = 0.0) -> Any:
+        """Give an unfitted copy of the final classifier.
+
+        The default trusts labels more the better the classes part: a soft margin is
+        there to forgive errors, and where none are expected it only blurs the edge.
+        """
+        if self.estimator is None:
+            return SVC(C=10.0**hardness)
+        require_sample_weight(self.estimator, "estimator")
+        return clone_with_seed(self.estimator, rng)
+
+    def _store(
+        self, samples: Matrix, gap: GapEstimator, posterior: Vector, learnt: Learnt
+    ) -> None:
+        if hasattr(self, "feature_names_in_"):
+            gap.feature_names_in_ = self.feature_names_in_
+        self.gap_estimator_ = gap
+        self.observed_gap_ = gap.observed_gap_
+        self.relabelling_ = learnt.relabelling
+        self.kmm_ = learnt.matching
+        self.sample_weight_ = learnt.sample_weight
+        self.estimator_ = learnt.estimator
+        self.slope_ = None
+        if not hasattr(learnt.estimator, "predict_proba"):
+            decision = learnt.estimator.decision_function(samples)
+            self.slope_ = fit_slope(decision, posterior)
+
+    def decision_function(self, X: Matrix) -> Vector:
+        """Give a score that is above 0 exactly where ``predict`` is positive.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The decision of the final classifier; where that one gives probabilities
+            of its own, the difference between them.
+        """
+        samples = check_predict_input(self, X)
+        if self.slope_ is None:
+            proba = self.estimator_.predict_proba(samples)
+            gap: Vector = proba[:, 1] - proba[:, 0]
+            return gap
+        decision: Vector = self.estimator_.decision_function(samples)
+        return decision
+
+    def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
+        """Give P(Y | x), the chance of being negative and of being positive.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities of the true label, in the order of ``classes_``. Not of the
+            observed one: that is ``gap_estimator_.predict_proba``.
+        """
+        decision = self.decision_function(X)
+        if self.slope_ is None:
+            positive = 0.5 * (1.0 + decision)
+        else:
+            positive = expit(self.slope_ * decision)
+        return np.column_stack([1.0 - positive, positive])
+
+    def predict(self, X: Matrix) -> NDArray[Any]:
+        """Predict the true label of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values of ``classes_``.
+        """
+        positive = self.decision_function(X) > 0.0
+        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
+        return predicted
+
+    def __sklearn_tags__(self) -> Any:
+        """Say that there are two classes and that sparse input is welcome."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _fit_on_shares(
+    estimator: Any, samples: Matrix, share: Vector, weight: Vector
+) -> None:
+    """Fit on each sample as a positive, as a negative, or as a part of each."""
+    decided = np.isfinite(share)
+    share = np.where(decided, share, 0.0)
+    copies = [weight * share, weight * (1.0 - share)]
+    if min(copy.max() for copy in copies) <= 0.0:
+        # Matching left a whole class without weight, and nothing to learn it from.
+        copies = [decided * share, decided * (1.0 - share)]
+    rows = [np.flatnonzero(copy > _NEGLIGIBLE * copy.max()) for copy in copies]
+    both = np.concatenate(rows)
+    y = np.repeat([1, 0], [rows[0].size, rows[1].size])
+    weights = np.concatenate(
+        [copy[row] for copy, row in zip(copies, rows, strict=True)]
+    )
+    estimator.fit(samples[both], y, sample_weight=weights)

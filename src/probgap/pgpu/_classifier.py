@@ -1,0 +1,272 @@
+"""PGPU: a classifier from positive and unlabelled data with biased labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
+
+from probgap._core.inputs import check_fit_inputs
+from probgap._core.kernels import Matrix
+from probgap._core.rng import RandomStateLike, as_generator
+from probgap.boundary import Boundary, estimate_boundary
+from probgap.gap import LabellingModel
+from probgap.pgpu._base import PAPER, BasePGPU, GapEstimator, Mask, Vector
+from probgap.pgpu._posterior import posterior_from_gap
+
+
+class PGPUClassifier(BasePGPU):
+    """Classify from positive and unlabelled data, when easy positives are labelled first.
+
+    Fits a classifier of the *true* label to data in which some positives are labelled
+    and nothing is labelled negative: (1) estimate the observed gap, how much likelier
+    than not each sample is to be labelled; (2) place the boundary, the observed gap at
+    which the true gap is 0; (3) relabel by it; (4) weight what was chosen so that it
+    stands for all; (5) train a weighted classifier. ``PGPUClassifier.paper()`` is the
+    paper's algorithm to the letter. The default differs where trials showed it to
+    fail: it models the labelling rate, and keeps its doubts about unlabelled samples
+    where classes overlap.
+
+    It assumes that no negative is labelled, that the chance of a positive to be
+    labelled depends on the sample through its true gap and does not fall with it, and
+    that labelled and unlabelled samples come from one population. It fails where
+    labels went by something else (one clinic, one year), and it cannot know a steep
+    bias from a true overlap of classes: positive and unlabelled data do not tell them
+    apart. Features should be on one scale.
+
+    Parameters
+    ----------
+    boundary : {"auto", "mean_smallest", "quantile"} or float, default="auto"
+        How to find the boundary l; see :func:`~probgap.boundary.estimate_boundary`.
+        "auto" takes it from the labelling model, if that is the gap estimator.
+    n_smallest : int, default=3
+        The paper's n', for "mean_smallest".
+    quantile : float, default=0.02
+        Which quantile of the gaps of labelled positives, for "quantile".
+    gap_estimator : classifier with predict_proba, "platt" or None, default=None
+        Estimates P(s=1 | x). ``None`` takes a :class:`~probgap.gap.LabellingModel`,
+        "platt" the paper's Platt-scaled support vector machine.
+    gap_method : {"out_of_fold", "in_sample"}, default="out_of_fold"
+        Whether the gaps of training samples come from models that have not seen them.
+    relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
+        "corollary"
+            Gaps at or below the boundary are negative, gaps above 0 positive, what
+            lies between is left out.
+        "theorem"
+            Gaps above the boundary are positive; nothing is left out.
+        "expectation"
+            An unlabelled sample counts as positive by the chance that it is, given
+            that it is unlabelled, and as negative by the rest. Nothing is left out.
+        "auto"
+            "expectation" with the automatic boundary, "corollary" with any other.
+    keep_labelled : bool, default=True
+        Whether labelled positives stay positive. The paper's algorithm, to the
+        letter, goes by the gap alone and leaves out those between boundary and 0.
+    reweight : bool, default=True
+        Whether to weight what was chosen so that it stands for all samples. Where
+        nothing was left out, the weights are 1.
+    kernel, gamma, upper, slack
+        Of :func:`~probgap.reweight.kernel_mean_matching`. ``upper`` is the paper's B,
+        ``slack`` its epsilon.
+    estimator : classifier whose fit takes sample_weight, default=None
+        The final classifier. ``None`` takes an RBF support vector machine; where
+        labels keep their doubts, its C goes from 1 to 10 as the classes part better.
+    cv : int, splitter or None, default=None
+        Folds for out-of-fold gaps. ``None`` takes five stratified folds, or as many
+        as there are labelled positives.
+    pos_label : object, default=None
+        The value of ``y`` that marks a labelled positive. ``None`` takes the
+        greater of the two.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds folds and estimators. The same integer gives the same bits, whatever
+        ``n_jobs`` is.
+    n_jobs : int, default=None
+        Number of folds to fit at once.
+
+    Attributes
+    ----------
+    observed_gap_ : ndarray of shape (n_samples,)
+        Observed gap of each training sample.
+    boundary_ : Boundary
+        The boundary: value, rule, spread, how many samples fall on each side.
+    relabelling_ : Relabelling
+        Labels of the training samples, and the mask of those that were decided.
+    sample_weight_ : ndarray of shape (n_samples,)
+        Weight of each training sample; 0 for those left out.
+    kmm_ : KMMResult or None
+        Evidence of kernel mean matching; None if ``reweight`` is False.
+    gap_estimator_ : LabellingModel or ObservedGapEstimator
+        The fitted estimator of the gap.
+    estimator_ : object
+        The fitted final classifier.
+    classes_ : ndarray of shape (2,)
+        The value for negative, then the value for positive.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where ``X`` had names that are all strings.
+
+    See Also
+    --------
+    PGPUClassifierCV : The boundary by cross-validation over a grid.
+    probgap.gap.LabellingModel : The model behind the default.
+
+    Notes
+    -----
+    ``predict_proba`` is about the true label. With a final classifier that gives no
+    probabilities of its own, its decision is put through a sigmoid whose slope makes
+    it agree best with the posterior of step 2, and which passes 1/2 where the decision
+    passes 0.
+
+    References
+    ----------
+    .. [1] He, Liu, Webb, Tao, "Instance-Dependent PU Learning by Bayesian Optimal
+       Relabeling", arXiv:1808.02180, 2018.
+
+    Examples
+    --------
+    >>> from probgap import PGPUClassifier
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> X, y_true, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> model = PGPUClassifier(random_state=0).fit(X, s)
+    >>> bool(model.score(X, y_true) > 0.97)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BasePGPU._parameter_constraints,
+        "boundary": "no_validation",  # estimate_boundary knows the rules by name
+        "n_smallest": [Interval(Integral, 1, None, closed="left")],
+        "quantile": [Interval(Real, 0, 1, closed="both")],
+    }
+
+    def __init__(
+        self,
+        *,
+        boundary: str | float = "auto",
+        n_smallest: int = 3,
+        quantile: float = 0.02,
+        gap_estimator: Any = None,
+        gap_method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
+        relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto",
+        keep_labelled: bool = True,
+        reweight: bool = True,
+        kernel: str | Callable[..., Any] = "rbf",
+        gamma: float | None = None,
+        upper: float = 1000.0,
+        slack: float | None = None,
+        estimator: Any = None,
+        cv: Any = None,
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.boundary = boundary
+        self.n_smallest = n_smallest
+        self.quantile = quantile
+        self.gap_estimator = gap_estimator
+        self.gap_method = gap_method
+        self.relabelling = relabelling
+        self.keep_labelled = keep_labelled
+        self.reweight = reweight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.upper = upper
+        self.slack = slack
+        self.estimator = estimator
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @classmethod
+    def paper(cls, **parameters: Any) -> Self:
+        """Give the paper's Algorithm 1 to the letter.
+
+        In-sample Platt-scaled gaps, the mean of the ``n_smallest=3`` smallest gaps of
+        labelled positives as the boundary, Corollary 1 by the gap alone (so that
+        labelled positives between the boundary and 0 are left out), kernel mean
+        matching, and a weighted support vector machine.
+
+        Parameters
+        ----------
+        **parameters : dict
+            Parameters to set otherwise, such as ``n_smallest=1`` for the infimum,
+            which the paper uses on real data.
+
+        Returns
+        -------
+        PGPUClassifier
+            An unfitted classifier.
+
+        Examples
+        --------
+        >>> from probgap import PGPUClassifier
+        >>> PGPUClassifier.paper(n_smallest=1).boundary
+        'mean_smallest'
+        """
+        return cls(**{**PAPER, "boundary": "mean_smallest", **parameters})
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Fit the classifier: Algorithm 1 of the paper.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            *Observed* labels: labelled positive, or unlabelled. Two values, of which
+            the greater is positive (or see ``pos_label``), or one value beside NaN,
+            None or pandas.NA.
+
+        Returns
+        -------
+        PGPUClassifier
+            The fitted classifier.
+        """
+        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+        labelled = labels.labelled
+        rng = as_generator(self.random_state)
+        gap = self._fit_gap(samples, labelled, rng, cv=self.cv, n_jobs=self.n_jobs)
+        boundary, posterior = self._place_boundary(gap, labelled, rng)
+        estimator = self._final_estimator(rng, self._hardness(boundary))
+        learnt = self._learn(
+            samples, labelled, gap.observed_gap_, posterior, boundary, estimator
+        )
+        self.classes_ = labels.classes
+        self.boundary_ = boundary
+        self._store(samples, gap, posterior, learnt)
+        return self
+
+    def _place_boundary(
+        self, gap: GapEstimator, labelled: Mask, rng: np.random.Generator
+    ) -> tuple[Boundary, Vector]:
+        """Step 2: the boundary, and the posterior that goes with it."""
+        observed = gap.observed_gap_
+        modelled = self.boundary == "auto" and isinstance(gap, LabellingModel)
+        boundary = estimate_boundary(
+            observed,
+            labelled,
+            rule=gap.boundary_ if modelled else self.boundary,
+            n_smallest=self.n_smallest,
+            quantile=self.quantile,
+            random_state=rng,
+        )
+        if modelled:
+            boundary = replace(
+                boundary,
+                rule="auto",
+                spread=gap.boundary_spread_,
+                separability=gap.separability_,
+            )
+        if modelled and boundary.fallback is None:
+            return boundary, gap.posterior_
+        return boundary, posterior_from_gap(observed, labelled, boundary.value)

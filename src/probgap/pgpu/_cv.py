@@ -1,0 +1,352 @@
+"""PGPUcv: the boundary chosen by cross-validation over a grid."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
+from threadpoolctl import threadpool_limits
+
+from probgap._core.errors import BoundaryWarning, InvalidInputError
+from probgap._core.folds import make_splitter
+from probgap._core.inputs import check_fit_inputs
+from probgap._core.kernels import Matrix
+from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.scores import lee_liu, observed_accuracy
+from probgap.boundary import estimate_boundary
+from probgap.pgpu._base import PAPER, BasePGPU
+from probgap.pgpu._posterior import posterior_from_gap
+
+Mask = NDArray[np.bool_]
+Vector = NDArray[np.float64]
+Criterion = Callable[[Mask, Mask], float]
+
+_CRITERIA: dict[str, Criterion] = {
+    "observed_accuracy": observed_accuracy,
+    "lee_liu": lee_liu,
+}
+
+
+def paper_grid() -> Vector:
+    """Give the boundaries that the paper tries: -0.90, -0.89, ..., -0.60."""
+    return np.round(np.linspace(-0.90, -0.60, 31), 2)
+
+
+class PGPUClassifierCV(BasePGPU):
+    """PGPU with the boundary chosen by cross-validation, the paper's PGPUcv.
+
+    Tries each boundary of a grid on held-out folds and takes the best; the middle one
+    where several are equally good, since the score is often flat. Held-out folds have
+    only observed labels. Accuracy against them, the paper's choice as far as it says,
+    favours boundaries near those of a classifier that takes unlabelled for negative;
+    the criterion of Lee and Liu does well with few labels. Neither sees a bias in the
+    labels: where labels are biased, prefer :class:`PGPUClassifier`.
+
+    The assumption is that of :class:`PGPUClassifier`.
+
+    Parameters
+    ----------
+    boundaries : array-like of float, default=None
+        Boundaries to try, each in (-1, 0). ``None`` takes -0.90, -0.89, ..., -0.60.
+    scoring : {"observed_accuracy", "lee_liu"} or callable, default="observed_accuracy"
+        What to maximise. A callable takes two masks, labelled and predicted positive,
+        and returns a number.
+    gap_estimator : classifier with predict_proba, "platt" or None, default=None
+        Estimates P(s=1 | x). ``None`` takes a :class:`~probgap.gap.LabellingModel`,
+        "platt" the paper's Platt-scaled support vector machine.
+    gap_method : {"out_of_fold", "in_sample"}, default="out_of_fold"
+        Whether the gaps of training samples come from models that have not seen them.
+    relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
+        "corollary"
+            Gaps at or below the boundary are negative, gaps above 0 positive, what
+            lies between is left out.
+        "theorem"
+            Gaps above the boundary are positive; nothing is left out.
+        "expectation"
+            An unlabelled sample counts as positive by the chance that it is, given
+            that it is unlabelled, and as negative by the rest. Nothing is left out.
+        "auto"
+            "expectation" with the automatic boundary, "corollary" with any other.
+    keep_labelled : bool, default=True
+        Whether labelled positives stay positive. The paper's algorithm, to the
+        letter, goes by the gap alone and leaves out those between boundary and 0.
+    reweight : bool, default=True
+        Whether to weight what was chosen so that it stands for all samples. Where
+        nothing was left out, the weights are 1.
+    kernel, gamma, upper, slack
+        Of :func:`~probgap.reweight.kernel_mean_matching`. ``upper`` is the paper's B,
+        ``slack`` its epsilon.
+    estimator : classifier whose fit takes sample_weight, default=None
+        The final classifier. ``None`` takes an RBF support vector machine; where
+        labels keep their doubts, its C goes from 1 to 10 as the classes part better.
+    cv : int, splitter or None, default=None
+        Folds of the search. ``None`` takes five stratified folds, or as many as
+        there are labelled positives.
+    pos_label : object, default=None
+        The value of ``y`` that marks a labelled positive. ``None`` takes the
+        greater of the two.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds folds and estimators. The same integer gives the same bits, whatever
+        ``n_jobs`` is.
+    n_jobs : int, default=None
+        Number of folds to fit at once.
+
+    Attributes
+    ----------
+    cv_results_ : dict of ndarray
+        For each boundary the score on each fold, their mean and standard deviation;
+        minus infinity where a boundary leaves no negatives.
+    best_score_ : float
+        Mean score of the boundary that was chosen.
+    observed_gap_ : ndarray of shape (n_samples,)
+        Observed gap of each training sample.
+    boundary_ : Boundary
+        The boundary: value, rule, spread, how many samples fall on each side.
+    relabelling_ : Relabelling
+        Labels of the training samples, and the mask of those that were decided.
+    sample_weight_ : ndarray of shape (n_samples,)
+        Weight of each training sample; 0 for those left out.
+    kmm_ : KMMResult or None
+        Evidence of kernel mean matching; None if ``reweight`` is False.
+    gap_estimator_ : LabellingModel or ObservedGapEstimator
+        The fitted estimator of the gap.
+    estimator_ : object
+        The fitted final classifier.
+    classes_ : ndarray of shape (2,)
+        The value for negative, then the value for positive.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where ``X`` had names that are all strings.
+
+    See Also
+    --------
+    PGPUClassifier : The boundary from the gaps themselves, without a search.
+
+    References
+    ----------
+    .. [1] He, Liu, Webb, Tao, "Instance-Dependent PU Learning by Bayesian Optimal
+       Relabeling", arXiv:1808.02180, 2018.
+
+    Examples
+    --------
+    >>> from probgap import PGPUClassifierCV
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> X, y_true, posterior = make_square(200, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> model = PGPUClassifierCV(boundaries=[-0.8, -0.6], cv=3, random_state=0).fit(X, s)
+    >>> model.boundary_.rule
+    'cross_validated'
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BasePGPU._parameter_constraints,
+        "boundaries": ["array-like", None],
+        "scoring": [StrOptions(set(_CRITERIA)), callable],
+    }
+
+    def __init__(
+        self,
+        *,
+        boundaries: ArrayLike | None = None,
+        scoring: str | Criterion = "observed_accuracy",
+        gap_estimator: Any = None,
+        gap_method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
+        relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto",
+        keep_labelled: bool = True,
+        reweight: bool = True,
+        kernel: str | Callable[..., Any] = "rbf",
+        gamma: float | None = None,
+        upper: float = 1000.0,
+        slack: float | None = None,
+        estimator: Any = None,
+        cv: Any = None,
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.boundaries = boundaries
+        self.scoring = scoring
+        self.gap_estimator = gap_estimator
+        self.gap_method = gap_method
+        self.relabelling = relabelling
+        self.keep_labelled = keep_labelled
+        self.reweight = reweight
+        self.kernel = kernel
+        self.gamma = gamma
+        self.upper = upper
+        self.slack = slack
+        self.estimator = estimator
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @classmethod
+    def paper(cls, **parameters: Any) -> Self:
+        """Give the paper's PGPUcv to the letter.
+
+        As :meth:`PGPUClassifier.paper`, with the boundary searched over -0.90, -0.89,
+        ..., -0.60 by 5-fold cross-validation on the accuracy against observed labels.
+
+        Parameters
+        ----------
+        **parameters : dict
+            Parameters to set otherwise.
+
+        Returns
+        -------
+        PGPUClassifierCV
+            An unfitted classifier.
+
+        Examples
+        --------
+        >>> from probgap import PGPUClassifierCV
+        >>> PGPUClassifierCV.paper().keep_labelled
+        False
+        """
+        return cls(**{**PAPER, "cv": 5, **parameters})
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Choose the boundary by cross-validation, then fit with it on all samples.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Observed labels: labelled positive, or unlabelled.
+
+        Returns
+        -------
+        PGPUClassifierCV
+            The fitted classifier.
+        """
+        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+        labelled = labels.labelled
+        grid = _check_grid(self.boundaries)
+        rng = as_generator(self.random_state)
+        splitter = make_splitter(self.cv, labels, rng)
+        folds = list(splitter.split(samples, labelled))
+        scores = np.array(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(_score_fold)(self, samples, labelled, fold, grid, child)
+                for fold, child in zip(folds, rng.spawn(len(folds)), strict=True)
+            )
+        )
+        best = _middle_of_the_best(scores.mean(axis=0))
+        self.classes_ = labels.classes
+        self.cv_results_ = _tabulate(grid, scores)
+        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
+        gap = self._fit_gap(samples, labelled, rng, n_jobs=self.n_jobs)
+        chosen = estimate_boundary(gap.observed_gap_, labelled, rule=float(grid[best]))
+        spread = float(np.std([grid[_middle_of_the_best(row)] for row in scores]))
+        self.boundary_ = replace(chosen, rule="cross_validated", spread=spread)
+        posterior = posterior_from_gap(gap.observed_gap_, labelled, chosen.value)
+        estimator = self._final_estimator(rng, self._hardness(self.boundary_))
+        learnt = self._learn(
+            samples,
+            labelled,
+            gap.observed_gap_,
+            posterior,
+            self.boundary_,
+            estimator,
+        )
+        self._store(samples, gap, posterior, learnt)
+        return self
+
+    def _predict_with(
+        self,
+        value: float,
+        gap: Vector,
+        samples: Matrix,
+        labelled: Mask,
+        fold: tuple[NDArray[np.intp], NDArray[np.intp]],
+        rng: np.random.Generator,
+    ) -> Mask | None:
+        """Predict the test part of a fold, or nothing where the boundary is no use."""
+        train, test = fold
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", BoundaryWarning)
+            boundary = estimate_boundary(
+                gap, labelled[train], rule=float(value), n_bootstrap=0
+            )
+        if boundary.fallback is not None:
+            return None
+        posterior = posterior_from_gap(gap, labelled[train], boundary.value)
+        estimator = self._final_estimator(rng, self._hardness(boundary))
+        learnt = self._learn(
+            samples[train], labelled[train], gap, posterior, boundary, estimator
+        )
+        predicted: Mask = learnt.estimator.predict(samples[test]) == 1
+        return predicted
+
+
+def _score_fold(
+    model: PGPUClassifierCV,
+    samples: Matrix,
+    labelled: Mask,
+    fold: tuple[NDArray[np.intp], NDArray[np.intp]],
+    grid: Vector,
+    rng: np.random.Generator,
+) -> Vector:
+    """Score every boundary on one fold: one gap, and one fit per distinct selection."""
+    train, test = fold
+    scoring = model.scoring
+    criterion = _CRITERIA[scoring] if isinstance(scoring, str) else scoring
+    # One thread, so that the bits do not depend on how many folds run at once.
+    with threadpool_limits(1):
+        gap = model._fit_gap(samples[train], labelled[train], rng).observed_gap_
+        seed = draw_seed(rng)
+        scores = np.full(grid.size, -np.inf)
+        known: dict[int, float] = {}
+        for i, value in enumerate(grid):
+            # The samples at or below the boundary are the first so many by gap:
+            # their number says which they are.
+            n_below = int(np.count_nonzero(gap <= value))
+            if n_below not in known:
+                predicted = model._predict_with(
+                    value, gap, samples, labelled, fold, np.random.default_rng(seed)
+                )
+                known[n_below] = (
+                    -np.inf
+                    if predicted is None
+                    else criterion(labelled[test], predicted)
+                )
+            scores[i] = known[n_below]
+    return scores
+
+
+def _middle_of_the_best(scores: Vector) -> int:
+    """Pick the middle one among equally good boundaries: the score is often flat."""
+    best = np.flatnonzero(scores >= scores.max() - 1e-12)
+    return int(best[(best.size - 1) // 2])
+
+
+def _tabulate(grid: Vector, scores: NDArray[np.float64]) -> dict[str, Vector]:
+    usable = np.isfinite(scores).all(axis=0)
+    spread = np.where(usable, np.where(usable, scores, 0.0).std(axis=0), np.nan)
+    table = {
+        "boundary": grid,
+        "mean_test_score": scores.mean(axis=0),
+        "std_test_score": spread,
+    }
+    return table | {f"split{k}_test_score": row for k, row in enumerate(scores)}
+
+
+def _check_grid(boundaries: ArrayLike | None) -> Vector:
+    if boundaries is None:
+        return paper_grid()
+    grid = np.unique(np.asarray(boundaries, dtype=np.float64))
+    if grid.ndim != 1 or grid.size == 0 or not ((grid > -1.0) & (grid < 0.0)).all():
+        msg = f"boundaries must be numbers in (-1, 0). Got {boundaries!r}."
+        raise InvalidInputError(msg)
+    return grid

@@ -1,0 +1,55 @@
+"""From the decision of the final classifier to a probability of being positive."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, xlogy
+
+Vector = NDArray[np.float64]
+
+# Labelled positives above this quantile of their gaps count as certain positives.
+_CERTAIN_QUANTILE = 0.9
+_LOG_SLOPES = (-10.0, 10.0)
+
+
+def posterior_from_gap(
+    observed_gap: Vector, labelled: NDArray[np.bool_], boundary: float
+) -> Vector:
+    """Estimate P(Y=1 | x) from the observed gap and the boundary.
+
+    Three points of the curve are known: where the true gap is -1 so is the observed
+    one; where it is 0 the observed one is the boundary; and where it is 1 the
+    observed one is that of the clearest labelled positives. Between them the curve
+    is taken as straight.
+    """
+    clearest = float(np.quantile(observed_gap[labelled], _CERTAIN_QUANTILE))
+    middle = min(max(boundary, -1.0 + 1e-6), 1.0 - 2e-6)
+    knots = [-1.0, middle, max(clearest, middle + 1e-6)]
+    return np.interp(observed_gap, knots, [0.0, 0.5, 1.0])
+
+
+def fit_slope(decision: Vector, posterior: Vector) -> float:
+    """Find the slope a for which expit(a * decision) is closest to the posterior.
+
+    Closest in cross-entropy. There is no intercept, so that the probability passes
+    1/2 where the decision passes 0.
+    """
+    scale = float(np.abs(decision).mean())
+    if scale == 0.0:
+        return 1.0
+    scaled = decision / scale
+
+    def cross_entropy(log_slope: float) -> float:
+        p = expit(np.exp(log_slope) * scaled)
+        tiny = np.finfo(np.float64).tiny
+        return -float(
+            np.mean(
+                xlogy(posterior, np.maximum(p, tiny))
+                + xlogy(1.0 - posterior, np.maximum(1.0 - p, tiny))
+            )
+        )
+
+    best = minimize_scalar(cross_entropy, bounds=_LOG_SLOPES, method="bounded")
+    return float(np.exp(best.x)) / scale

@@ -1,0 +1,173 @@
+"""Bayesian optimal relabelling: what the observed gap decides about each sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from probgap._core.checks import check_gap, check_labelled, check_unit_interval
+from probgap._core.errors import InvalidInputError
+
+__all__ = ["Relabelling", "relabel", "relabel_in_expectation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Relabelling:
+    """What the rule decided about each sample.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,)
+        1 for positive, 0 for negative, -1 where the rule abstains.
+    positive_share : ndarray of shape (n_samples,)
+        How much of the sample counts as positive in training; the rest of it counts
+        as negative. 1 or 0 from a rule that takes sides, between them from one that
+        keeps its doubts, NaN where the rule abstains.
+    """
+
+    labels: NDArray[np.int8]
+    positive_share: NDArray[np.float64]
+
+    @property
+    def decided(self) -> NDArray[np.bool_]:
+        """Mask of the samples that got a label."""
+        return self.labels >= 0
+
+    @property
+    def n_positive(self) -> int:
+        """How many samples are positive."""
+        return int(np.count_nonzero(self.labels == 1))
+
+    @property
+    def n_negative(self) -> int:
+        """How many samples are negative."""
+        return int(np.count_nonzero(self.labels == 0))
+
+    @property
+    def n_undecided(self) -> int:
+        """How many samples the rule leaves out."""
+        return int(np.count_nonzero(self.labels < 0))
+
+
+def relabel(
+    observed_gap: ArrayLike,
+    labelled: ArrayLike | None = None,
+    *,
+    lower: float,
+    upper: float = 0.0,
+    keep_labelled: bool = True,
+) -> Relabelling:
+    """Label the samples whose observed gap settles the Bayes class.
+
+    Corollary 1 of the paper: a gap at or below ``lower`` (the paper's l) means
+    negative, a gap above ``upper`` = 0 means positive, and what lies between is left
+    out. Theorem 2, the strong form, is ``upper=lower``: nothing is left out.
+
+    This is right when the chance that a positive is labelled depends on the sample
+    through its true gap alone and rises with it, and when the gap and the boundary
+    are the true ones. With estimates of both it errs most near the boundary, which
+    is why Corollary 1 abstains there.
+
+    Parameters
+    ----------
+    observed_gap : array-like of shape (n_samples,)
+        P(s=1 | x) - P(s=0 | x), each in [-1, 1].
+    labelled : array-like of shape (n_samples,), default=None
+        True for labelled positives. ``None`` stands for none.
+    lower : float
+        The boundary l. A gap at or below it means negative.
+    upper : float, default=0.0
+        A gap above it means positive. Not less than ``lower``.
+    keep_labelled : bool, default=True
+        Whether a labelled positive stays positive whatever its gap says. The
+        paper's algorithm, read to the letter, goes by the gap alone: it leaves out
+        the labelled positives between ``lower`` and ``upper``.
+
+    Returns
+    -------
+    Relabelling
+        The labels, and the mask of the samples that have one.
+
+    References
+    ----------
+    .. [1] He, Liu, Webb, Tao, "Instance-Dependent PU Learning by Bayesian Optimal
+       Relabeling", 2018.
+
+    Examples
+    --------
+    >>> from probgap.relabel import relabel
+    >>> relabel([-0.9, -0.5, -0.5, 0.3], [0, 0, 1, 0], lower=-0.8).labels
+    array([ 0, -1,  1,  1], dtype=int8)
+    """
+    gap = check_gap(observed_gap)
+    if lower > upper:
+        msg = f"lower must not exceed upper. Got lower={lower!r}, upper={upper!r}."
+        raise InvalidInputError(msg)
+    labels = np.full(gap.shape, -1, dtype=np.int8)
+    labels[gap > upper] = 1
+    labels[gap <= lower] = 0
+    if keep_labelled and labelled is not None:
+        labels[check_labelled(labelled, gap.size)] = 1
+    return Relabelling(labels, np.where(labels < 0, np.nan, labels))
+
+
+def relabel_in_expectation(
+    observed_gap: ArrayLike,
+    labelled: ArrayLike,
+    posterior: ArrayLike,
+    *,
+    hardness: float = 0.0,
+    keep_labelled: bool = True,
+) -> Relabelling:
+    """Count each unlabelled sample as positive by the chance that it is.
+
+    What settles the class of an unlabelled sample is not P(Y=1 | x) but P(Y=1 | x,
+    unlabelled), which is lower: in positive ground where most are labelled, one that
+    is not may well be negative. The sample enters training twice, as a positive with
+    that chance as its weight and as a negative with the rest. Nothing is left out,
+    and where classes overlap the errors stay two-sided.
+
+    This is right when the posterior and the gap are. Where classes do not overlap
+    doubts only blur the edge: ``hardness`` moves from the chance towards the Bayes
+    label, that is, towards Theorem 2 of the paper.
+
+    Parameters
+    ----------
+    observed_gap : array-like of shape (n_samples,)
+        P(s=1 | x) - P(s=0 | x), each in [-1, 1].
+    labelled : array-like of shape (n_samples,)
+        True for labelled positives.
+    posterior : array-like of shape (n_samples,)
+        P(Y=1 | x), each in [0, 1].
+    hardness : float, default=0.0
+        Weight of the Bayes label, from 0 to 1; the rest goes to the chance.
+    keep_labelled : bool, default=True
+        Whether a labelled positive is wholly positive. Otherwise it counts by its
+        posterior.
+
+    Returns
+    -------
+    Relabelling
+        Labels for all samples, and the share of each that counts as positive.
+
+    Examples
+    --------
+    >>> from probgap.relabel import relabel_in_expectation
+    >>> relabel_in_expectation([0.0, -0.6, 0.0], [0, 0, 1], [0.75, 0.2, 0.75]).positive_share
+    array([0.5, 0. , 1. ])
+    """
+    gap = check_gap(observed_gap)
+    mask = check_labelled(labelled, gap.size)
+    eta = check_unit_interval(posterior, "posterior", gap.size)
+    if not 0.0 <= hardness <= 1.0:
+        msg = f"hardness must lie in [0, 1]. Got {hardness!r}."
+        raise InvalidInputError(msg)
+    chance_labelled = 0.5 * (1.0 + gap)
+    chance_unlabelled = np.maximum(1.0 - chance_labelled, np.finfo(np.float64).eps)
+    chance = np.clip((eta - chance_labelled) / chance_unlabelled, 0.0, 1.0)
+    bayes = eta > 0.5
+    share = hardness * bayes + (1.0 - hardness) * chance
+    share[mask] = 1.0 if keep_labelled else eta[mask]
+    return Relabelling((bayes | (mask & keep_labelled)).astype(np.int8), share)

@@ -1,0 +1,32 @@
+"""Data that several tests use. Arrays are read-only: no test may change another's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from probgap.datasets import hide_labels, make_square
+
+settings.register_profile("probgap", deadline=None, max_examples=40)
+settings.load_profile("probgap")
+
+
+def read_only(*arrays):
+    for array in arrays:
+        array.setflags(write=False)
+    return arrays
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def square():
+    """The square with labels hidden by a linear rate: X, y_true, gap, s."""
+    X, y_true, posterior = make_square(400, random_state=3)
+    gap = 2.0 * posterior - 1.0
+    s = hide_labels(X, y_true, gap, ("linear", 0.6), random_state=4)
+    return read_only(X, y_true, gap, s)

@@ -1,0 +1,98 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from probgap._core.errors import InvalidInputError, ProbgapError
+from probgap._core.labels import read_labels, require_labelled_and_unlabelled
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        ([0, 1, 1, 0], [0, 1]),
+        ([-1, 1, 1, -1], [-1, 1]),
+        ([1, 2, 2, 1], [1, 2]),
+        ([0.0, 1.0, 1.0, 0.0], [0.0, 1.0]),
+        ([False, True, True, False], [False, True]),
+        (["no", "yes", "yes", "no"], ["no", "yes"]),
+        (np.array(["no", "yes", "yes", "no"], dtype=object), ["no", "yes"]),
+        (pd.Series(["no", "yes", "yes", "no"], dtype="category"), ["no", "yes"]),
+        (pd.Series([0, 1, 1, 0], dtype="Int64"), [0, 1]),
+        (pd.Series([False, True, True, False], dtype="boolean"), [False, True]),
+        (np.array([[0], [1], [1], [0]]).ravel(), [0, 1]),
+    ],
+)
+def test_the_greater_of_two_values_is_labelled(y, classes):
+    labels = read_labels(y)
+    np.testing.assert_array_equal(labels.labelled, [False, True, True, False])
+    assert labels.classes.tolist() == classes
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        ([np.nan, 1.0, 1.0, np.nan], [0.0, 1.0]),
+        ([None, 1, 1, None], [0, 1]),
+        ([None, 0, 0, None], [-1, 0]),
+        ([None, True, True, None], [False, True]),
+        ([None, "fraud", "fraud", None], ["not fraud", "fraud"]),
+        ([np.nan, "fraud", "fraud", np.nan], ["not fraud", "fraud"]),
+        (pd.Series([pd.NA, 1, 1, pd.NA], dtype="Int64"), [0, 1]),
+        (pd.Series([pd.NA, True, True, None], dtype="boolean"), [False, True]),
+        (pd.Series([None, "fraud", "fraud", None]), ["not fraud", "fraud"]),
+        (pd.Series([pd.NA, "a", "a", pd.NA], dtype="category"), ["not a", "a"]),
+    ],
+)
+def test_a_missing_entry_is_unlabelled(y, classes):
+    labels = read_labels(y)
+    np.testing.assert_array_equal(labels.labelled, [False, True, True, False])
+    assert labels.classes.tolist() == classes
+
+
+def test_pos_label_names_the_labelled_value():
+    labels = read_labels(["fraud", "unknown", "fraud"], pos_label="fraud")
+    assert labels.classes.tolist() == ["unknown", "fraud"]
+    np.testing.assert_array_equal(labels.labelled, [True, False, True])
+    assert read_labels([None, 3, 3], pos_label=3).labelled.sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("y", "pos_label", "message"),
+    [
+        ([0, 1, 2], None, r"y must hold two values.*Got 3 values: \[0, 1, 2\]\."),
+        (list(range(9)), None, r"Got 9 values: \[0, 1, 2, 3, 4\], \.\.\.\."),
+        ([1, 1, 1], None, r"y must hold two classes.*Got one class: \[1\]\."),
+        ([0, 0], None, r"y must hold two classes.*Got one class"),
+        ([None, 1, 2], None, r"exactly one value.*Got 2 values: \[1, 2\]\."),
+        ([np.nan, np.nan], None, r"exactly one value.*Got no value"),
+        ([None, None], None, r"exactly one value.*Got no value"),
+        (
+            [0, 1],
+            7,
+            r"pos_label must be a value found in y\. Got 7, y holds \[0, 1\]\.",
+        ),
+        ([None, 1], 7, r"pos_label must be a value found in y\. Got 7, y holds"),
+        ([None, "a", 3], None, r"exactly one value.*Got 2 values"),
+    ],
+)
+def test_other_labels_are_refused_with_what_was_found(y, pos_label, message):
+    with pytest.raises(InvalidInputError, match=message):
+        read_labels(y, pos_label)
+
+
+def test_errors_are_ours_and_value_errors():
+    assert issubclass(InvalidInputError, ProbgapError)
+    assert issubclass(InvalidInputError, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("y", "n_folds", "message"),
+    [
+        ([0, 0, 0, 1], None, r"at least 2 labelled samples\. Got 1 of class 1 among 4"),
+        ([0, 1, 1, 1], None, r"at least 2 unlabelled samples\. Got 1 of class 0"),
+        ([0, 0, 1, 1], 3, r"at least 3 labelled samples, one for each fold\. Got 2"),
+    ],
+)
+def test_too_few_of_either_kind_are_refused(y, n_folds, message):
+    with pytest.raises(InvalidInputError, match=message):
+        require_labelled_and_unlabelled(read_labels(y), n_folds=n_folds)

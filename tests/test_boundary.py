@@ -1,0 +1,137 @@
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probgap._core.errors import BoundaryWarning
+from probgap.boundary import Boundary, estimate_boundary
+
+
+@pytest.fixture
+def gaps(rng):
+    """Unlabelled gaps near -0.9 and labelled ones from -0.6 up."""
+    unlabelled = rng.uniform(-1.0, -0.8, 200)
+    labelled = np.concatenate([[-0.6, -0.5, -0.4], rng.uniform(-0.3, 1.0, 97)])
+    gap = np.concatenate([unlabelled, labelled])
+    return gap, np.arange(gap.size) >= 200
+
+
+def test_the_mean_of_the_smallest_by_hand(gaps):
+    for n_smallest, expected in ((1, -0.6), (2, -0.55), (3, -0.5)):
+        found = estimate_boundary(*gaps, rule="mean_smallest", n_smallest=n_smallest)
+        assert found.value == pytest.approx(expected)
+        assert found.rule == "mean_smallest"
+
+
+def test_the_quantile_by_hand(gaps):
+    found = estimate_boundary(*gaps, rule="quantile", quantile=0.1)
+    assert found.value == pytest.approx(np.quantile(gaps[0][gaps[1]], 0.1))
+
+
+def test_a_fixed_value_is_taken_at_its_word(gaps):
+    found = estimate_boundary(*gaps, rule=-0.7)
+    assert (found.value, found.rule, found.spread) == (-0.7, "fixed", 0.0)
+    assert (found.n_negative, found.n_undecided) == (
+        200,
+        int((gaps[0] > -0.7).sum() - (gaps[0] > 0).sum()),
+    )
+    assert found.n_negative + found.n_undecided + found.n_positive == gaps[0].size
+
+
+def test_the_automatic_rule_by_hand():
+    # Clear positives are labelled with chance 0.8, clear negatives with none:
+    # k = 0.2, so P* = 0.8 * 0.5 ** 1.2.
+    gap = np.concatenate([np.full(100, -1.0), np.full(50, 0.6)])
+    found = estimate_boundary(gap, np.arange(150) >= 100, rule="auto")
+    assert found.value == pytest.approx(2 * 0.8 * 0.5**1.2 - 1)
+    assert found.separability == 1.0
+
+
+def test_spread_measures_how_much_the_rule_moves(gaps):
+    infimum = estimate_boundary(*gaps, rule="mean_smallest", n_smallest=1)
+    robust = estimate_boundary(*gaps, rule="mean_smallest", n_smallest=20)
+    assert infimum.spread > 0.0
+    assert robust.spread > 0.0
+    assert np.isnan(estimate_boundary(*gaps, rule="quantile", n_bootstrap=0).spread)
+    again = estimate_boundary(*gaps, rule="mean_smallest", n_smallest=1)
+    assert again == infimum
+
+
+def test_labelled_positives_in_negative_ground_lower_the_separability():
+    gap = np.concatenate([np.linspace(-1, -0.5, 100), np.linspace(-0.9, 1, 100)])
+    labelled = np.arange(200) >= 100
+    assert estimate_boundary(gap, labelled, rule=-0.8).separability == pytest.approx(
+        0.4
+    )
+    assert estimate_boundary(gap, labelled, rule=-0.5).separability == 0.0
+
+
+def test_a_boundary_not_below_zero_falls_back_to_the_sign_of_the_gap():
+    gap = np.concatenate([np.full(50, -0.5), np.full(50, 0.5)])
+    with pytest.warns(
+        BoundaryWarning, match=r"must lie below 0\. Got 0\.5.*unlabelled"
+    ):
+        found = estimate_boundary(gap, np.arange(100) >= 50, rule="mean_smallest")
+    assert -1e-300 < found.value < 0.0
+    assert found.fallback is not None
+    assert found.n_negative == 50
+
+
+def test_a_boundary_that_leaves_no_negatives_falls_back_to_the_lowest_quarter():
+    gap = np.concatenate([np.linspace(-0.6, -0.2, 101), [-0.99, 0.3]])
+    labelled = np.arange(103) >= 101
+    with pytest.warns(BoundaryWarning, match=r"leave negatives.* 0\.0% .*quantile"):
+        found = estimate_boundary(gap, labelled, rule="mean_smallest", n_smallest=1)
+    assert found.value == pytest.approx(-0.5)
+    assert found.n_negative >= 25
+
+
+def test_even_unlabelled_samples_with_positive_gaps_leave_negatives():
+    gap = np.linspace(0.1, 0.9, 40)
+    with pytest.warns(BoundaryWarning):
+        found = estimate_boundary(gap, np.arange(40) >= 20, rule="mean_smallest")
+    assert found.n_negative > 0
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rule=st.sampled_from(["auto", "mean_smallest", "quantile", -0.5]),
+    n=st.integers(2, 60),
+)
+def test_whatever_the_gaps_the_boundary_is_usable(seed, rule, n):
+    rng = np.random.default_rng(seed)
+    gap = rng.uniform(-1.0, rng.uniform(-0.9, 1.0), n)
+    labelled = np.arange(n) < rng.integers(1, n)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BoundaryWarning)
+        found = estimate_boundary(gap, labelled, rule=rule, n_bootstrap=5)
+    assert isinstance(found, Boundary)
+    assert -1.0 <= found.value <= 1.0
+    assert (gap[~labelled] <= found.value).any()
+    assert found.n_negative + found.n_undecided + found.n_positive == n
+    assert 0.0 <= found.separability <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"rule": 0.1}, r"boundary must lie in \(-1, 0\)\. Got 0\.1"),
+        ({"rule": -1.0}, r"boundary must lie in \(-1, 0\)\. Got -1\.0"),
+        ({"rule": "best"}, r"boundary must be 'auto'.* Got 'best'"),
+        ({"rule": "mean_smallest", "n_smallest": 0}, r"at least 1\. Got 0"),
+        ({"rule": "quantile", "quantile": 1.5}, r"lie in \[0, 1\]\. Got 1\.5"),
+    ],
+)
+def test_bad_rules_are_refused(gaps, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        estimate_boundary(*gaps, **parameters)
+
+
+@pytest.mark.parametrize(
+    ("labelled", "missing"), [([0, 0], "labelled"), ([1, 1], "unlabelled")]
+)
+def test_both_kinds_of_sample_are_needed(labelled, missing):
+    with pytest.raises(ValueError, match=rf"Got no {missing} sample\."):
+        estimate_boundary([0.1, 0.2], labelled)

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from probgap.relabel import relabel
+
+gaps = arrays(np.float64, st.integers(1, 40), elements=st.floats(-1.0, 1.0))
+boundaries = st.floats(-0.999, -0.001)
+
+
+def test_a_case_by_hand():
+    gap = [-1.0, -0.8, -0.79, 0.0, 0.01, 1.0]
+    result = relabel(gap, lower=-0.8)
+    np.testing.assert_array_equal(result.labels, [0, 0, -1, -1, 1, 1])
+    assert (result.n_negative, result.n_undecided, result.n_positive) == (2, 2, 2)
+
+
+def test_labelled_positives_stay_or_go_by_the_letter():
+    gap, labelled = [-0.9, -0.5, -0.5, 0.5], [True, True, False, False]
+    kept = relabel(gap, labelled, lower=-0.8)
+    np.testing.assert_array_equal(kept.labels, [1, 1, -1, 1])
+    letter = relabel(gap, labelled, lower=-0.8, keep_labelled=False)
+    np.testing.assert_array_equal(letter.labels, [0, -1, -1, 1])
+
+
+@given(gaps, boundaries)
+def test_theorem_2_leaves_nothing_out(gap, lower):
+    assert relabel(gap, lower=lower, upper=lower).decided.all()
+
+
+@given(gaps, boundaries)
+def test_the_label_never_falls_as_the_gap_rises(gap, lower):
+    labels = relabel(gap, lower=lower).labels.astype(float)
+    rank = np.where(labels < 0, 0.5, labels)[np.argsort(gap, kind="stable")]
+    assert (np.diff(rank) >= 0).all()
+
+
+@given(gaps, boundaries)
+def test_corollary_1_decides_as_theorem_2_where_it_decides(gap, lower):
+    weak, strong = relabel(gap, lower=lower), relabel(gap, lower=lower, upper=lower)
+    np.testing.assert_array_equal(
+        weak.labels[weak.decided], strong.labels[weak.decided]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"observed_gap": [0.0], "lower": 0.5, "upper": 0.0}, r"lower must not exceed"),
+        (
+            {"observed_gap": [1.5], "lower": -0.5},
+            r"must lie in \[-1, 1\]\. Got a value",
+        ),
+        ({"observed_gap": [[0.0]], "lower": -0.5}, r"one-dimensional\. Got shape"),
+        ({"observed_gap": [np.nan], "lower": -0.5}, r"contains NaN"),
+        (
+            {"observed_gap": [0.0], "labelled": [1, 0], "lower": -0.5},
+            r"labelled must have one entry for each of the 1 samples\. Got shape \(2,\)",
+        ),
+        (
+            {"observed_gap": [0.0], "labelled": [3], "lower": -0.5},
+            r"labelled must hold booleans, or 0 and 1\. Got \[3\]",
+        ),
+    ],
+)
+def test_bad_input_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        relabel(**arguments)
