@@ -27,6 +27,7 @@ _FULL_OVERLAP = 0.1
 # Of the automatic rule: which labelled positives are clear, which unlabelled negatives.
 _CEILING_QUANTILE = 0.8
 _FLOOR_QUANTILE = 0.25
+_JUST_BELOW_ZERO = float(np.nextafter(0.0, -1.0))
 # What the fallback takes as negative: the quarter that looks least like a labelled one.
 _FALLBACK_SHARE = 0.25
 
@@ -199,7 +200,8 @@ def _automatic(labelled: Gaps, unlabelled: Gaps) -> float:
     floor = 0.5 * (1.0 + float(np.quantile(unlabelled, _FLOOR_QUANTILE)))
     floor = min(floor, 0.5 * ceiling)
     k = 1.0 - ceiling
-    return 2.0 * (floor + (ceiling - floor) * 0.5 ** (1.0 + k)) - 1.0
+    value = 2.0 * (floor + (ceiling - floor) * 0.5 ** (1.0 + k)) - 1.0
+    return min(value, _JUST_BELOW_ZERO)  # a floor above 0 may lift it to even odds
 
 
 def _bootstrap_spread(
@@ -230,7 +232,7 @@ def _make_usable(value: float, unlabelled: Gaps) -> tuple[float, str | None]:
             "sample with a gap of 0 or less is taken as negative. Give a boundary in "
             "(-1, 0), or more unlabelled samples, if positives are known to be hidden."
         )
-        value = float(np.nextafter(0.0, -1.0))
+        value = _JUST_BELOW_ZERO
     share = float(np.mean(unlabelled <= value))
     if share < _FEWEST_NEGATIVES:
         fallback = (

@@ -17,12 +17,16 @@ from probgap._core.labels import (
     require_labelled_and_unlabelled,
 )
 
+# Rows in a row: sums over a column-wise frame would round otherwise, and the same data
+# give other bits.
+_SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+
 
 def check_fit_inputs(
     estimator: Any, X: Matrix, y: ArrayLike | None, pos_label: object
 ) -> tuple[Matrix, ObservedLabels]:
     """Check what ``fit`` was given, and remember the features on the estimator."""
-    samples = validate_data(estimator, X, accept_sparse="csr", dtype=np.float64)
+    samples = validate_data(estimator, X, **_SAMPLES)
     if y is None:
         name = type(estimator).__name__
         msg = f"{name} requires y to be passed, but the target y is None."
@@ -42,6 +46,4 @@ def check_fit_inputs(
 def check_predict_input(estimator: Any, X: Matrix) -> Matrix:
     """Check what a fitted estimator is asked to predict."""
     check_is_fitted(estimator)
-    return validate_data(
-        estimator, X, accept_sparse="csr", dtype=np.float64, reset=False
-    )
+    return validate_data(estimator, X, reset=False, **_SAMPLES)

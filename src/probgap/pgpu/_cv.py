@@ -18,6 +18,7 @@ from probgap._core.errors import BoundaryWarning, InvalidInputError
 from probgap._core.folds import make_splitter
 from probgap._core.inputs import check_fit_inputs
 from probgap._core.kernels import Matrix
+from probgap._core.labels import require_labelled_and_unlabelled
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.scores import lee_liu, observed_accuracy
 from probgap.boundary import estimate_boundary
@@ -28,6 +29,7 @@ Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
 Criterion = Callable[[Mask, Mask], float]
 
+_FEWEST_FOLDS = 3
 _CRITERIA: dict[str, Criterion] = {
     "observed_accuracy": observed_accuracy,
     "lee_liu": lee_liu,
@@ -234,6 +236,8 @@ class PGPUClassifierCV(BasePGPU):
         labelled = labels.labelled
         grid = _check_grid(self.boundaries)
         rng = as_generator(self.random_state)
+        # With a fold held out, the rest must still hold two labelled samples.
+        require_labelled_and_unlabelled(labels, n_folds=_FEWEST_FOLDS)
         splitter = make_splitter(self.cv, labels, rng)
         folds = list(splitter.split(samples, labelled))
         scores = np.array(

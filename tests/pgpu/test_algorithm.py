@@ -1,0 +1,209 @@
+"""The algorithm, step by step, and the choices one can make at each."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+from sklearn.svm import SVC
+
+from probgap import PGPUClassifier, PGPUClassifierCV
+from probgap._core.errors import BoundaryWarning, ProbgapWarning
+from probgap.boundary import estimate_boundary
+from probgap.gap import ObservedGapEstimator
+from probgap.pgpu._base import _fit_on_shares
+from probgap.pgpu._posterior import fit_slope, posterior_from_gap
+from probgap.relabel import relabel, relabel_in_expectation
+from probgap.reweight import kernel_mean_matching
+
+
+def test_the_papers_algorithm_is_the_paper_step_by_step(square):
+    X, _, _, s = square
+    fitted = PGPUClassifier.paper(random_state=0).fit(X, s)
+    gap = fitted.observed_gap_
+    # Step 1: in-sample Platt scaling.
+    assert isinstance(fitted.gap_estimator_, ObservedGapEstimator)
+    assert_array_equal(gap, fitted.gap_estimator_.decision_function(X))
+    # Step 2: the mean of the three smallest gaps of labelled positives.
+    assert fitted.boundary_.value == pytest.approx(np.sort(gap[s == 1])[:3].mean())
+    # Step 3: by the gap alone.
+    expected = np.where(gap > 0, 1, np.where(gap <= fitted.boundary_.value, 0, -1))
+    assert_array_equal(fitted.relabelling_.labels, expected)
+    # Step 4: kernel mean matching of the chosen samples to all.
+    chosen = expected >= 0
+    weights = kernel_mean_matching(X[chosen], X).weights
+    assert_allclose(fitted.sample_weight_[chosen], weights)
+    assert (fitted.sample_weight_[~chosen] == 0.0).all()
+    assert fitted.kmm_.converged
+    # Step 5: a weighted support vector machine.
+    by_hand = SVC().fit(X[chosen], expected[chosen], sample_weight=weights)
+    decision = fitted.decision_function(X)
+    assert_allclose(decision, by_hand.decision_function(X), atol=1e-2)
+
+
+def test_the_default_is_its_steps(square):
+    X, _, _, s = square
+    fitted = PGPUClassifier(random_state=0).fit(X, s)
+    model, boundary = fitted.gap_estimator_, fitted.boundary_
+    assert boundary.rule == "auto"
+    assert boundary.value == model.boundary_
+    assert boundary.separability == model.separability_
+    relabelled = relabel_in_expectation(
+        fitted.observed_gap_, s, model.posterior_, hardness=model.separability_
+    )
+    assert_array_equal(fitted.relabelling_.labels, relabelled.labels)
+    assert fitted.relabelling_.decided.all()
+    assert_array_equal(fitted.sample_weight_, 1.0)
+    assert pytest.approx(10.0**model.separability_) == fitted.estimator_.C
+
+
+def test_expected_labels_by_hand():
+    # P(s=1|x) = 0.5 and P(Y=1|x) = 0.75: of the unlabelled half, half are positive.
+    result = relabel_in_expectation([0.0, 0.0], [0, 1], [0.75, 0.75])
+    assert_allclose(result.positive_share, [0.5, 1.0])
+    assert_array_equal(result.labels, [1, 1])
+    hard = relabel_in_expectation([0.0, -0.9], [0, 0], [0.75, 0.2], hardness=1.0)
+    assert_allclose(hard.positive_share, [1.0, 0.0])
+    doubtful = relabel_in_expectation([0.0], [1], [0.75], keep_labelled=False)
+    assert_allclose(doubtful.positive_share, [0.75])
+    certain = relabel_in_expectation([1.0], [0], [1.0])
+    assert np.isfinite(certain.positive_share).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"posterior": [0.5, 0.5]}, r"posterior must have one value for each of the 1"),
+        ({"posterior": [1.5]}, r"posterior must lie in \[0, 1\]\. Got 1\.5 to 1\.5"),
+        ({"hardness": 2.0}, r"hardness must lie in \[0, 1\]\. Got 2\.0"),
+    ],
+)
+def test_bad_expectations_are_refused(arguments, message):
+    call = {"observed_gap": [0.0], "labelled": [0], "posterior": [0.5], **arguments}
+    with pytest.raises(ValueError, match=message):
+        relabel_in_expectation(**call)
+
+
+def test_options_reach_their_stage(square):
+    X, _, _, s = square
+    fixed = PGPUClassifier(boundary=-0.6, random_state=0).fit(X, s)
+    assert (fixed.boundary_.value, fixed.boundary_.rule) == (-0.6, "fixed")
+    assert_array_equal(
+        fixed.relabelling_.labels, relabel(fixed.observed_gap_, s, lower=-0.6).labels
+    )
+    strong = fixed.set_params(relabelling="theorem").fit(X, s)
+    assert strong.relabelling_.decided.all()
+    by_chance = fixed.set_params(relabelling="expectation").fit(X, s)
+    share = by_chance.relabelling_.positive_share
+    assert ((share > 0) & (share < 1)).any() or by_chance.boundary_.separability == 1.0
+    plain = PGPUClassifier(boundary=-0.6, reweight=False, random_state=0).fit(X, s)
+    assert plain.kmm_ is None
+    assert set(plain.sample_weight_.tolist()) <= {0.0, 1.0}
+    bounded = PGPUClassifier(
+        boundary=-0.6, upper=1.5, slack=0.1, kernel="laplacian", random_state=0
+    ).fit(X, s)
+    assert bounded.sample_weight_.max() <= 1.5
+    quantile = PGPUClassifier(boundary="quantile", quantile=0.01, random_state=0)
+    gap = quantile.fit(X, s).observed_gap_
+    assert quantile.boundary_.value == pytest.approx(np.quantile(gap[s == 1], 0.01))
+
+
+def test_with_a_gap_estimator_of_ones_own_the_boundary_comes_from_the_gaps(square):
+    X, _, _, s = square
+    fitted = PGPUClassifier(gap_estimator="platt", random_state=0).fit(X, s)
+    expected = estimate_boundary(fitted.observed_gap_, s == 1, rule="auto")
+    assert fitted.boundary_.value == expected.value
+
+
+def test_no_positive_gap_keeps_the_labelled_positives(square):
+    X, y_true, _, _ = square
+    few = np.where(np.random.default_rng(0).random(len(y_true)) < 0.2, y_true, 0)
+    with pytest.warns(ProbgapWarning, match=r"keep_labelled must be True .* Got False"):
+        fitted = PGPUClassifier.paper(random_state=0).fit(X, few)
+    assert fitted.relabelling_.n_positive >= few.sum()
+
+
+def test_a_fallback_of_the_default_is_a_classifier_all_the_same(rng):
+    X = np.ones((30, 2))  # nothing to go by
+    s = np.arange(30) < 25
+    fitted = PGPUClassifier(boundary=-0.9, random_state=0)
+    with pytest.warns(BoundaryWarning):
+        fitted.fit(X, s)
+    assert fitted.boundary_.fallback is not None
+    assert np.isfinite(fitted.predict_proba(rng.normal(size=(5, 2)))).all()
+
+
+def test_a_class_without_weight_is_learnt_without_weights():
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    model = SVC()
+    _fit_on_shares(
+        model, X, np.array([1.0, 1.0, 0.0, np.nan]), np.array([1.0, 1, 0, 0])
+    )
+    assert_array_equal(model.classes_, [0, 1])
+    assert model.shape_fit_ == (3, 1)
+
+
+def test_posterior_passes_through_what_is_known():
+    gap = np.array([-1.0, -0.6, 0.8, 1.0])
+    labelled = np.array([False, False, True, True])
+    posterior = posterior_from_gap(gap, labelled, -0.6)
+    assert_allclose(posterior[[0, 1]], [0.0, 0.5])
+    assert posterior[-1] == 1.0
+    assert (np.diff(posterior_from_gap(gap, labelled, -1.0)) >= 0).all()
+
+
+def test_slope_is_recovered(rng):
+    decision = rng.normal(size=500) * 100.0
+    assert fit_slope(decision, expit(0.03 * decision)) == pytest.approx(0.03, rel=1e-3)
+    assert fit_slope(np.zeros(3), np.full(3, 0.5)) == 1.0
+
+
+def test_cross_validation_finds_the_best_boundary_and_shows_its_work(square):
+    X, _, _, s = square
+    grid = [-0.9, -0.7, -0.5]
+    fitted = PGPUClassifierCV(boundaries=grid, cv=3, random_state=0).fit(X, s)
+    table = fitted.cv_results_
+    assert_array_equal(table["boundary"], grid)
+    splits = np.array([table[f"split{k}_test_score"] for k in range(3)])
+    assert_allclose(table["mean_test_score"], splits.mean(axis=0))
+    assert fitted.best_score_ == table["mean_test_score"].max()
+    assert fitted.boundary_.value in grid
+    assert fitted.boundary_.rule == "cross_validated"
+    assert fitted.boundary_.spread >= 0.0
+
+
+@pytest.mark.parametrize(
+    "scoring", ["observed_accuracy", "lee_liu", lambda _, p: -p.mean()]
+)
+def test_sharing_work_changes_no_score(square, scoring):
+    X, _, _, s = square
+    grid = np.array([-0.8, -0.799999, -0.6])
+    shared = PGPUClassifierCV(boundaries=grid, scoring=scoring, cv=2, random_state=0)
+    together = shared.fit(X, s).cv_results_
+    for i, value in enumerate(grid):
+        alone = PGPUClassifierCV(
+            boundaries=[value], scoring=scoring, cv=2, random_state=0
+        ).fit(X, s)
+        assert alone.best_score_ == together["mean_test_score"][i]
+
+
+def test_equally_good_boundaries_give_the_middle_one(square):
+    X, _, _, s = square
+    fitted = PGPUClassifierCV(
+        boundaries=[-0.9, -0.7, -0.5], scoring=lambda *_: 1.0, cv=2, random_state=0
+    ).fit(X, s)
+    assert fitted.boundary_.value == -0.7
+
+
+def test_boundaries_that_leave_no_negatives_are_not_chosen(square):
+    X, _, _, s = square
+    fitted = PGPUClassifierCV(
+        boundaries=[-0.99999999, -0.5], cv=2, gap_estimator="platt", random_state=0
+    ).fit(X, s)
+    assert fitted.boundary_.value == -0.5
+    assert fitted.cv_results_["mean_test_score"][0] == -np.inf
+    assert np.isnan(fitted.cv_results_["std_test_score"][0])
+
+
+def test_the_papers_grid():
+    model = PGPUClassifierCV.paper()
+    assert (model.cv, model.keep_labelled, model.gap_method) == (5, False, "in_sample")
