@@ -14,7 +14,7 @@ from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import BoundaryWarning, InvalidInputError
 from probgap._core.rng import RandomStateLike, as_generator
 
-__all__ = ["Boundary", "estimate_boundary"]
+__all__ = ["Boundary", "BoundaryWarning", "estimate_boundary"]
 
 Gaps = NDArray[np.float64]
 Rule = Callable[[Gaps, Gaps], float]

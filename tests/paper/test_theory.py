@@ -1,0 +1,156 @@
+"""The theorems of the paper, on data whose posterior is known."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from probgap import PGPUClassifier
+from probgap.boundary import estimate_boundary
+from probgap.datasets import (
+    ConstantRate,
+    InverseRate,
+    LinearRate,
+    hide_labels,
+    make_square,
+)
+from probgap.relabel import relabel
+
+true_gaps = arrays(np.float64, st.integers(2, 60), elements=st.floats(-1.0, 1.0))
+below_one = st.floats(0.01, 0.99)
+rates = st.one_of(
+    st.builds(InverseRate, st.floats(0.01, 5.0), st.floats(0.01, 5.0)),
+    st.builds(LinearRate, below_one),
+    st.builds(ConstantRate, below_one),
+    # Any decreasing function of the gap will do; these two are not of the paper.
+    st.builds(
+        lambda r, k: lambda gap: r * np.exp(-k * (gap + 1.0)),
+        below_one,
+        st.floats(0.0, 5.0),
+    ),
+    st.builds(
+        lambda r, k: lambda gap: r / (1.0 + np.exp(k * gap)),
+        below_one,
+        st.floats(0.0, 20.0),
+    ),
+)
+
+
+def observe(gap, rate):
+    """Give the observed gap and the true boundary: the identity of the paper."""
+    rho = np.asarray(rate(gap), dtype=np.float64)
+    boundary = -float(np.asarray(rate(np.zeros(1)))[0])
+    return (1.0 - rho) * (gap + 1.0) - 1.0, boundary
+
+
+@given(true_gaps, rates)
+def test_the_identity_of_observed_and_true_gap(gap, rate):
+    posterior = 0.5 * (1.0 + gap)
+    rho = np.asarray(rate(gap))
+    labelled = posterior * (1.0 - rho)  # P(s=1 | x)
+    observed, _ = observe(gap, rate)
+    np.testing.assert_allclose(labelled - (1.0 - labelled), observed, atol=1e-12)
+
+
+@given(true_gaps, rates)
+def test_theorem_1_the_observed_gap_is_not_larger(gap, rate):
+    observed, _ = observe(gap, rate)
+    assert (observed <= gap + 1e-12).all()
+
+
+@given(true_gaps, rates)
+def test_theorem_1_the_order_is_kept(gap, rate):
+    gap = np.sort(gap)
+    observed, _ = observe(gap, rate)
+    assert (np.diff(observed) >= -1e-12).all()
+
+
+@given(true_gaps, rates)
+def test_relabelling_is_the_bayes_label_wherever_it_decides(gap, rate):
+    # Rounding may put a sample with a true gap of 1e-17 on either side.
+    gap = gap[np.abs(gap) > 1e-9]
+    if gap.size == 0:
+        return
+    observed, boundary = observe(gap, rate)
+    bayes = (gap > 0).astype(int)
+    weak = relabel(observed, lower=boundary)
+    np.testing.assert_array_equal(weak.labels[weak.decided], bayes[weak.decided])
+    strong = relabel(observed, lower=boundary, upper=boundary)
+    assert strong.decided.all()
+    np.testing.assert_array_equal(strong.labels, bayes)
+
+
+def test_relabelling_is_the_bayes_label_on_every_decided_point_of_the_square():
+    X, _, posterior = make_square(5000, random_state=0)
+    gap = 2.0 * posterior - 1.0
+    for rate in (
+        InverseRate(0.2, 1.0),
+        LinearRate(0.6),
+        ConstantRate(0.3),
+        lambda gap: 0.4 * (1.0 - gap),
+    ):
+        observed, boundary = observe(gap, rate)
+        result = relabel(observed, lower=boundary)
+        assert result.n_undecided < len(X) // 10
+        assert (result.labels == (gap > 0))[result.decided & (gap != 0)].all()
+
+
+def boundary_error(n, seed):
+    """Distance of the estimated boundary from the true one, given the true gaps."""
+    rate = LinearRate(0.6)
+    X, y, posterior = make_square(n, random_state=seed)
+    gap = 2.0 * posterior - 1.0
+    s = hide_labels(X, y, gap, rate, random_state=seed + 1000)
+    positive_ground = gap > 0  # without overlap, as the infimum assumes
+    observed, boundary = observe(gap[positive_ground], rate)
+    labelled = s[positive_ground] == 1
+    found = np.sort(observed[labelled])[:3].mean()
+    return abs(found - boundary)
+
+
+def test_the_infimum_of_labelled_gaps_approaches_the_boundary():
+    errors = [
+        np.mean([boundary_error(n, k) for k in range(20)]) for n in (200, 2000, 20000)
+    ]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 0.02
+
+
+def test_the_boundary_stage_finds_it_among_true_gaps():
+    X, y, posterior = make_square(20000, random_state=0)
+    gap = 2.0 * posterior - 1.0
+    kept = (gap > 0) | (y == 0)  # no positive in negative ground
+    s = hide_labels(X, y, gap, LinearRate(0.6), random_state=1)[kept]
+    observed, boundary = observe(gap[kept], LinearRate(0.6))
+    found = estimate_boundary(observed, s, rule="mean_smallest", n_smallest=3)
+    assert found.value == pytest.approx(boundary, abs=0.05)
+
+
+def excess_error(n, seed):
+    """Disagreement with the Bayes classifier on a dense grid."""
+    X, y, posterior = make_square(n, random_state=seed)
+    gap = 2.0 * posterior - 1.0
+    s = hide_labels(X, y, gap, InverseRate(0.2, 0.5), random_state=seed + 1000)
+    side = np.linspace(-1.0, 1.0, 101)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    bayes = grid[:, 0] < grid[:, 1]
+    wrong = PGPUClassifier(random_state=0).fit(X, s).predict(grid) != bayes
+    true_gap = np.abs(np.clip(-20.0 * (grid[:, 0] - grid[:, 1]), -1.0, 1.0))
+    return float((wrong * true_gap).mean())
+
+
+def test_the_classifier_approaches_bayes_in_short():
+    few, many = (np.mean([excess_error(n, k) for k in range(3)]) for n in (100, 1000))
+    assert many < few
+    assert many < 0.02
+
+
+@pytest.mark.slow
+def test_the_classifier_approaches_bayes():
+    sizes = (250, 1000, 4000)
+    errors = np.array([[excess_error(n, k) for k in range(10)] for n in sizes])
+    mean, half = errors.mean(axis=1), 2.0 * errors.std(axis=1, ddof=1) / np.sqrt(10)
+    assert mean[0] > mean[1]
+    assert mean[2] <= mean[1] + half[1] + half[2]
+    assert mean[2] + half[2] < 0.01
