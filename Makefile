@@ -52,7 +52,7 @@ contracts: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
-	$(BIN)/coverage report --include='*/gap.py,*/boundary.py,*/relabel.py,*/reweight/*' --fail-under=100
+	$(BIN)/coverage report --include='*/gap/*,*/boundary.py,*/relabel.py,*/reweight/*' --fail-under=100
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m slow

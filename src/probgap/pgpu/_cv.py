@@ -82,9 +82,14 @@ class PGPUClassifierCV(BasePGPU):
     reweight : bool, default=True
         Whether to weight what was chosen so that it stands for all samples. Where
         nothing was left out, the weights are 1.
-    kernel, gamma, upper, slack
-        Of :func:`~probgap.reweight.kernel_mean_matching`. ``upper`` is the paper's B,
-        ``slack`` its epsilon.
+    kernel : str or callable, default="rbf"
+        Kernel of :func:`~probgap.reweight.kernel_mean_matching`, as the next three.
+    gamma : float, default=None
+        Width of the kernel; ``None`` takes the median heuristic.
+    upper : float, default=1000.0
+        The paper's B, the largest weight.
+    slack : float, default=None
+        The paper's epsilon, the half-width of the band for the mean weight.
     estimator : classifier whose fit takes sample_weight, default=None
         The final classifier. ``None`` takes an RBF support vector machine; where
         labels keep their doubts, its C goes from 1 to 10 as the classes part better.

@@ -1,0 +1,50 @@
+"""Every public thing says what it gives, what it takes, and shows an example."""
+
+import importlib
+import inspect
+
+import pytest
+
+validate = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed")
+
+ROOMS = ("gap", "boundary", "relabel", "reweight", "pgpu", "datasets", "metrics")
+# Of a function, a class, or a method: its parts are there, complete and in order.
+EXPECTED = {"GL06", "GL07", "GL08", "PR01", "PR02", "PR03", "PR04", "PR07"}
+EXPECTED |= {"RT01", "RT03", "SS01", "SS03", "SS05", "SS06"}
+
+
+def public_things():
+    for room in ROOMS:
+        module = importlib.import_module(f"probgap.{room}")
+        for name in module.__all__:
+            yield getattr(module, name)
+
+
+def documented_things():
+    for thing in public_things():
+        if inspect.isclass(thing) and hasattr(thing, "fit"):
+            yield thing
+            for name, method in inspect.getmembers(thing, callable):
+                ours = str(getattr(method, "__module__", "")).startswith("probgap")
+                if ours and not name.startswith("_"):
+                    yield method
+        elif inspect.isfunction(thing):
+            yield thing
+
+
+def full_name(thing):
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+@pytest.mark.parametrize("thing", list(documented_things()), ids=full_name)
+def test_docstrings_are_complete(thing):
+    found = validate.validate(full_name(thing))["errors"]
+    assert [error for error in found if error[0] in EXPECTED] == []
+
+
+@pytest.mark.parametrize("thing", list(public_things()), ids=full_name)
+def test_functions_and_estimators_show_an_example(thing):
+    doc = inspect.getdoc(thing)
+    assert doc
+    if inspect.isfunction(thing) or hasattr(thing, "fit"):
+        assert ">>> " in doc
