@@ -48,6 +48,7 @@ from probgap.datasets import (
 from probgap.metrics import recovered_share
 
 DATA = ("triangles", "square", "breast_cancer")
+NAIVE, CLEAN = "naive SVM", "clean SVM, C=1"
 WORTH_MEASURING = 0.005  # clean - naive below half a point says nothing
 
 
@@ -82,7 +83,7 @@ def run(name, gap_by, seed, rates):
         s = hide_labels(X, y, gap, rate, random_state=rng)[train]
         row = {"data": name, "labelling": str(rate), "seed": seed, **clean}
         for method, model in (
-            ("naive SVM", SVC()),
+            (NAIVE, SVC()),
             ("PGPUClassifier()", PGPUClassifier(random_state=seed)),
             ("PGPUClassifier.paper()", PGPUClassifier.paper(random_state=seed)),
         ):
@@ -96,32 +97,47 @@ def run(name, gap_by, seed, rates):
     return rows
 
 
-def summarise(rows, name):
-    """Average over seeds, then over labellings."""
+def average_cells(rows, name):
+    """Average each labelling of a data set over its seeds."""
     mine = [row for row in rows if row["data"] == name]
-    methods = [key for key in mine[0] if key.startswith(("naive", "PGPU", "clean"))]
+    numbers = [key for key in mine[0] if key not in ("data", "labelling", "seed")]
     cells = {}
     for labelling in dict.fromkeys(row["labelling"] for row in mine):
         of_cell = [row for row in mine if row["labelling"] == labelling]
-        cells[labelling] = {m: np.mean([row[m] for row in of_cell]) for m in methods}
-    reference = "clean SVM, C=1"
-    print(f"\n{name}: {len(cells)} labellings, {len(mine) // len(cells)} seeds")
+        cells[labelling] = {k: np.mean([row[k] for row in of_cell]) for k in numbers}
+    return cells
+
+
+def mean_share(cells, method):
+    """Average the recovered share over the labellings where it says something."""
+    shares = [
+        recovered_share(cell[method], cell[NAIVE], cell[CLEAN])
+        for cell in cells.values()
+        if cell[CLEAN] - cell[NAIVE] >= WORTH_MEASURING
+    ]
+    return float(np.mean(shares)) if shares else float("nan")
+
+
+def summarise(rows, name):
+    """Print one line for each method."""
+    cells = average_cells(rows, name)
+    overall = {
+        key: np.mean([cell[key] for cell in cells.values()])
+        for key in next(iter(cells.values()))
+    }
+    n_seeds = len({row["seed"] for row in rows})
+    print(f"\n{name}: {len(cells)} labellings, {n_seeds} seeds")
     print(
         f"{'':26}{'accuracy':>9}{'share':>8}{'pooled':>8}{'worst cell':>12}{'CPU s':>8}"
     )
-    overall = {m: np.mean([cell[m] for cell in cells.values()]) for m in methods}
+    methods = [key for key in overall if not key.startswith("seconds")]
     for m in sorted(methods, key=overall.get):
-        shares = [
-            recovered_share(cell[m], cell["naive SVM"], cell[reference])
-            for cell in cells.values()
-            if cell[reference] - cell["naive SVM"] >= WORTH_MEASURING
-        ]
-        share = np.mean(shares) if shares else float("nan")
-        pooled = recovered_share(overall[m], overall["naive SVM"], overall[reference])
-        worst = min(100 * (cell[m] - cell["naive SVM"]) for cell in cells.values())
-        seconds = np.mean([row.get(f"seconds of {m}", np.nan) for row in mine])
+        pooled = recovered_share(overall[m], overall[NAIVE], overall[CLEAN])
+        worst = min(100 * (cell[m] - cell[NAIVE]) for cell in cells.values())
+        seconds = overall.get(f"seconds of {m}", float("nan"))
         print(
-            f"{m:26}{overall[m]:9.2%}{share:8.2f}{pooled:8.2f}{worst:+12.2f}{seconds:8.2f}"
+            f"{m:26}{overall[m]:9.2%}{mean_share(cells, m):8.2f}{pooled:8.2f}"
+            f"{worst:+12.2f}{seconds:8.2f}"
         )
 
 

@@ -38,9 +38,11 @@ _LEVEL_FREEDOM = 0.05
 # With this share of the labelled positives in negative ground, classes overlap fully.
 _FULL_OVERLAP = 0.1
 # How far the boundary goes from even odds towards the least labelled positives, when
-# classes do not overlap and those positives mark where the positive class begins.
-_TOWARDS_THE_LEAST = 0.3
+# classes do not overlap and those positives mark where the positive class begins; and
+# the log-odds at which they are taken for strays instead, and followed no farther.
+_TOWARDS_THE_LEAST = 0.6
 _N_LEAST = 3
+_FARTHEST = 1.0
 _SCORING_C = 10.0
 
 
@@ -249,7 +251,11 @@ class LabellingModel(GapClassifier):
         self.rate_level_ = float(levels.mean())
         self.rate_slope_ = _rate_slope(self.ceiling_)
         least = float(np.sort(score[labelled])[:_N_LEAST].mean())
-        self.even_score_ = _TOWARDS_THE_LEAST * self.separability_ * min(0.0, least)
+        self.even_score_ = (
+            _TOWARDS_THE_LEAST
+            * self.separability_
+            * float(np.clip(least, -_FARTHEST, 0.0))
+        )
         self.posterior_ = expit(score - self.even_score_)
         self.observed_gap_ = 2.0 * self._chance_labelled(score, self.rate_level_) - 1.0
         even = np.full(levels.shape, self.even_score_)

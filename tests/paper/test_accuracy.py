@@ -1,0 +1,53 @@
+"""What the README says of accuracy, by the script that measured it."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from probgap.datasets import paper_rates
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "accuracy.py"
+if not SCRIPT.exists():
+    pytest.skip("the benchmarks are not beside the tests", allow_module_level=True)
+_spec = importlib.util.spec_from_file_location("accuracy", SCRIPT)
+accuracy = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(accuracy)
+
+
+def measure(data, n_seeds, every):
+    rates = paper_rates()[::every]
+    rows = [accuracy.run(data, "platt", seed, rates) for seed in range(n_seeds)]
+    return accuracy.average_cells([row for part in rows for row in part], data)
+
+
+def gain(cells, method):
+    return np.array([cell[method] - cell["naive SVM"] for cell in cells.values()])
+
+
+@pytest.mark.parametrize("data", ["triangles", "square"])
+def test_most_of_what_missing_labels_cost_is_won_back_in_short(data):
+    cells = measure(data, n_seeds=2, every=4)
+    assert accuracy.mean_share(cells, "PGPUClassifier()") > 0.5
+    assert gain(cells, "PGPUClassifier()").min() > -0.01
+
+
+def test_never_far_below_naive_on_breast_cancer_in_short():
+    cells = measure("breast_cancer", n_seeds=3, every=4)
+    assert gain(cells, "PGPUClassifier()").min() > -0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["triangles", "square"])
+def test_most_of_what_missing_labels_cost_is_won_back(data):
+    cells = measure(data, n_seeds=5, every=1)
+    assert accuracy.mean_share(cells, "PGPUClassifier()") >= 0.80
+    assert gain(cells, "PGPUClassifier()").min() > -0.01
+    assert gain(cells, "PGPUClassifier.paper()").mean() > 0.0
+
+
+@pytest.mark.slow
+def test_never_a_point_below_naive_on_breast_cancer():
+    cells = measure("breast_cancer", n_seeds=5, every=1)
+    assert gain(cells, "PGPUClassifier()").min() >= -0.01
