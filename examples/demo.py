@@ -45,7 +45,7 @@ def main():
     print("Breast cancer: 30 measurements, which tumours are malignant?")
     print(
         f"{len(train)} tumours to learn from, {y_true[train].sum()} of them malignant. "
-        f"Only the {observed[train].sum()} easiest are labelled;\n"
+        f"Only {observed[train].sum()} are labelled, mostly easy ones;\n"
         f"{hidden.sum()} malignant ones hide among the unlabelled.\n"
     )
     print(f"{'':24}{'hidden found':>16}{'false alarms':>16}{'test accuracy':>16}")

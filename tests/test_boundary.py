@@ -117,9 +117,10 @@ def test_whatever_the_gaps_the_boundary_is_usable(seed, rule, n):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
+        ({"rule": np.array([-0.5, -0.6])}, r"boundary must be one of .* Got array"),
         ({"rule": 0.1}, r"boundary must lie in \(-1, 0\)\. Got 0\.1"),
         ({"rule": -1.0}, r"boundary must lie in \(-1, 0\)\. Got -1\.0"),
-        ({"rule": "best"}, r"boundary must be 'auto'.* Got 'best'"),
+        ({"rule": "best"}, r"boundary must be one of .* Got 'best'"),
         ({"rule": "mean_smallest", "n_smallest": 0}, r"at least 1\. Got 0"),
         ({"rule": "quantile", "quantile": 1.5}, r"lie in \[0, 1\]\. Got 1\.5"),
     ],

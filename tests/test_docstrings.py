@@ -7,7 +7,16 @@ import pytest
 
 validate = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed")
 
-ROOMS = ("gap", "boundary", "relabel", "reweight", "pgpu", "datasets", "metrics")
+ROOMS = (
+    "gap",
+    "boundary",
+    "relabel",
+    "reweight",
+    "pgpu",
+    "baselines",
+    "datasets",
+    "metrics",
+)
 # Of a function, a class, or a method: its parts are there, complete and in order.
 EXPECTED = {"GL06", "GL07", "GL08", "PR01", "PR02", "PR03", "PR04", "PR07"}
 EXPECTED |= {"RT01", "RT03", "SS01", "SS03", "SS05", "SS06"}

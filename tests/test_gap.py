@@ -53,7 +53,10 @@ def test_swapping_the_classes_turns_the_gap_round(square):
     model = LogisticRegression()
     one = ObservedGapEstimator(model, random_state=0).fit(X, s)
     other = ObservedGapEstimator(model, random_state=0, pos_label=0).fit(X, s)
-    assert other.classes_.tolist() == [1, 0]
+    assert other.classes_.tolist() == [0, 1]
+    assert_allclose(other.decision_function(X), one.decision_function(X), atol=1e-3)
+    assert_allclose(other.transform(X), -one.transform(X), atol=1e-3)
+    assert_array_equal(other.predict(X), one.predict(X))
     assert_allclose(other.observed_gap_, -one.observed_gap_, atol=1e-4)
 
 

@@ -5,7 +5,16 @@ import subprocess
 import sys
 
 OPTIONAL = ("pandas", "matplotlib", "torch", "typer", "piqp", "cvxopt", "hypothesis")
-ROOMS = ("gap", "boundary", "relabel", "reweight", "pgpu", "datasets", "metrics")
+ROOMS = (
+    "gap",
+    "boundary",
+    "relabel",
+    "reweight",
+    "pgpu",
+    "baselines",
+    "datasets",
+    "metrics",
+)
 
 
 def optional_modules_after(statement, folder):

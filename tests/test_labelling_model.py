@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import check_grad
 from scipy.special import expit
@@ -7,9 +8,11 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import ShuffleSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probgap._core.kernels import scale_gamma
+from probgap.datasets import hide_labels, make_square
 from probgap.gap import LabellingModel, _product
 from probgap.gap._product import RatePrior, fit_product
 
@@ -113,9 +116,30 @@ def test_a_fit_cut_short_is_said_aloud(square, monkeypatch):
     assert not model.converged_
 
 
+def test_folds_must_be_a_partition(square):
+    X, _, _, s = square
+    with pytest.raises(ValueError, match=r"cv must hold out every sample exactly once"):
+        LabellingModel(cv=ShuffleSplit(3, random_state=0)).fit(X, s)
+
+
+def test_spread_is_of_the_size_of_what_other_samples_would_give():
+    def fit(seed):
+        X, y, posterior = make_square(400, random_state=seed)
+        gap = 2.0 * posterior - 1.0
+        s = hide_labels(X, y, gap, ("linear", 0.6), random_state=seed + 100)
+        return LabellingModel(random_state=0).fit(X, s)
+
+    models = [fit(seed) for seed in range(12)]
+    truth = np.std([model.boundary_ for model in models])
+    said = np.mean([model.boundary_spread_ for model in models])
+    assert truth / 4 < said < 4 * truth
+
+
 def test_width_is_scikit_learns_scale(rng):
     X = rng.normal(size=(30, 4))
     assert scale_gamma(X) == pytest.approx(1.0 / (4 * X.var()))
+    assert scale_gamma(sp.csr_array(X)) == pytest.approx(1.0 / (4 * X.var()))
+    assert scale_gamma(X + 1e7) == pytest.approx(scale_gamma(X), rel=1e-6)
     assert scale_gamma(np.ones((3, 2))) == 1.0
     given_width = LabellingModel(gamma=0.7, random_state=0).fit(X, np.arange(30) % 2)
     basis = given_width.feature_map_

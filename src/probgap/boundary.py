@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import BoundaryWarning, InvalidInputError
+from probgap._core.overlap import CEILING_QUANTILE, separability
 from probgap._core.rng import RandomStateLike, as_generator
 
 __all__ = ["Boundary", "BoundaryWarning", "estimate_boundary"]
@@ -19,13 +20,11 @@ __all__ = ["Boundary", "BoundaryWarning", "estimate_boundary"]
 Gaps = NDArray[np.float64]
 Rule = Callable[[Gaps, Gaps], float]
 
+_RULES = ("auto", "mean_smallest", "quantile")
 # With a smaller share of the unlabelled samples on the negative side than this, there
 # is nothing to learn a negative class from.
 _FEWEST_NEGATIVES = 0.02
-# With this share of the labelled positives on the negative side, classes overlap fully.
-_FULL_OVERLAP = 0.1
-# Of the automatic rule: which labelled positives are clear, which unlabelled negatives.
-_CEILING_QUANTILE = 0.8
+# Of the automatic rule: the unlabelled samples that are clear negatives.
 _FLOOR_QUANTILE = 0.25
 _JUST_BELOW_ZERO = float(np.nextafter(0.0, -1.0))
 # What the fallback takes as negative: the quarter that looks least like a labelled one.
@@ -51,8 +50,8 @@ class Boundary:
         How many samples have a gap at or below ``value``, between it and 0, and
         above 0 (or above ``value``, where that is greater).
     separability : float
-        From 1 where no labelled positive has a gap at or below ``value``, down to 0
-        where a tenth of them or more have: how well the classes seem to part there.
+        How well the classes seem to part: 1 where no labelled positive has a gap at
+        or below ``value``, down to 0 where a tenth of them or more have.
     fallback : str or None
         Why the rule's own answer was not used, where it was not.
     """
@@ -150,7 +149,6 @@ def estimate_boundary(
         warnings.warn(fallback, BoundaryWarning, stacklevel=2)
     below = int(np.count_nonzero(gap <= usable))
     above = int(np.count_nonzero(gap > max(0.0, usable)))
-    astray = float(np.mean(gap[mask] <= usable))
     return Boundary(
         value=usable,
         rule=name,
@@ -158,7 +156,7 @@ def estimate_boundary(
         n_negative=below,
         n_undecided=gap.size - below - above,
         n_positive=above,
-        separability=max(0.0, 1.0 - astray / _FULL_OVERLAP),
+        separability=separability(gap[mask] <= usable, int(np.count_nonzero(~mask))),
         fallback=fallback,
     )
 
@@ -169,6 +167,9 @@ def _make_rule(rule: str | float, n_smallest: int, quantile: float) -> tuple[str
             msg = f"boundary must lie in (-1, 0). Got {rule!r}."
             raise InvalidInputError(msg)
         return "fixed", lambda _labelled, _unlabelled: float(rule)
+    if not isinstance(rule, str) or rule not in _RULES:
+        msg = f"boundary must be one of {_RULES} or a number in (-1, 0). Got {rule!r}."
+        raise InvalidInputError(msg)
     if rule == "mean_smallest":
         if n_smallest < 1:
             msg = f"n_smallest must be at least 1. Got {n_smallest!r}."
@@ -179,13 +180,7 @@ def _make_rule(rule: str | float, n_smallest: int, quantile: float) -> tuple[str
             msg = f"quantile must lie in [0, 1]. Got {quantile!r}."
             raise InvalidInputError(msg)
         return rule, lambda labelled, _: float(np.quantile(labelled, quantile))
-    if rule == "auto":
-        return rule, _automatic
-    msg = (
-        "boundary must be 'auto', 'mean_smallest', 'quantile' or a number in (-1, 0). "
-        f"Got {rule!r}."
-    )
-    raise InvalidInputError(msg)
+    return rule, _automatic
 
 
 def _automatic(labelled: Gaps, unlabelled: Gaps) -> float:
@@ -196,7 +191,7 @@ def _automatic(labelled: Gaps, unlabelled: Gaps) -> float:
     the fewer of the clear ones are labelled, the more labelling must have gone by
     clearness. The boundary is where eta is one half.
     """
-    ceiling = 0.5 * (1.0 + float(np.quantile(labelled, _CEILING_QUANTILE)))
+    ceiling = 0.5 * (1.0 + float(np.quantile(labelled, CEILING_QUANTILE)))
     floor = 0.5 * (1.0 + float(np.quantile(unlabelled, _FLOOR_QUANTILE)))
     floor = min(floor, 0.5 * ceiling)
     k = 1.0 - ceiling
@@ -222,24 +217,23 @@ def _bootstrap_spread(
     return float(np.std(values))
 
 
-def _make_usable(value: float, unlabelled: Gaps) -> tuple[float, str | None]:
+def _make_usable(found: float, unlabelled: Gaps) -> tuple[float, str | None]:
     """Move a boundary that no classifier could be learnt from, and say why."""
-    fallback = None
-    if value >= 0.0:
-        fallback = (
-            f"The boundary must lie below 0. Got {value:.3g}: by this rule the "
+    value = min(found, _JUST_BELOW_ZERO)
+    share = float(np.mean(unlabelled <= value))
+    if share < _FEWEST_NEGATIVES:
+        return float(np.quantile(unlabelled, _FALLBACK_SHARE)), (
+            f"The boundary must leave negatives to learn from. Got {found:.3g}, with "
+            f"{share:.1%} of the unlabelled samples on the negative side; the quarter "
+            "of them with the smallest gaps is taken as negative. Use "
+            "boundary='quantile', a fixed boundary nearer to 0, or a gap estimator "
+            "that separates better."
+        )
+    if found >= 0.0:
+        return value, (
+            f"The boundary must lie below 0. Got {found:.3g}: by this rule the "
             "labelled positives stand apart and nothing looks hidden. Every unlabelled "
             "sample with a gap of 0 or less is taken as negative. Give a boundary in "
             "(-1, 0), or more unlabelled samples, if positives are known to be hidden."
         )
-        value = _JUST_BELOW_ZERO
-    share = float(np.mean(unlabelled <= value))
-    if share < _FEWEST_NEGATIVES:
-        fallback = (
-            f"The boundary must leave negatives to learn from. Got {value:.3g}, with "
-            f"{share:.1%} of the unlabelled samples at or below it; the quarter of them "
-            "with the smallest gaps is taken as negative. Use boundary='quantile', a "
-            "fixed boundary nearer to 0, or a gap estimator that separates better."
-        )
-        value = float(np.quantile(unlabelled, _FALLBACK_SHARE))
-    return value, fallback
+    return value, None

@@ -85,4 +85,4 @@ def lee_liu_score(
             f"Got shape {predicted.shape}."
         )
         raise InvalidInputError(msg)
-    return lee_liu(labels.labelled, predicted == labels.classes[1])
+    return lee_liu(labels.labelled, predicted == labels.classes[labels.positive])

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probgap._core.errors import InvalidInputError, ProbgapError
+from probgap._core.errors import InvalidInputError, ProbgapError, ProbgapWarning
 from probgap._core.labels import read_labels, require_labelled_and_unlabelled
 
 
@@ -35,12 +35,14 @@ def test_the_greater_of_two_values_is_labelled(y, classes):
         ([None, 1, 1, None], [0, 1]),
         ([None, 0, 0, None], [-1, 0]),
         ([None, True, True, None], [False, True]),
-        ([None, "fraud", "fraud", None], ["not fraud", "fraud"]),
-        ([np.nan, "fraud", "fraud", np.nan], ["not fraud", "fraud"]),
+        ([None, "fraud", "fraud", None], ["fraud", "not fraud"]),
+        ([np.nan, "fraud", "fraud", np.nan], ["fraud", "not fraud"]),
+        ([None, "spam", "spam", None], ["not spam", "spam"]),
+        ([None, -2, -2, None], [-2, 0]),
         (pd.Series([pd.NA, 1, 1, pd.NA], dtype="Int64"), [0, 1]),
         (pd.Series([pd.NA, True, True, None], dtype="boolean"), [False, True]),
-        (pd.Series([None, "fraud", "fraud", None]), ["not fraud", "fraud"]),
-        (pd.Series([pd.NA, "a", "a", pd.NA], dtype="category"), ["not a", "a"]),
+        (pd.Series([None, "fraud", "fraud", None]), ["fraud", "not fraud"]),
+        (pd.Series([pd.NA, "a", "a", pd.NA], dtype="category"), ["a", "not a"]),
     ],
 )
 def test_a_missing_entry_is_unlabelled(y, classes):
@@ -51,7 +53,8 @@ def test_a_missing_entry_is_unlabelled(y, classes):
 
 def test_pos_label_names_the_labelled_value():
     labels = read_labels(["fraud", "unknown", "fraud"], pos_label="fraud")
-    assert labels.classes.tolist() == ["unknown", "fraud"]
+    assert labels.classes.tolist() == ["fraud", "unknown"]
+    assert labels.positive == 0
     np.testing.assert_array_equal(labels.labelled, [True, False, True])
     assert read_labels([None, 3, 3], pos_label=3).labelled.sum() == 2
 
@@ -78,6 +81,15 @@ def test_pos_label_names_the_labelled_value():
 def test_other_labels_are_refused_with_what_was_found(y, pos_label, message):
     with pytest.raises(InvalidInputError, match=message):
         read_labels(y, pos_label)
+
+
+@pytest.mark.parametrize("greater", ["unlabelled", "Unlabeled", "unknown"])
+def test_a_greater_string_that_sounds_unlabelled_is_pointed_out(greater):
+    with pytest.warns(
+        ProbgapWarning, match=r"is taken as the labelled .* pos_label='Pos'"
+    ):
+        labels = read_labels(["Pos", greater, "Pos"])
+    assert labels.positive == 1
 
 
 def test_errors_are_ours_and_value_errors():

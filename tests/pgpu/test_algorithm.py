@@ -8,9 +8,9 @@ from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.errors import BoundaryWarning, ProbgapWarning
+from probgap._core.estimators import fit_on_shares
 from probgap.boundary import estimate_boundary
 from probgap.gap import ObservedGapEstimator
-from probgap.pgpu._base import _fit_on_shares
 from probgap.pgpu._posterior import fit_slope, posterior_from_gap
 from probgap.relabel import relabel, relabel_in_expectation
 from probgap.reweight import kernel_mean_matching
@@ -135,9 +135,7 @@ def test_a_fallback_of_the_default_is_a_classifier_all_the_same(rng):
 def test_a_class_without_weight_is_learnt_without_weights():
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
     model = SVC()
-    _fit_on_shares(
-        model, X, np.array([1.0, 1.0, 0.0, np.nan]), np.array([1.0, 1, 0, 0])
-    )
+    fit_on_shares(model, X, np.array([1.0, 1.0, 0.0, np.nan]), np.array([1.0, 1, 0, 0]))
     assert_array_equal(model.classes_, [0, 1])
     assert model.shape_fit_ == (3, 1)
 

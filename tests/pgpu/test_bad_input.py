@@ -72,7 +72,7 @@ def test_bad_data_is_refused(make, spoil, message):
     [
         (PGPUClassifier(boundary=0.0), r"boundary must lie in \(-1, 0\)\. Got 0\.0"),
         (PGPUClassifier(boundary=-1.5), r"boundary must lie in \(-1, 0\)\. Got -1\.5"),
-        (PGPUClassifier(boundary="median"), r"boundary must be 'auto'.*Got 'median'"),
+        (PGPUClassifier(boundary="median"), r"boundary must be one of .*Got 'median'"),
         (PGPUClassifier(upper=-1.0), r"'upper' parameter .* must be .* Got -1\.0"),
         (
             PGPUClassifier(boundary=-0.7, upper=0.5, slack=0.0),
@@ -112,6 +112,14 @@ def test_bad_data_is_refused(make, spoil, message):
         (
             PGPUClassifierCV(boundaries=[]),
             r"boundaries must be numbers in \(-1, 0\)\. Got \[\]",
+        ),
+        (
+            PGPUClassifierCV(boundaries=["a"]),
+            r"boundaries must be numbers in \(-1, 0\)\. Got \['a'\]",
+        ),
+        (
+            PGPUClassifierCV(boundaries=[-0.5], scoring=lambda *_: float("nan")),
+            r"scoring must return a number\. Got NaN",
         ),
         (PGPUClassifierCV(scoring="f1"), r"'scoring' parameter .* Got 'f1'"),
     ],

@@ -9,12 +9,16 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import clone
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import get_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probgap import PGPUClassifier, PGPUClassifierCV
@@ -94,24 +98,60 @@ def test_the_names_of_labels_change_nothing_but_names(
         (lambda s: np.array([1 if v else None for v in s], dtype=object), [0, 1]),
         (lambda s: pd.Series(s).where(s == 1).astype("Int64"), [0, 1]),
         (lambda s: ["spam" if v else None for v in s], ["not spam", "spam"]),
+        (lambda s: ["fraud" if v else None for v in s], ["fraud", "not fraud"]),
     ],
 )
 def test_missing_labels_mean_unlabelled(square, y_of, classes):
     X, _, _, s = square
     plain = PGPUClassifier(random_state=0).fit(X, s)
     fitted = PGPUClassifier(random_state=0).fit(X, y_of(s))
-    assert_array_equal(fitted.decision_function(X), plain.decision_function(X))
+    sign = 1 if fitted.positive_index_ == 1 else -1
+    assert_array_equal(sign * fitted.decision_function(X), plain.decision_function(X))
     assert fitted.classes_.tolist() == classes
-    assert set(fitted.predict(X).tolist()) == set(classes)
+    positive = fitted.classes_[fitted.positive_index_]
+    assert_array_equal(fitted.predict(X) == positive, plain.predict(X) == 1)
 
 
 def test_pos_label_chooses_the_labelled_value(square):
-    X, _, _, s = square
+    X, y_true, _, s = square
     y = np.where(s == 1, "fraud", "unknown")
     fitted = PGPUClassifier(pos_label="fraud", random_state=0).fit(X, y)
     plain = PGPUClassifier(random_state=0).fit(X, s)
-    assert fitted.classes_.tolist() == ["unknown", "fraud"]
     assert_array_equal(fitted.predict(X) == "fraud", plain.predict(X) == 1)
+    # Classes are in scikit-learn's order, and everything else follows them.
+    assert fitted.classes_.tolist() == ["fraud", "unknown"]
+    proba = fitted.predict_proba(X)
+    assert_allclose(proba[:, 0], plain.predict_proba(X)[:, 1])
+    assert_array_equal(fitted.classes_[proba.argmax(axis=1)], fitted.predict(X))
+    truth = np.where(y_true == 1, "fraud", "unknown")
+    assert get_scorer("roc_auc")(fitted, X, truth) > 0.95
+    assert get_scorer("neg_log_loss")(fitted, X, truth) > -0.2
+    calibrated = CalibratedClassifierCV(fitted, cv=2).fit(X, y)
+    assert (calibrated.predict(X) == truth).mean() > 0.8
+
+
+def test_output_of_transformers_set_to_pandas(square):
+    X, _, _, s = square
+    plain = PGPUClassifier(random_state=0).fit(X, s).decision_function(X)
+    with config_context(transform_output="pandas"):
+        inside = PGPUClassifier(random_state=0).fit(X, s).decision_function(X)
+    assert_array_equal(inside, plain)
+
+
+def test_meta_estimators_will_do_at_the_end(square):
+    X, y_true, _, s = square
+    vote = VotingClassifier([("a", LogisticRegression()), ("b", SVC())])
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2)
+    soft = VotingClassifier([("a", LogisticRegression())], voting="soft")
+    for final in (soft, search):
+        assert PGPUClassifier(estimator=final).fit(X, s).score(X, y_true) > 0.9
+    for final in (vote, LinearRegression()):
+        with pytest.raises(
+            ValueError, match=r"must have decision_function or predict_"
+        ):
+            PGPUClassifier(estimator=final).fit(X, s)
+    with pytest.raises(ValueError, match=r"in front of it all\. Got Pipeline"):
+        PGPUClassifier(estimator=make_pipeline(StandardScaler(), SVC())).fit(X, s)
 
 
 @pytest.mark.parametrize("model", BOTH)

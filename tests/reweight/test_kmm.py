@@ -55,6 +55,8 @@ def test_a_sample_matched_to_itself_is_left_alone(rng):
     X = rng.normal(size=(300, 3))
     assert_allclose(kernel_mean_matching(X, X).weights, 1.0, atol=1e-10)
     assert_allclose(kernel_mean_matching(X, X[::-1]).weights, 1.0, atol=1e-5)
+    bounded = kernel_mean_matching(X, X, upper=0.5)
+    assert bounded.weights.max() <= 0.5
 
 
 @pytest.mark.parametrize(("upper", "slack"), [(1000.0, None), (1.5, 0.2), (3.0, 0.0)])
@@ -129,6 +131,16 @@ def test_kernel_parameters_are_passed_on_and_left_alone(rng):
     )
     assert params == {"degree": 2, "gamma": 0.5}
     assert given_result.kkt_residual <= 1e-6
+    assert given_result.gamma == 0.5
+    by_name = kernel_mean_matching(
+        source,
+        target,
+        kernel="polynomial",
+        gamma=0.5,
+        kernel_params={"degree": 2},
+        upper=5.0,
+    )
+    assert_allclose(by_name.weights, given_result.weights)
 
 
 def test_sparse_input_gives_the_same_weights(rng):
@@ -200,6 +212,13 @@ def test_residual_is_large_away_from_the_solution(rng):
         ({"upper": 0.5, "slack": 0.1}, r"upper must be at least 1 - slack"),
         ({"slack": -0.1}, r"slack must be a number not below 0, or None\. Got -0\.1"),
         ({"tol": 0.0}, r"tol must be a positive number\. Got 0\.0"),
+        ({"upper": None}, r"upper must be a positive number\. Got None"),
+        ({"slack": "a"}, r"slack must be a number not below 0, or None\. Got 'a'"),
+        ({"gamma": 1.0, "kernel": "linear"}, r"gamma must be left at None .*'linear'"),
+        (
+            {"gamma": 1.0, "kernel_params": {"gamma": 2.0}},
+            r"gamma must be left at None",
+        ),
         ({"solver": "magic"}, r"solver must be one of .* Got 'magic'"),
         ({"X_source": [[np.nan, 1.0]]}, r"X_source contains NaN"),
         ({"X_target": [[1.0]]}, r"as many features as X_source\. Got 1 and 2"),

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from probgap._core.errors import InvalidInputError
+from probgap._core.kernels import Matrix
 from probgap._core.rng import draw_seed
+
+Vector = NDArray[np.float64]
+
+# A copy of a sample with less weight than this changes nothing but the run time.
+_NEGLIGIBLE = 1e-3
 
 
 def clone_with_seed(estimator: Any, rng: np.random.Generator) -> Any:
@@ -38,12 +47,44 @@ def require_predict_proba(estimator: Any, name: str) -> None:
 
 
 def require_sample_weight(estimator: Any, name: str) -> None:
-    """Refuse an estimator whose ``fit`` takes no ``sample_weight``."""
-    if not hasattr(estimator, "fit") or not has_fit_parameter(
-        estimator, "sample_weight"
-    ):
+    """Refuse an estimator that takes no weights, or gives nothing to decide by."""
+    if isinstance(estimator, Pipeline) or not _takes_weights(estimator):
         msg = (
-            f"{name} must accept sample_weight in fit, since the weights are what "
-            f"removes the domain bias. Got {estimator!r}."
+            f"{name} must accept sample_weight in fit, which carries the outcome of the "
+            f"relabelling; put scalers and the like in front of it all. Got {estimator!r}."
         )
         raise InvalidInputError(msg)
+    if not any(hasattr(estimator, m) for m in ("decision_function", "predict_proba")):
+        msg = f"{name} must have decision_function or predict_proba. Got {estimator!r}."
+        raise InvalidInputError(msg)
+
+
+def _takes_weights(estimator: Any) -> bool:
+    if has_fit_parameter(estimator, "sample_weight"):
+        return True
+    # Meta-estimators pass on what they are given.
+    parameters = signature(estimator.fit).parameters.values()
+    return any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters)
+
+
+def fit_on_shares(
+    estimator: Any, samples: Matrix, share: Vector, weight: Vector
+) -> None:
+    """Fit on each sample as a positive, as a negative, or as a part of each.
+
+    ``share`` is how much of a sample counts as positive, NaN for one left out;
+    ``weight`` is what the sample counts for in all.
+    """
+    decided = np.isfinite(share)
+    share = np.where(decided, share, 0.0)
+    copies = [weight * share, weight * (1.0 - share)]
+    if min(copy.max() for copy in copies) <= 0.0:
+        # The weights left a whole class out, and nothing to learn it from.
+        copies = [decided * share, decided * (1.0 - share)]
+    rows = [np.flatnonzero(copy > _NEGLIGIBLE * copy.max()) for copy in copies]
+    both = np.concatenate(rows)
+    y = np.repeat([1, 0], [rows[0].size, rows[1].size])
+    weights = np.concatenate(
+        [copy[row] for copy, row in zip(copies, rows, strict=True)]
+    )
+    estimator.fit(samples[both], y, sample_weight=weights)

@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
+from probgap._core.errors import InvalidInputError
 from probgap._core.labels import ObservedLabels, require_labelled_and_unlabelled
 from probgap._core.rng import draw_seed
+
+Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 DEFAULT_FOLDS = 5
 
@@ -27,6 +30,20 @@ def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> 
         require_labelled_and_unlabelled(labels, n_folds=int(cv))
         return StratifiedKFold(int(cv), shuffle=True, random_state=draw_seed(rng))
     return check_cv(cv, labels.labelled, classifier=True)
+
+
+def require_partition(folds: list[Fold], n_samples: int) -> None:
+    """Check that every sample is held out exactly once."""
+    times = np.zeros(n_samples, dtype=np.intp)
+    for _, test in folds:
+        times[test] += 1
+    if not (times == 1).all():
+        msg = (
+            "cv must hold out every sample exactly once. Got "
+            f"{np.count_nonzero(times == 0)} of {n_samples} samples never held out and "
+            f"{np.count_nonzero(times > 1)} more than once."
+        )
+        raise InvalidInputError(msg)
 
 
 def smaller_group(labelled: NDArray[np.bool_]) -> int:

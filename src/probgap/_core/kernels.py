@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 from sklearn.utils import gen_batches
 
@@ -56,7 +57,8 @@ def mean_kernel(
 
 def scale_gamma(X: Matrix) -> float:
     """Give the RBF width that scikit-learn calls "scale": 1 / (n_features * variance)."""
-    mean = float(X.mean())
-    squares = X.multiply(X) if hasattr(X, "multiply") else X * X
-    variance = float(squares.mean()) - mean**2
+    if issparse(X):
+        variance = float(X.multiply(X).mean()) - float(X.mean()) ** 2
+    else:
+        variance = float(X.var())
     return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0

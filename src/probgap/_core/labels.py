@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,35 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, ProbgapWarning
+
+# Of two strings the greater is the later in the alphabet, which is seldom the meaning.
+_WORDS_FOR_UNLABELLED = frozenset(
+    [
+        "unlabelled",
+        "unlabeled",
+        "unknown",
+        "unlabel",
+        "unl",
+        "u",
+        "none",
+        "null",
+        "na",
+        "nan",
+        "no",
+        "not",
+        "negative",
+        "neg",
+        "n",
+        "false",
+        "missing",
+        "other",
+        "rest",
+        "unchecked",
+        "unverified",
+        "untested",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +52,19 @@ class ObservedLabels:
     labelled : ndarray of shape (n_samples,)
         True where the sample is a labelled positive, False where it is unlabelled.
     classes : ndarray of shape (2,)
-        The value for negative and unlabelled, then the value for positive.
+        The two values in ascending order, as scikit-learn wants them.
+    positive : int
+        Which of the two means positive: 1, unless ``pos_label`` says otherwise.
     """
 
     labelled: NDArray[np.bool_]
     classes: NDArray[Any]
+    positive: int
+
+    def name_of(self, kind: str) -> Any:
+        """Give the user's value for "labelled" or "unlabelled"."""
+        at = self.positive if kind == "labelled" else 1 - self.positive
+        return self.classes.tolist()[at]
 
 
 def read_labels(y: ArrayLike, pos_label: object = None) -> ObservedLabels:
@@ -46,9 +83,19 @@ def read_labels(y: ArrayLike, pos_label: object = None) -> ObservedLabels:
         return _read_value_beside_missing(values, missing, pos_label)
     _require_two_classes(values)
     classes = np.unique(values)
+    positive = 1
     if pos_label is not None:
-        classes = _put_positive_last(classes, pos_label)
-    return ObservedLabels(values == classes[1], classes)
+        positive = _index_of(pos_label, classes)
+    elif str(classes[1]).casefold() in _WORDS_FOR_UNLABELLED:
+        warnings.warn(
+            f"pos_label must be given where the greater of the two labels does not mean "
+            f"positive. Got {classes.tolist()!r}: {classes.tolist()[1]!r} is taken as "
+            f"the labelled positive class. Say pos_label={classes.tolist()[0]!r} if it "
+            "is the other way round.",
+            ProbgapWarning,
+            stacklevel=2,
+        )
+    return ObservedLabels(values == classes[positive], classes, positive)
 
 
 def require_labelled_and_unlabelled(
@@ -63,7 +110,7 @@ def require_labelled_and_unlabelled(
             reason = "" if n_folds is None else ", one for each fold"
             msg = (
                 f"y must hold at least {needed} {kind} samples{reason}. "
-                f"Got {count} of class {labels.classes.tolist()[kind == 'labelled']!r} "
+                f"Got {count} of class {labels.name_of(kind)!r} "
                 f"among {labels.labelled.size} samples."
             )
             raise InvalidInputError(msg)
@@ -100,7 +147,8 @@ def _read_value_beside_missing(
     if pos_label is not None and pos_label != positive:
         msg = f"pos_label must be a value found in y. Got {pos_label!r}, y holds {positive!r}."
         raise InvalidInputError(msg)
-    return ObservedLabels(~missing, np.array([_negative_of(positive), positive]))
+    classes = np.sort(np.array([_negative_of(positive), positive]))
+    return ObservedLabels(~missing, classes, _index_of(positive, classes))
 
 
 def _negative_of(positive: Any) -> object:
@@ -131,9 +179,9 @@ def _require_two_classes(values: NDArray[Any]) -> None:
         raise InvalidInputError(msg)
 
 
-def _put_positive_last(classes: NDArray[Any], pos_label: object) -> NDArray[Any]:
-    is_positive = classes == pos_label
-    if not np.any(is_positive):
+def _index_of(pos_label: object, classes: NDArray[Any]) -> int:
+    is_positive = np.asarray(classes == pos_label)
+    if not is_positive.any():
         msg = f"pos_label must be a value found in y. Got {pos_label!r}, y holds {classes.tolist()!r}."
         raise InvalidInputError(msg)
-    return np.concatenate([classes[~is_positive], classes[is_positive]])
+    return int(is_positive.argmax())

@@ -17,7 +17,8 @@ def as_generator(random_state: RandomStateLike) -> np.random.Generator:
     """Turn ``random_state`` into a Generator without touching global state.
 
     An integer gives the same stream each time. ``None`` gives fresh entropy. A
-    ``RandomState`` or ``Generator`` gives up one draw, so that two calls differ.
+    ``Generator`` is used as it is, a ``RandomState`` gives up one draw as the seed: with
+    either, two calls differ.
     """
     if random_state is None:
         return np.random.default_rng()

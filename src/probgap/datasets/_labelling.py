@@ -32,8 +32,8 @@ class InverseRate:
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        _require_positive("alpha", self.alpha)
-        _require_positive("beta", self.beta)
+        _require_within("alpha", self.alpha, 1e-12, np.inf)
+        _require_within("beta", self.beta, 0.0, np.inf)
 
     def __call__(self, gap: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the chance that a positive with this gap is left unlabelled."""
@@ -49,7 +49,7 @@ class LinearRate:
 
     def __post_init__(self) -> None:
         """Check the parameter."""
-        _require_positive("alpha", self.alpha, most=1.0)
+        _require_within("alpha", self.alpha, 0.0, 1.0)
 
     def __call__(self, gap: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the chance that a positive with this gap is left unlabelled."""
@@ -64,7 +64,7 @@ class ConstantRate:
 
     def __post_init__(self) -> None:
         """Check the parameter."""
-        _require_positive("alpha", self.alpha, most=1.0)
+        _require_within("alpha", self.alpha, 0.0, 1.0)
 
     def __call__(self, gap: NDArray[np.float64]) -> NDArray[np.float64]:
         """Give the chance that a positive with this gap is left unlabelled."""
@@ -182,7 +182,8 @@ def hide_labels(
         raise InvalidInputError(msg)
     hidden = rng.random(true_gap.size) < _evaluate(_make_rate(rate), true_gap)
     observed = labels.labelled & ~hidden
-    result: NDArray[np.generic] = labels.classes[observed.astype(np.intp)]
+    at = np.where(observed, labels.positive, 1 - labels.positive)
+    result: NDArray[np.generic] = labels.classes[at]
     return result
 
 
@@ -211,8 +212,7 @@ def _evaluate(rate: GapFunction, gap: NDArray[np.float64]) -> NDArray[np.float64
     return values
 
 
-def _require_positive(name: str, value: float, most: float = np.inf) -> None:
-    if not 0.0 <= value <= most:
-        span = "not be negative" if np.isinf(most) else f"lie in [0, {most:g}]"
-        msg = f"{name} must {span}. Got {value!r}."
+def _require_within(name: str, value: float, least: float, most: float) -> None:
+    if not least <= value <= most:
+        msg = f"{name} must lie between {least:g} and {most:g}. Got {value!r}."
         raise InvalidInputError(msg)

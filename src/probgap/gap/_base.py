@@ -19,13 +19,34 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
     """A classifier of labelled against unlabelled whose decision is the observed gap."""
 
     classes_: NDArray[Any]
+    positive_index_: int
 
     @abstractmethod
+    def _chance(self, X: Matrix) -> Vector:
+        """Give P(s=1 | x), the chance to be labelled."""
+
     def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
-        """Give P(s=0 | x) and P(s=1 | x)."""
+        """Give the chances to be unlabelled and to be labelled.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        chance = self._chance(X)
+        columns = [1.0 - chance, chance]
+        return np.column_stack(columns[:: 1 if self.positive_index_ == 1 else -1])
 
     def decision_function(self, X: Matrix) -> Vector:
         """Give the observed gap of each sample.
+
+        If ``pos_label`` makes the lesser value positive the sign is turned, as
+        scikit-learn's scorers expect; ``transform`` gives the gap as it is.
 
         Parameters
         ----------
@@ -37,7 +58,8 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             The gap, in [-1, 1].
         """
-        return gap_of(self.predict_proba(X))
+        gap = gap_of(self._chance(X))
+        return gap if self.positive_index_ == 1 else -gap
 
     def predict(self, X: Matrix) -> NDArray[Any]:
         """Say whether each sample is likelier to be labelled than not.
@@ -52,8 +74,9 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Values of ``classes_``.
         """
-        labelled = self.decision_function(X) > 0.0
-        predicted: NDArray[Any] = self.classes_[labelled.astype(np.intp)]
+        labelled = gap_of(self._chance(X)) > 0.0
+        at = np.where(labelled, self.positive_index_, 1 - self.positive_index_)
+        predicted: NDArray[Any] = self.classes_[at]
         return predicted
 
     def transform(self, X: Matrix) -> NDArray[np.float64]:
@@ -69,7 +92,7 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, 1)
             The gap, in [-1, 1].
         """
-        return self.decision_function(X)[:, None]
+        return gap_of(self._chance(X))[:, None]
 
     def get_feature_names_out(
         self,
@@ -98,6 +121,6 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         return tags
 
 
-def gap_of(proba: NDArray[np.float64]) -> Vector:
-    """Turn probabilities of unlabelled and labelled into a gap."""
-    return np.clip(proba[:, 1] - proba[:, 0], -1.0, 1.0)
+def gap_of(chance: Vector) -> Vector:
+    """Turn the chance to be labelled into a gap."""
+    return np.clip(2.0 * chance - 1.0, -1.0, 1.0)

@@ -17,9 +17,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from probgap._core.folds import make_splitter
+from probgap._core.folds import make_splitter, require_partition
 from probgap._core.inputs import check_fit_inputs, check_predict_input
 from probgap._core.kernels import Matrix, scale_gamma
+from probgap._core.overlap import CEILING_QUANTILE, separability
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap.gap._base import GapClassifier
 from probgap.gap._product import ProductFit, RatePrior, fit_product
@@ -28,20 +29,17 @@ Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
-# The clearest positives: their chance of being labelled is the ceiling of the rate.
-_CEILING_QUANTILE = 0.8
 _CEILING_RANGE = (0.01, 0.95)
 # The rate reaches its ceiling at this log-odds of being positive (a chance of 0.88).
 _SCORE_AT_CEILING = 2.0
 # How far the rate's level may move from what the ceiling says: 5% of the odds.
 _LEVEL_FREEDOM = 0.05
-# With this share of the labelled positives in negative ground, classes overlap fully.
-_FULL_OVERLAP = 0.1
 # How far the boundary goes from even odds towards the least labelled positives, when
 # classes do not overlap and those positives mark where the positive class begins; and
 # the log-odds at which they are taken for strays instead, and followed no farther.
 _TOWARDS_THE_LEAST = 0.6
 _N_LEAST = 3
+_N_RESAMPLES = 100
 _FARTHEST = 1.0
 _SCORING_C = 10.0
 
@@ -98,7 +96,8 @@ class LabellingModel(GapClassifier):
     boundary_ : float
         The paper's l: the observed gap at which the true gap is 0.
     boundary_spread_ : float
-        Standard deviation of the boundary over the folds.
+        Standard deviation of the boundary over bootstrap resamples of the labelled
+        positives, the score being given.
     ceiling_ : float
         Chance of being labelled of the clearest positives.
     separability_ : float
@@ -107,8 +106,18 @@ class LabellingModel(GapClassifier):
         Iterations of the fit on all samples.
     converged_ : bool
         Whether that fit, and those on the folds, converged.
+    rate_level_, rate_slope_ : float
+        The labelling rate is expit(rate_level_ + rate_slope_ * f).
+    even_score_ : float
+        The f at which a sample is as likely positive as not.
+    feature_map_ : Nystroem
+        The kernel features.
+    product_ : object
+        The fit on all samples: coefficients of f and the optimiser's evidence.
     classes_ : ndarray of shape (2,)
-        The value for unlabelled, then the value for labelled.
+        The two labels, in ascending order.
+    positive_index_ : int
+        Which of them means labelled: 1, unless ``pos_label`` says otherwise.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -178,29 +187,12 @@ class LabellingModel(GapClassifier):
         rng = as_generator(self.random_state)
         splitter = make_splitter(self.cv, labels, rng)
         folds = list(splitter.split(samples, labelled))
-        self.classes_ = labels.classes
-        self.feature_map_ = Nystroem(
-            gamma=scale_gamma(samples) if self.gamma == "scale" else self.gamma,
-            n_components=min(self.n_components, samples.shape[0]),
-            random_state=draw_seed(rng),
-        ).fit(samples)
-        features = self.feature_map_.transform(samples)
-
-        chance = self._out_of_fold_chance(features, labelled, folds)
-        self.ceiling_ = float(
-            np.clip(np.quantile(chance[labelled], _CEILING_QUANTILE), *_CEILING_RANGE)
-        )
-        astray = float(np.mean(chance[labelled] < 0.5 * self.ceiling_))
-        self.separability_ = max(0.0, 1.0 - astray / _FULL_OVERLAP)
-        prior = _rate_prior(self.ceiling_)
-        parts = self._fit_parts(features, labelled, folds, prior)
-        self.product_ = fit_product(features, labelled, C=self.C, prior=prior)
-        self._place_boundary(
-            self._training_score(features, folds, parts), labelled, parts
-        )
-
-        self.n_iter_ = self.product_.n_iter
-        self.converged_ = all(part.converged for part in (self.product_, *parts))
+        require_partition(folds, labelled.size)
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
+        # One thread, so that the bits depend neither on the machine's threads nor on
+        # how many folds run at once.
+        with threadpool_limits(1):
+            self._fit_to(samples, labelled, folds, draw_seed(rng))
         if not self.converged_:
             warnings.warn(
                 f"The labelling model stopped after {self.n_iter_} iterations without "
@@ -209,6 +201,31 @@ class LabellingModel(GapClassifier):
                 stacklevel=2,
             )
         return self
+
+    def _fit_to(
+        self, samples: Matrix, labelled: Mask, folds: list[Fold], seed: int
+    ) -> None:
+        """Read the ceiling off a plain score, fit the product, place the boundary."""
+        self.feature_map_ = Nystroem(
+            gamma=scale_gamma(samples) if self.gamma == "scale" else self.gamma,
+            n_components=min(self.n_components, samples.shape[0]),
+            random_state=seed,
+        ).set_output(transform="default")
+        features = self.feature_map_.fit(samples).transform(samples)
+
+        chance = self._out_of_fold_chance(features, labelled, folds)
+        self.ceiling_ = _ceiling(chance[labelled])
+        self.separability_ = separability(
+            chance[labelled] < 0.5 * self.ceiling_, int(np.count_nonzero(~labelled))
+        )
+        prior = _rate_prior(self.ceiling_)
+        parts = self._fit_parts(features, labelled, folds, prior)
+        self.product_ = fit_product(features, labelled, C=self.C, prior=prior)
+        score = self._training_score(features, folds, parts)
+        self._place_boundary(score, labelled, parts)
+        self.boundary_spread_ = self._spread(score, chance, labelled, seed)
+        self.n_iter_ = self.product_.n_iter
+        self.converged_ = all(part.converged for part in (self.product_, *parts))
 
     def _out_of_fold_chance(
         self, features: Vector, labelled: Mask, folds: list[Fold]
@@ -247,25 +264,32 @@ class LabellingModel(GapClassifier):
     def _place_boundary(
         self, score: Vector, labelled: Mask, parts: list[ProductFit]
     ) -> None:
-        levels = np.array([part.level for part in parts])
-        self.rate_level_ = float(levels.mean())
+        self.rate_level_ = float(np.mean([part.level for part in parts]))
         self.rate_slope_ = _rate_slope(self.ceiling_)
-        least = float(np.sort(score[labelled])[:_N_LEAST].mean())
-        self.even_score_ = (
-            _TOWARDS_THE_LEAST
-            * self.separability_
-            * float(np.clip(least, -_FARTHEST, 0.0))
-        )
+        self.even_score_ = _even_score(score[labelled], self.separability_)
         self.posterior_ = expit(score - self.even_score_)
         self.observed_gap_ = 2.0 * self._chance_labelled(score, self.rate_level_) - 1.0
-        even = np.full(levels.shape, self.even_score_)
-        boundaries = 2.0 * self._chance_labelled(even, levels) - 1.0
-        self.boundary_spread_ = float(boundaries.std())
-        self.boundary_ = float(
-            2.0 * self._chance_labelled(even[:1], self.rate_level_)[0] - 1.0
-        )
+        self.boundary_ = _boundary(self.even_score_, self.rate_level_, self.rate_slope_)
 
-    def _chance_labelled(self, score: Vector, level: float | Vector) -> Vector:
+    def _spread(
+        self, score: Vector, chance: Vector, labelled: Mask, seed: int
+    ) -> float:
+        """Place the boundary by resampled labelled positives, and see how it moves."""
+        rng = np.random.default_rng(seed)
+        rows = np.flatnonzero(labelled)
+        off_prior = self.rate_level_ - _rate_prior(self.ceiling_).level
+        boundaries = np.empty(_N_RESAMPLES)
+        for i in range(_N_RESAMPLES):
+            drawn = rng.choice(rows, rows.size)
+            ceiling = _ceiling(chance[drawn])
+            prior = _rate_prior(ceiling)
+            astray = chance[drawn] < 0.5 * ceiling
+            apart = separability(astray, labelled.size - rows.size)
+            even = _even_score(score[drawn], apart)
+            boundaries[i] = _boundary(even, prior.level + off_prior, prior.slope)
+        return float(boundaries.std())
+
+    def _chance_labelled(self, score: Vector, level: float) -> Vector:
         chance: Vector = expit(score) * expit(level + self.rate_slope_ * score)
         return chance
 
@@ -273,21 +297,8 @@ class LabellingModel(GapClassifier):
         samples = check_predict_input(self, X)
         return self.product_.score(self.feature_map_.transform(samples))
 
-    def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
-        """Give P(s=0 | x) and P(s=1 | x), the chances to be unlabelled and labelled.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Probabilities, in the order of ``classes_``.
-        """
-        labelled = self._chance_labelled(self._score(X), self.rate_level_)
-        return np.column_stack([1.0 - labelled, labelled])
+    def _chance(self, X: Matrix) -> Vector:
+        return self._chance_labelled(self._score(X), self.rate_level_)
 
     def predict_posterior(self, X: Matrix) -> Vector:
         """Give P(Y=1 | x), the chance to be positive whether labelled or not.
@@ -304,6 +315,20 @@ class LabellingModel(GapClassifier):
         """
         posterior: Vector = expit(self._score(X) - self.even_score_)
         return posterior
+
+
+def _even_score(of_labelled: Vector, separable: float) -> float:
+    least = float(np.sort(of_labelled)[:_N_LEAST].mean())
+    followed = float(np.clip(least, -_FARTHEST, 0.0))
+    return _TOWARDS_THE_LEAST * separable * followed
+
+
+def _boundary(even_score: float, level: float, slope: float) -> float:
+    return float(2.0 * expit(even_score) * expit(level + slope * even_score) - 1.0)
+
+
+def _ceiling(chance: Vector) -> float:
+    return float(np.clip(np.quantile(chance, CEILING_QUANTILE), *_CEILING_RANGE))
 
 
 def _rate_slope(ceiling: float) -> float:
@@ -323,7 +348,6 @@ def _rate_prior(ceiling: float) -> RatePrior:
 
 def _logistic_chance(features: Vector, labelled: Mask, fold: Fold) -> Vector:
     train, test = fold
-    # One thread, so that the bits do not depend on how many folds run at once.
     with threadpool_limits(1):
         model = LogisticRegression(C=_SCORING_C, max_iter=1000)
         model.fit(features[train], labelled[train])

@@ -17,7 +17,7 @@ from probgap._core.folds import DEFAULT_FOLDS, make_splitter, smaller_group
 from probgap._core.inputs import check_fit_inputs, check_predict_input
 from probgap._core.kernels import Matrix
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
-from probgap.gap._base import GapClassifier, gap_of
+from probgap.gap._base import GapClassifier, Vector, gap_of
 
 # Out of fold, the Platt scaling inside each training part needs two labelled and two
 # unlabelled samples there, which takes three of each in all.
@@ -42,7 +42,9 @@ class ObservedGapEstimator(GapClassifier):
     method : {"out_of_fold", "in_sample"}, default="out_of_fold"
         How ``observed_gap_`` is computed for the training samples: by models that
         have not seen the sample, or by the model fitted on all of them. In-sample
-        gaps of a flexible model are too sure of the labels it was shown.
+        gaps of a flexible model are too sure of the labels it was shown. With two
+        labelled or two unlabelled samples there is nothing to hold out, and the gaps
+        are in-sample.
     cv : int, splitter or None, default=None
         Folds for the out-of-fold gaps. ``None`` takes five stratified folds, or as
         many as there are labelled positives.
@@ -61,7 +63,9 @@ class ObservedGapEstimator(GapClassifier):
     estimator_ : object
         The classifier, fitted on all samples.
     classes_ : ndarray of shape (2,)
-        The value for unlabelled, then the value for labelled.
+        The two labels, in ascending order.
+    positive_index_ : int
+        Which of them means labelled: 1, unless ``pos_label`` says otherwise.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -122,23 +126,22 @@ class ObservedGapEstimator(GapClassifier):
         """
         samples, labels = check_fit_inputs(self, X, y, self.pos_label)
         rng = as_generator(self.random_state)
-        self.classes_ = labels.classes
-        splitter = make_splitter(self.cv, labels, rng)
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
         model = self._build(smaller_group(labels.labelled), rng)
         observed = labels.labelled.astype(np.int8)
         self.estimator_ = clone_with_seed(model, rng).fit(samples, observed)
         if self._goes_out_of_fold(labels.labelled):
             proba = cross_val_predict(
-                model,
+                clone_with_seed(model, rng),
                 samples,
                 observed,
-                cv=splitter,
+                cv=make_splitter(self.cv, labels, rng),
                 method="predict_proba",
                 n_jobs=self.n_jobs,
             )
         else:
             proba = self.estimator_.predict_proba(samples)
-        self.observed_gap_ = gap_of(proba)
+        self.observed_gap_ = gap_of(proba[:, 1])
         return self
 
     def _build(self, smallest: int, rng: np.random.Generator) -> Any:
@@ -160,19 +163,7 @@ class ObservedGapEstimator(GapClassifier):
             and smaller_group(labelled) >= _FEWEST_FOR_OUT_OF_FOLD
         )
 
-    def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
-        """Give P(s=0 | x) and P(s=1 | x), the chances to be unlabelled and labelled.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Probabilities, in the order of ``classes_``.
-        """
+    def _chance(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
-        proba: NDArray[np.float64] = self.estimator_.predict_proba(samples)
-        return proba
+        chance: Vector = self.estimator_.predict_proba(samples)[:, 1]
+        return chance

@@ -11,12 +11,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from probgap._core.classifier import TrueLabelClassifier
 from probgap._core.errors import ProbgapWarning
-from probgap._core.estimators import clone_with_seed, require_sample_weight
+from probgap._core.estimators import (
+    clone_with_seed,
+    fit_on_shares,
+    require_sample_weight,
+)
 from probgap._core.inputs import check_predict_input
 from probgap._core.kernels import Matrix
 from probgap._core.rng import RandomStateLike, draw_seed
@@ -28,6 +32,8 @@ from probgap.reweight import KMMResult, kernel_mean_matching
 
 Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
+# Weights that rest on a smaller share of the samples than this are no estimate.
+_FEWEST_EFFECTIVE = 0.02
 GapEstimator = LabellingModel | ObservedGapEstimator
 
 # The paper's Algorithm 1 to the letter, but for where the boundary comes from.
@@ -38,8 +44,6 @@ PAPER: dict[str, Any] = {
     "keep_labelled": False,
     "reweight": True,
 }
-# A copy of a sample with less weight than this changes nothing but the run time.
-_NEGLIGIBLE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Learnt:
     estimator: Any
 
 
-class BasePGPU(ClassifierMixin, BaseEstimator):
+class BasePGPU(TrueLabelClassifier):
     """The algorithm of the paper, given a boundary."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -129,7 +133,7 @@ class BasePGPU(ClassifierMixin, BaseEstimator):
         matching = self._match(samples, chosen) if self.reweight else None
         weight = np.zeros(chosen.size)
         weight[chosen] = 1.0 if matching is None else matching.weights
-        _fit_on_shares(estimator, samples, relabelling.positive_share, weight)
+        fit_on_shares(estimator, samples, relabelling.positive_share, weight)
         return Learnt(relabelling, matching, weight, estimator)
 
     def _relabel(
@@ -170,7 +174,7 @@ class BasePGPU(ClassifierMixin, BaseEstimator):
         return "expectation" if boundary.rule == "auto" else "corollary"
 
     def _match(self, samples: Matrix, chosen: Mask) -> KMMResult:
-        return kernel_mean_matching(
+        result = kernel_mean_matching(
             samples if chosen.all() else samples[chosen],
             samples,
             gamma=self.gamma,
@@ -178,6 +182,16 @@ class BasePGPU(ClassifierMixin, BaseEstimator):
             slack=self.slack,
             kernel=self.kernel,
         )
+        if result.effective_sample_size < _FEWEST_EFFECTIVE * result.weights.size:
+            warnings.warn(
+                "Kernel mean matching must spread its weight over many samples. Got an "
+                f"effective sample size of {result.effective_sample_size:.1f} out of "
+                f"{result.weights.size}: what was chosen does not cover what was left "
+                "out. Use a smaller upper, or reweight=False.",
+                ProbgapWarning,
+                stacklevel=2,
+            )
+        return result
 
     def _final_estimator(self, rng: np.random.Generator, hardness: float = 0.0) -> Any:
         """Give an unfitted copy of the final classifier.
@@ -186,7 +200,7 @@ class BasePGPU(ClassifierMixin, BaseEstimator):
         there to forgive errors, and where none are expected it only blurs the edge.
         """
         if self.estimator is None:
-            return SVC(C=10.0**hardness)
+            return SVC(C=10.0**hardness, random_state=draw_seed(rng))
         require_sample_weight(self.estimator, "estimator")
         return clone_with_seed(self.estimator, rng)
 
@@ -206,20 +220,7 @@ class BasePGPU(ClassifierMixin, BaseEstimator):
             decision = learnt.estimator.decision_function(samples)
             self.slope_ = fit_slope(decision, posterior)
 
-    def decision_function(self, X: Matrix) -> Vector:
-        """Give a score that is above 0 exactly where ``predict`` is positive.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The decision of the final classifier; where that one gives probabilities
-            of its own, the difference between them.
-        """
+    def _decide(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
         if self.slope_ is None:
             proba = self.estimator_.predict_proba(samples)
@@ -230,6 +231,9 @@ class BasePGPU(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
         """Give P(Y | x), the chance of being negative and of being positive.
+
+        As good as the boundary is: where few positives are labelled, or classes
+        overlap, the probabilities may be off by as much as the share of positives is.
 
         Parameters
         ----------
@@ -242,52 +246,10 @@ class BasePGPU(ClassifierMixin, BaseEstimator):
             Probabilities of the true label, in the order of ``classes_``. Not of the
             observed one: that is ``gap_estimator_.predict_proba``.
         """
-        decision = self.decision_function(X)
+        decision = self._decide(X)
         if self.slope_ is None:
             positive = 0.5 * (1.0 + decision)
         else:
             positive = expit(self.slope_ * decision)
-        return np.column_stack([1.0 - positive, positive])
-
-    def predict(self, X: Matrix) -> NDArray[Any]:
-        """Predict the true label of each sample.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Values of ``classes_``.
-        """
-        positive = self.decision_function(X) > 0.0
-        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
-        return predicted
-
-    def __sklearn_tags__(self) -> Any:
-        """Say that there are two classes and that sparse input is welcome."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags
-
-
-def _fit_on_shares(
-    estimator: Any, samples: Matrix, share: Vector, weight: Vector
-) -> None:
-    """Fit on each sample as a positive, as a negative, or as a part of each."""
-    decided = np.isfinite(share)
-    share = np.where(decided, share, 0.0)
-    copies = [weight * share, weight * (1.0 - share)]
-    if min(copy.max() for copy in copies) <= 0.0:
-        # Matching left a whole class without weight, and nothing to learn it from.
-        copies = [decided * share, decided * (1.0 - share)]
-    rows = [np.flatnonzero(copy > _NEGLIGIBLE * copy.max()) for copy in copies]
-    both = np.concatenate(rows)
-    y = np.repeat([1, 0], [rows[0].size, rows[1].size])
-    weights = np.concatenate(
-        [copy[row] for copy, row in zip(copies, rows, strict=True)]
-    )
-    estimator.fit(samples[both], y, sample_weight=weights)
+        columns = [1.0 - positive, positive]
+        return np.column_stack(columns[:: 1 if self.positive_index_ == 1 else -1])

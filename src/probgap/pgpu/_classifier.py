@@ -51,7 +51,8 @@ class PGPUClassifier(BasePGPU):
         Which quantile of the gaps of labelled positives, for "quantile".
     gap_estimator : classifier with predict_proba, "platt" or None, default=None
         Estimates P(s=1 | x). ``None`` takes a :class:`~probgap.gap.LabellingModel`,
-        "platt" the paper's Platt-scaled support vector machine.
+        "platt" the paper's Platt-scaled support vector machine. A ``LabellingModel``
+        or ``ObservedGapEstimator`` of one's own keeps its own settings.
     gap_method : {"out_of_fold", "in_sample"}, default="out_of_fold"
         Whether the gaps of training samples come from models that have not seen them.
     relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
@@ -111,7 +112,9 @@ class PGPUClassifier(BasePGPU):
     estimator_ : object
         The fitted final classifier.
     classes_ : ndarray of shape (2,)
-        The value for negative, then the value for positive.
+        The two labels, in ascending order.
+    positive_index_ : int
+        Which of them is positive: 1, unless ``pos_label`` says otherwise.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -246,7 +249,7 @@ class PGPUClassifier(BasePGPU):
         learnt = self._learn(
             samples, labelled, gap.observed_gap_, posterior, boundary, estimator
         )
-        self.classes_ = labels.classes
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
         self.boundary_ = boundary
         self._store(samples, gap, posterior, learnt)
         return self

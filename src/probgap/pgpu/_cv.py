@@ -14,7 +14,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from threadpoolctl import threadpool_limits
 
-from probgap._core.errors import BoundaryWarning, InvalidInputError
+from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.folds import make_splitter
 from probgap._core.inputs import check_fit_inputs
 from probgap._core.kernels import Matrix
@@ -62,7 +62,8 @@ class PGPUClassifierCV(BasePGPU):
         and returns a number.
     gap_estimator : classifier with predict_proba, "platt" or None, default=None
         Estimates P(s=1 | x). ``None`` takes a :class:`~probgap.gap.LabellingModel`,
-        "platt" the paper's Platt-scaled support vector machine.
+        "platt" the paper's Platt-scaled support vector machine. A ``LabellingModel``
+        or ``ObservedGapEstimator`` of one's own keeps its own settings.
     gap_method : {"out_of_fold", "in_sample"}, default="out_of_fold"
         Whether the gaps of training samples come from models that have not seen them.
     relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
@@ -127,7 +128,9 @@ class PGPUClassifierCV(BasePGPU):
     estimator_ : object
         The fitted final classifier.
     classes_ : ndarray of shape (2,)
-        The value for negative, then the value for positive.
+        The two labels, in ascending order.
+    positive_index_ : int
+        Which of them is positive: 1, unless ``pos_label`` says otherwise.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -247,12 +250,12 @@ class PGPUClassifierCV(BasePGPU):
         folds = list(splitter.split(samples, labelled))
         scores = np.array(
             Parallel(n_jobs=self.n_jobs)(
-                delayed(_score_fold)(self, samples, labelled, fold, grid, child)
-                for fold, child in zip(folds, rng.spawn(len(folds)), strict=True)
+                delayed(_score_fold)(self, samples, labelled, fold, grid, seed)
+                for fold, seed in [(fold, draw_seed(rng)) for fold in folds]
             )
         )
         best = _middle_of_the_best(scores.mean(axis=0))
-        self.classes_ = labels.classes
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
         self.cv_results_ = _tabulate(grid, scores)
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
         gap = self._fit_gap(samples, labelled, rng, n_jobs=self.n_jobs)
@@ -284,17 +287,18 @@ class PGPUClassifierCV(BasePGPU):
         """Predict the test part of a fold, or nothing where the boundary is no use."""
         train, test = fold
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BoundaryWarning)
+            # A candidate that is no use loses; only the chosen one is worth a warning.
+            warnings.simplefilter("ignore", ProbgapWarning)
             boundary = estimate_boundary(
                 gap, labelled[train], rule=float(value), n_bootstrap=0
             )
-        if boundary.fallback is not None:
-            return None
-        posterior = posterior_from_gap(gap, labelled[train], boundary.value)
-        estimator = self._final_estimator(rng, self._hardness(boundary))
-        learnt = self._learn(
-            samples[train], labelled[train], gap, posterior, boundary, estimator
-        )
+            if boundary.fallback is not None:
+                return None
+            posterior = posterior_from_gap(gap, labelled[train], boundary.value)
+            estimator = self._final_estimator(rng, self._hardness(boundary))
+            learnt = self._learn(
+                samples[train], labelled[train], gap, posterior, boundary, estimator
+            )
         predicted: Mask = learnt.estimator.predict(samples[test]) == 1
         return predicted
 
@@ -305,7 +309,7 @@ def _score_fold(
     labelled: Mask,
     fold: tuple[NDArray[np.intp], NDArray[np.intp]],
     grid: Vector,
-    rng: np.random.Generator,
+    seed: int,
 ) -> Vector:
     """Score every boundary on one fold: one gap, and one fit per distinct selection."""
     train, test = fold
@@ -313,6 +317,7 @@ def _score_fold(
     criterion = _CRITERIA[scoring] if isinstance(scoring, str) else scoring
     # One thread, so that the bits do not depend on how many folds run at once.
     with threadpool_limits(1):
+        rng = np.random.default_rng(seed)
         gap = model._fit_gap(samples[train], labelled[train], rng).observed_gap_
         seed = draw_seed(rng)
         scores = np.full(grid.size, -np.inf)
@@ -328,9 +333,12 @@ def _score_fold(
                 known[n_below] = (
                     -np.inf
                     if predicted is None
-                    else criterion(labelled[test], predicted)
+                    else float(criterion(labelled[test], predicted))
                 )
             scores[i] = known[n_below]
+    if np.isnan(scores).any():
+        msg = f"scoring must return a number. Got NaN from {model.scoring!r}."
+        raise InvalidInputError(msg)
     return scores
 
 
@@ -354,8 +362,11 @@ def _tabulate(grid: Vector, scores: NDArray[np.float64]) -> dict[str, Vector]:
 def _check_grid(boundaries: ArrayLike | None) -> Vector:
     if boundaries is None:
         return paper_grid()
-    grid = np.unique(np.asarray(boundaries, dtype=np.float64))
-    if grid.ndim != 1 or grid.size == 0 or not ((grid > -1.0) & (grid < 0.0)).all():
+    try:
+        grid = np.unique(np.asarray(boundaries, dtype=np.float64))
+    except (TypeError, ValueError):
+        grid = np.empty(0)
+    if grid.size == 0 or not ((grid > -1.0) & (grid < 0.0)).all():
         msg = f"boundaries must be numbers in (-1, 0). Got {boundaries!r}."
         raise InvalidInputError(msg)
     return grid

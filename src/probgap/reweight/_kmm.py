@@ -5,12 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_array
+from threadpoolctl import threadpool_limits
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import Matrix, kernel_matrix, mean_kernel, median_gamma
@@ -20,8 +23,8 @@ from probgap.reweight._qp import QPSolution, solve_exactly
 _SOLVERS: Mapping[str, Callable[[MatchingProblem, float], QPSolution]] = {
     "exact": solve_exactly,
 }
-# Kernels whose width is called gamma; the median heuristic is about distances.
-_KERNELS_WITH_WIDTH = ("rbf", "laplacian")
+# The median heuristic is about distances, and so are these kernels.
+_KERNELS_OF_DISTANCE = ("rbf", "laplacian")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +96,16 @@ def kernel_mean_matching(
     wherever the target has: where it has none, no weight can make up for it, and
     the few nearest source samples get large weights (``effective_sample_size`` of
     the result falls). Where several weightings match equally well, as with a flat
-    kernel, the one nearest to uniform weights is returned.
+    kernel, the solver leans towards uniform weights, as far as its tolerance reaches.
 
     Parameters
     ----------
     X_source, X_target : {array-like, sparse matrix} of shape (n, n_features)
         The samples to weight, and the samples to match.
     gamma : float, default=None
-        Width of the RBF or Laplacian kernel. ``None`` takes the median heuristic,
-        1 / (2 m^2) with m the median distance within the target.
+        Width of the kernel, where it has one. ``None`` takes the median heuristic for
+        the RBF and Laplacian kernels, 1 / (2 m^2) with m the median distance within
+        the target, and scikit-learn's default for others.
     upper : float, default=1000.0
         The paper's B, the largest weight.
     slack : float, default=None
@@ -159,20 +163,40 @@ def kernel_mean_matching(
     if slack is None:
         slack = 1.0 - 1.0 / np.sqrt(source.shape[0])
     _check_parameters(gamma=gamma, upper=upper, slack=slack, tol=tol, solver=solver)
-    params = dict(kernel_params or {})
-    if kernel in _KERNELS_WITH_WIDTH:
-        gamma = params.setdefault("gamma", gamma if gamma else median_gamma(target))
+    params, gamma = _kernel_parameters(kernel, kernel_params, gamma, target)
 
-    if X_source is X_target:
-        return _match_to_itself(source, kernel, params, slack, gamma)
-    problem = MatchingProblem(
-        kernel=kernel_matrix(source, None, kernel, params),
-        kappa=mean_kernel(source, target, kernel, params),
-        upper=float(upper),
-        slack=float(slack),
-    )
-    name = "exact" if solver == "auto" else solver
-    return _report(problem, _SOLVERS[name](problem, tol), name, tol, gamma)
+    # One thread, so that the bits do not depend on how many the machine has.
+    with threadpool_limits(1):
+        if X_source is X_target and upper >= 1.0:
+            return _match_to_itself(source, kernel, params, slack, gamma)
+        problem = MatchingProblem(
+            kernel=kernel_matrix(source, None, kernel, params),
+            kappa=mean_kernel(source, target, kernel, params),
+            upper=float(upper),
+            slack=float(slack),
+        )
+        name = "exact" if solver == "auto" else solver
+        return _report(problem, _SOLVERS[name](problem, tol), name, tol, gamma)
+
+
+def _kernel_parameters(
+    kernel: str | Callable[..., Any],
+    kernel_params: Mapping[str, Any] | None,
+    gamma: float | None,
+    target: Matrix,
+) -> tuple[dict[str, Any], float | None]:
+    params = dict(kernel_params or {})
+    if gamma is not None:
+        if "gamma" in params or "gamma" not in KERNEL_PARAMS.get(kernel, ()):
+            msg = (
+                "gamma must be left at None where kernel_params has one or the kernel "
+                f"takes none. Got gamma={gamma!r}, kernel={kernel!r}."
+            )
+            raise InvalidInputError(msg)
+        params["gamma"] = gamma
+    elif kernel in _KERNELS_OF_DISTANCE:
+        params.setdefault("gamma", median_gamma(target))
+    return params, params.get("gamma")
 
 
 def _match_to_itself(
@@ -211,7 +235,7 @@ def _report(
         weights=weights,
         objective=problem.squared_distance(weights),
         kkt_residual=residual,
-        band_slack=min(mean - low, high - mean),
+        band_slack=max(0.0, min(mean - low, high - mean)),
         n_iter=solution.n_iter,
         converged=residual <= tol,
         solver=solver,
@@ -228,15 +252,15 @@ def _report(
 
 
 def _check_parameters(
-    *, gamma: float | None, upper: float, slack: float, tol: float, solver: str
+    *, gamma: Any, upper: Any, slack: Any, tol: Any, solver: Any
 ) -> None:
-    if gamma is not None and not (np.isfinite(gamma) and gamma > 0.0):
+    if gamma is not None and not _is_number(gamma, above=0.0):
         msg = f"gamma must be a positive number or None. Got {gamma!r}."
         raise InvalidInputError(msg)
-    if not (np.isfinite(upper) and upper > 0.0):
+    if not _is_number(upper, above=0.0):
         msg = f"upper must be a positive number. Got {upper!r}."
         raise InvalidInputError(msg)
-    if not (np.isfinite(slack) and slack >= 0.0):
+    if not (_is_number(slack, above=0.0) or slack == 0.0):
         msg = f"slack must be a number not below 0, or None. Got {slack!r}."
         raise InvalidInputError(msg)
     if upper < 1.0 - slack:
@@ -245,9 +269,13 @@ def _check_parameters(
             f"Got upper={upper!r}, slack={slack!r}."
         )
         raise InvalidInputError(msg)
-    if not (np.isfinite(tol) and tol > 0.0):
+    if not _is_number(tol, above=0.0):
         msg = f"tol must be a positive number. Got {tol!r}."
         raise InvalidInputError(msg)
     if solver not in ("auto", *_SOLVERS):
         msg = f"solver must be one of {('auto', *_SOLVERS)}. Got {solver!r}."
         raise InvalidInputError(msg)
+
+
+def _is_number(value: Any, *, above: float) -> bool:
+    return isinstance(value, Real) and above < float(value) < float("inf")

@@ -1,0 +1,79 @@
+"""What the baselines share: a weighted classifier at the end, and its decision."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.svm import SVC
+from sklearn.utils._param_validation import HasMethods, StrOptions
+
+from probgap._core.classifier import TrueLabelClassifier
+from probgap._core.errors import InvalidInputError
+from probgap._core.estimators import clone_with_seed, require_sample_weight
+from probgap._core.inputs import check_predict_input
+from probgap._core.kernels import Matrix
+from probgap._core.rng import RandomStateLike, draw_seed
+from probgap.gap import ObservedGapEstimator
+
+Mask = NDArray[np.bool_]
+Vector = NDArray[np.float64]
+
+
+class BaselineClassifier(TrueLabelClassifier):
+    """A classifier whose decision is that of its final estimator."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit"]), None],
+        "pos_label": "no_validation",
+        "random_state": "no_validation",
+    }
+
+    estimator: Any
+    pos_label: object
+    random_state: RandomStateLike
+
+    def _final_estimator(self, rng: np.random.Generator) -> Any:
+        if self.estimator is None:
+            return SVC(random_state=draw_seed(rng))
+        require_sample_weight(self.estimator, "estimator")
+        return clone_with_seed(self.estimator, rng)
+
+    def _decide(self, X: Matrix) -> Vector:
+        samples = check_predict_input(self, X)
+        decision: Vector
+        if hasattr(self.estimator_, "decision_function"):
+            decision = self.estimator_.decision_function(samples)
+        else:
+            proba = self.estimator_.predict_proba(samples)
+            decision = proba[:, 1] - proba[:, 0]
+        return decision
+
+
+GAP_CONSTRAINTS: dict[str, Any] = {
+    "gap_estimator": [HasMethods(["fit"]), None],
+    "gap_method": [StrOptions({"out_of_fold", "in_sample"})],
+    "n_jobs": [Integral, None],
+}
+
+
+def fit_gap(
+    model: Any, samples: Matrix, labelled: Mask, rng: np.random.Generator
+) -> ObservedGapEstimator:
+    """Fit P(s=1 | x) as the baselines do: by Platt scaling, unless told otherwise."""
+    return ObservedGapEstimator(
+        model.gap_estimator,
+        method=model.gap_method,
+        random_state=draw_seed(rng),
+        n_jobs=model.n_jobs,
+    ).fit(samples, labelled)
+
+
+def check_rate(name: str, rate: float) -> float:
+    """Check a noise rate: a probability below 1."""
+    if not 0.0 <= rate < 1.0:
+        msg = f"{name} must lie in [0, 1). Got {rate!r}."
+        raise InvalidInputError(msg)
+    return float(rate)

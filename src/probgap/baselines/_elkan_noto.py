@@ -1,0 +1,216 @@
+"""Elkan and Noto: labels missing at random, undone by one number."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.model_selection import train_test_split
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from probgap._core.errors import ProbgapWarning
+from probgap._core.estimators import fit_on_shares
+from probgap._core.folds import smaller_group
+from probgap._core.inputs import check_fit_inputs, check_predict_input
+from probgap._core.kernels import Matrix
+from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap.baselines._base import (
+    GAP_CONSTRAINTS,
+    BaselineClassifier,
+    Mask,
+    Vector,
+    fit_gap,
+)
+
+_TINY = float(np.finfo(np.float64).eps)
+# Below this many of a kind, holding some out leaves too few to fit on.
+_FEWEST_TO_HOLD_OUT = 4
+
+
+class ElkanNotoClassifier(BaselineClassifier):
+    """Divide P(s=1 | x) by the rate at which positives are labelled.
+
+    It assumes that labels are missing completely at random: each positive is labelled
+    with the same chance c, whatever its features. Then P(Y=1 | x) = P(s=1 | x) / c.
+    With easy positives labelled first, c is too high for the hard ones, and they stay
+    negative.
+
+    Parameters
+    ----------
+    form : {"scaling", "weighted"}, default="scaling"
+        "scaling" divides by c. "weighted" trains a second classifier in which each
+        unlabelled sample is a positive with weight w(x) = (1 - c) / c * p / (1 - p),
+        p = P(s=1 | x), and a negative with weight 1 - w(x).
+    rule : {"e1", "e2", "e3"}, default="e1"
+        How c is estimated on held-out samples, in the names of the paper: e1 is the
+        mean of P(s=1 | x) over labelled ones, e2 their share of the sum of P(s=1 | x)
+        over all, e3 the maximum.
+    hold_out : float, default=0.2
+        Share of the samples held out to estimate c.
+    estimator : classifier whose fit takes sample_weight, default=None
+        The second classifier of the weighted form. ``None`` takes an RBF support
+        vector machine.
+    gap_estimator : classifier with predict_proba, default=None
+        Estimates P(s=1 | x). ``None`` takes a Platt-scaled support vector machine.
+    gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
+        Where the probabilities of training samples in the weighted form come from.
+    pos_label : object, default=None
+        The value of ``y`` that marks a labelled positive. ``None`` takes the
+        greater of the two.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the split and the estimators.
+    n_jobs : int, default=None
+        Number of folds to fit at once, for out-of-fold probabilities.
+
+    Attributes
+    ----------
+    label_frequency_ : float
+        The estimate of c.
+    gap_estimator_ : ObservedGapEstimator
+        The fitted estimator of P(s=1 | x).
+    estimator_ : object or None
+        The second classifier; None in the scaling form.
+    classes_ : ndarray of shape (2,)
+        The two labels, in ascending order.
+    positive_index_ : int
+        Which of them is positive: 1, unless ``pos_label`` says otherwise.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where ``X`` had names that are all strings.
+
+    References
+    ----------
+    .. [1] Elkan, Noto, "Learning Classifiers from Only Positive and Unlabeled Data",
+       KDD 2008.
+
+    Examples
+    --------
+    >>> from probgap.baselines import ElkanNotoClassifier
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> X, y_true, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("constant", 0.3), random_state=1)
+    >>> model = ElkanNotoClassifier(random_state=0).fit(X, s)
+    >>> bool(model.score(X, y_true) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineClassifier._parameter_constraints,
+        **GAP_CONSTRAINTS,
+        "form": [StrOptions({"scaling", "weighted"})],
+        "rule": [StrOptions({"e1", "e2", "e3"})],
+        "hold_out": [Interval(Real, 0, 1, closed="neither")],
+    }
+
+    def __init__(
+        self,
+        *,
+        form: Literal["scaling", "weighted"] = "scaling",
+        rule: Literal["e1", "e2", "e3"] = "e1",
+        hold_out: float = 0.2,
+        estimator: Any = None,
+        gap_estimator: Any = None,
+        gap_method: Literal["out_of_fold", "in_sample"] = "in_sample",
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.form = form
+        self.rule = rule
+        self.hold_out = hold_out
+        self.estimator = estimator
+        self.gap_estimator = gap_estimator
+        self.gap_method = gap_method
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Estimate the label frequency, and the second classifier if there is one.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Observed labels: labelled positive, or unlabelled.
+
+        Returns
+        -------
+        ElkanNotoClassifier
+            The fitted classifier.
+        """
+        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+        labelled = labels.labelled
+        rng = as_generator(self.random_state)
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
+        train, held_out = self._split(labelled, rng)
+        first = fit_gap(self, samples[train], labelled[train], rng)
+        chance = first.predict_proba(samples[held_out])[:, 1]
+        self.label_frequency_ = label_frequency(chance, labelled[held_out], self.rule)
+        self.gap_estimator_ = fit_gap(self, samples, labelled, rng)
+        self.estimator_ = None
+        if self.form == "weighted":
+            p = 0.5 * (1.0 + self.gap_estimator_.observed_gap_)
+            share = unlabelled_positive_chance(p, self.label_frequency_)
+            share[labelled] = 1.0
+            if share.min() >= 1.0:
+                warnings.warn(
+                    "The weighted form must leave some negative to learn from. Got a "
+                    f"label frequency of {self.label_frequency_:.3g}, by which every "
+                    "unlabelled sample is positive; the quarter of them least likely "
+                    "to be labelled is taken as negative. Try form='scaling'.",
+                    ProbgapWarning,
+                    stacklevel=2,
+                )
+                share[~labelled & (p <= np.quantile(p[~labelled], 0.25))] = 0.0
+            self.estimator_ = self._final_estimator(rng)
+            fit_on_shares(self.estimator_, samples, share, np.ones(labelled.size))
+        return self
+
+    def _split(
+        self, labelled: Mask, rng: np.random.Generator
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        rows = np.arange(labelled.size)
+        smallest = smaller_group(labelled)
+        if smallest < _FEWEST_TO_HOLD_OUT:
+            return rows, rows
+        # Two of each kind stay on either side, however small the share asked for.
+        least = 2.0 / smallest
+        train, held_out = train_test_split(
+            rows,
+            test_size=min(max(self.hold_out, least), 1.0 - least),
+            stratify=labelled,
+            random_state=draw_seed(rng),
+        )
+        return train, held_out
+
+    def _decide(self, X: Matrix) -> Vector:
+        if getattr(self, "estimator_", None) is not None:
+            return super()._decide(X)
+        samples = check_predict_input(self, X)
+        chance = self.gap_estimator_.predict_proba(samples)[:, 1]
+        return 2.0 * np.minimum(chance / self.label_frequency_, 1.0) - 1.0
+
+
+def label_frequency(chance: Vector, labelled: Mask, rule: str) -> float:
+    """Estimate c = P(s=1 | Y=1) from P(s=1 | x) of held-out samples."""
+    if rule == "e1":
+        estimate = chance[labelled].mean()
+    elif rule == "e2":
+        estimate = chance[labelled].sum() / max(chance.sum(), _TINY)
+    else:
+        estimate = chance.max()
+    return float(np.clip(estimate, _TINY, 1.0))
+
+
+def unlabelled_positive_chance(chance: Vector, frequency: float) -> Vector:
+    """Give w(x) = P(Y=1 | x, unlabelled), cut to a probability."""
+    odds = chance / np.maximum(1.0 - chance, _TINY)
+    return np.clip((1.0 - frequency) / frequency * odds, 0.0, 1.0)

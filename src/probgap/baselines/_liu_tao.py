@@ -1,0 +1,176 @@
+"""Liu and Tao: class-conditional noise, undone by importance weights."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval
+
+from probgap._core.errors import InvalidInputError
+from probgap._core.inputs import check_fit_inputs
+from probgap._core.kernels import Matrix
+from probgap._core.rng import RandomStateLike, as_generator
+from probgap.baselines._base import (
+    GAP_CONSTRAINTS,
+    BaselineClassifier,
+    Mask,
+    Vector,
+    check_rate,
+    fit_gap,
+)
+
+
+class LiuTaoClassifier(BaselineClassifier):
+    r"""Weigh each sample by how likely its observed label is to be its true one.
+
+    The weight is
+
+    .. math:: \beta(x, s) = \frac{P(s \mid x) - \rho_{-s}}{(1 - \rho_+ - \rho_-) P(s \mid x)},
+
+    where rho_{-s} is the rate at which the other class gets the label s. It assumes that
+    every positive is mislabelled at the same rate, and that somewhere there are samples
+    which are surely positive, from which the rate is read. With easy positives labelled
+    first, that is the rate of the easiest, and too low for the rest.
+
+    Parameters
+    ----------
+    rho_plus : float, default=None
+        Rate at which positives are unlabelled. ``None`` takes the least P(s=0 | x)
+        over the samples.
+    rho_minus : float, default=0.0
+        Rate at which negatives are labelled. ``None`` takes the least P(s=1 | x).
+    estimator : classifier whose fit takes sample_weight, default=None
+        ``None`` takes an RBF support vector machine.
+    gap_estimator : classifier with predict_proba, default=None
+        Estimates P(s=1 | x). ``None`` takes a Platt-scaled support vector machine.
+    gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
+        Where the probabilities of training samples come from.
+    pos_label : object, default=None
+        The value of ``y`` that marks a labelled positive. ``None`` takes the
+        greater of the two.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds folds and estimators.
+    n_jobs : int, default=None
+        Number of folds to fit at once, for out-of-fold probabilities.
+
+    Attributes
+    ----------
+    rho_plus_, rho_minus_ : float
+        The rates that were used.
+    sample_weight_ : ndarray of shape (n_samples,)
+        Weight of each training sample.
+    estimator_ : object
+        The fitted classifier.
+    classes_ : ndarray of shape (2,)
+        The two labels, in ascending order.
+    positive_index_ : int
+        Which of them is positive: 1, unless ``pos_label`` says otherwise.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where ``X`` had names that are all strings.
+
+    References
+    ----------
+    .. [1] Liu, Tao, "Classification with Noisy Labels by Importance Reweighting",
+       IEEE Transactions on Pattern Analysis and Machine Intelligence, 2016.
+
+    Examples
+    --------
+    >>> from probgap.baselines import LiuTaoClassifier
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> X, y_true, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("constant", 0.3), random_state=1)
+    >>> model = LiuTaoClassifier(rho_plus=0.3, random_state=0).fit(X, s)
+    >>> bool(model.score(X, y_true) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineClassifier._parameter_constraints,
+        **GAP_CONSTRAINTS,
+        "rho_plus": [Interval(Real, 0, 1, closed="left"), None],
+        "rho_minus": [Interval(Real, 0, 1, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        rho_plus: float | None = None,
+        rho_minus: float | None = 0.0,
+        estimator: Any = None,
+        gap_estimator: Any = None,
+        gap_method: Literal["out_of_fold", "in_sample"] = "in_sample",
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.rho_plus = rho_plus
+        self.rho_minus = rho_minus
+        self.estimator = estimator
+        self.gap_estimator = gap_estimator
+        self.gap_method = gap_method
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Fit the reweighted classifier on the observed labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Observed labels: labelled positive, or unlabelled.
+
+        Returns
+        -------
+        LiuTaoClassifier
+            The fitted classifier.
+        """
+        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+        labelled = labels.labelled
+        rng = as_generator(self.random_state)
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
+        chance = 0.5 * (1.0 + fit_gap(self, samples, labelled, rng).observed_gap_)
+        self.rho_plus_ = (
+            float(1.0 - chance.max()) if self.rho_plus is None else self.rho_plus
+        )
+        self.rho_minus_ = (
+            float(chance.min()) if self.rho_minus is None else self.rho_minus
+        )
+        weight = importance(chance, labelled, self.rho_plus_, self.rho_minus_)
+        for kind in (labelled, ~labelled):
+            if weight[kind].max() <= 0.0:
+                # Every label of this kind looks like noise: keep them as they are.
+                weight[kind] = 1.0
+        self.sample_weight_ = weight
+        self.estimator_ = self._final_estimator(rng).fit(
+            samples, labelled.astype(np.int8), sample_weight=weight
+        )
+        return self
+
+
+def importance(
+    chance: Vector, labelled: Mask, rho_plus: float, rho_minus: float
+) -> Vector:
+    """Give the weight of each sample, not below 0, from P(s=1 | x) and the rates."""
+    check_rate("rho_plus", rho_plus)
+    check_rate("rho_minus", rho_minus)
+    if rho_plus + rho_minus >= 1.0:
+        msg = (
+            "rho_plus + rho_minus must be below 1, or labels say nothing. "
+            f"Got {rho_plus:g} + {rho_minus:g}."
+        )
+        raise InvalidInputError(msg)
+    of_label = np.where(labelled, chance, 1.0 - chance)
+    of_label = np.maximum(of_label, np.finfo(np.float64).eps)
+    other_rate = np.where(labelled, rho_minus, rho_plus)
+    weight: Vector = (of_label - other_rate) / ((1.0 - rho_plus - rho_minus) * of_label)
+    return np.maximum(weight, 0.0)

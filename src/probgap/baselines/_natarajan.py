@@ -1,0 +1,196 @@
+"""Natarajan and others: class-conditional noise, undone by the cost of errors."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from probgap._core.errors import InvalidInputError
+from probgap._core.folds import make_splitter
+from probgap._core.inputs import check_fit_inputs
+from probgap._core.kernels import Matrix
+from probgap._core.labels import ObservedLabels
+from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.scores import observed_accuracy
+from probgap.baselines._base import (
+    GAP_CONSTRAINTS,
+    BaselineClassifier,
+    Mask,
+    check_rate,
+    fit_gap,
+)
+
+_RATES_TO_TRY = np.round(np.linspace(0.0, 0.9, 10), 1)
+
+
+class NatarajanClassifier(BaselineClassifier):
+    """Weigh the two kinds of error by what label noise does to them.
+
+    The second method of the paper, a support vector machine with weight 1 - alpha on
+    labelled and alpha on unlabelled samples, alpha = (1 - rho_plus + rho_minus) / 2. It
+    assumes that every positive is mislabelled at the same rate rho_plus, and every
+    negative at rho_minus, which is 0 here. With a rate that depends on the sample, one
+    weight is too small for the hard positives and too large for the easy ones.
+
+    Parameters
+    ----------
+    rho_plus : float, "estimate" or "cv", default="estimate"
+        Rate at which positives are unlabelled. "estimate" takes the least
+        P(s=0 | x) over the samples; "cv" the best of 0, 0.1, ..., 0.9 by 5-fold
+        cross-validation of the accuracy against observed labels.
+    rho_minus : float, default=0.0
+        Rate at which negatives are labelled.
+    estimator : classifier whose fit takes sample_weight, default=None
+        ``None`` takes an RBF support vector machine.
+    gap_estimator : classifier with predict_proba, default=None
+        Estimates P(s=1 | x). ``None`` takes a Platt-scaled support vector machine.
+    gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
+        Where the probabilities of training samples come from.
+    cv : int, splitter or None, default=None
+        Folds for ``rho_plus="cv"``. ``None`` takes five, or as many as there are
+        labelled positives.
+    pos_label : object, default=None
+        The value of ``y`` that marks a labelled positive. ``None`` takes the
+        greater of the two.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds folds and estimators.
+    n_jobs : int, default=None
+        Number of folds to fit at once, for out-of-fold probabilities.
+
+    Attributes
+    ----------
+    rho_plus_ : float
+        The rate that was used.
+    alpha_ : float
+        Weight of unlabelled samples; labelled ones have one minus it.
+    estimator_ : object
+        The fitted classifier.
+    classes_ : ndarray of shape (2,)
+        The two labels, in ascending order.
+    positive_index_ : int
+        Which of them is positive: 1, unless ``pos_label`` says otherwise.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where ``X`` had names that are all strings.
+
+    References
+    ----------
+    .. [1] Natarajan, Dhillon, Ravikumar, Tewari, "Learning with Noisy Labels", NIPS 2013.
+
+    Examples
+    --------
+    >>> from probgap.baselines import NatarajanClassifier
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> X, y_true, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("constant", 0.3), random_state=1)
+    >>> model = NatarajanClassifier(rho_plus=0.3).fit(X, s)
+    >>> model.alpha_
+    0.35
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineClassifier._parameter_constraints,
+        **GAP_CONSTRAINTS,
+        "rho_plus": [Real, StrOptions({"estimate", "cv"})],
+        "rho_minus": [Interval(Real, 0, 1, closed="left")],
+        "cv": ["cv_object"],
+    }
+
+    def __init__(
+        self,
+        *,
+        rho_plus: float | Literal["estimate", "cv"] = "estimate",
+        rho_minus: float = 0.0,
+        estimator: Any = None,
+        gap_estimator: Any = None,
+        gap_method: Literal["out_of_fold", "in_sample"] = "in_sample",
+        cv: Any = None,
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.rho_plus = rho_plus
+        self.rho_minus = rho_minus
+        self.estimator = estimator
+        self.gap_estimator = gap_estimator
+        self.gap_method = gap_method
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Fit the weighted classifier on the observed labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Observed labels: labelled positive, or unlabelled.
+
+        Returns
+        -------
+        NatarajanClassifier
+            The fitted classifier.
+        """
+        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+        rng = as_generator(self.random_state)
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
+        self.rho_plus_ = self._find_rate(samples, labels, rng)
+        self.alpha_ = self._alpha(self.rho_plus_)
+        self.estimator_ = self._fit_weighted(
+            samples, labels.labelled, self.alpha_, draw_seed(rng)
+        )
+        return self
+
+    def _find_rate(
+        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
+    ) -> float:
+        if self.rho_plus == "estimate":
+            gap = fit_gap(self, samples, labels.labelled, rng).observed_gap_
+            return float(0.5 * (1.0 - gap.max()))
+        if self.rho_plus == "cv":
+            return self._search(samples, labels, rng)
+        return check_rate("rho_plus", float(self.rho_plus))
+
+    def _search(
+        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
+    ) -> float:
+        labelled = labels.labelled
+        rates = _RATES_TO_TRY[_RATES_TO_TRY + self.rho_minus < 1.0]
+        scores = np.zeros(rates.size)
+        splitter = make_splitter(self.cv, labels, rng)
+        seed = draw_seed(rng)
+        for train, test in splitter.split(samples, labelled):
+            for i, rate in enumerate(rates):
+                fitted = self._fit_weighted(
+                    samples[train], labelled[train], self._alpha(rate), seed
+                )
+                predicted = fitted.predict(samples[test]) == 1
+                scores[i] += observed_accuracy(labelled[test], predicted)
+        return float(rates[int(scores.argmax())])
+
+    def _alpha(self, rho_plus: float) -> float:
+        if rho_plus + self.rho_minus >= 1.0:
+            msg = (
+                "rho_plus + rho_minus must be below 1, or labels say nothing. "
+                f"Got {rho_plus:g} + {self.rho_minus:g}."
+            )
+            raise InvalidInputError(msg)
+        return float(0.5 * (1.0 - rho_plus + self.rho_minus))
+
+    def _fit_weighted(
+        self, samples: Matrix, labelled: Mask, alpha: float, seed: int
+    ) -> Any:
+        # Twice the weights of the paper, so that without noise they are all 1.
+        weight = 2.0 * np.where(labelled, 1.0 - alpha, alpha)
+        estimator = self._final_estimator(np.random.default_rng(seed))
+        return estimator.fit(samples, labelled.astype(np.int8), sample_weight=weight)

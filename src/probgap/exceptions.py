@@ -1,0 +1,10 @@
+"""The errors and warnings of probgap, for code that wants to catch or silence them."""
+
+from probgap._core.errors import (
+    BoundaryWarning,
+    InvalidInputError,
+    ProbgapError,
+    ProbgapWarning,
+)
+
+__all__ = ["BoundaryWarning", "InvalidInputError", "ProbgapError", "ProbgapWarning"]
