@@ -205,3 +205,14 @@ def test_boundaries_that_leave_no_negatives_are_not_chosen(square):
 def test_the_papers_grid():
     model = PGPUClassifierCV.paper()
     assert (model.cv, model.keep_labelled, model.gap_method) == (5, False, "in_sample")
+
+
+def test_weights_that_rest_on_a_few_samples_are_pointed_out(rng):
+    # One of the chosen stands where most samples are; the other 200 stand elsewhere.
+    X = np.concatenate([rng.normal(-9.0, 0.1, 200), [0.0], rng.normal(0.0, 0.3, 999)])
+    chosen = np.arange(X.size) <= 200
+    model = PGPUClassifier(gamma=1.0)
+    with pytest.warns(
+        ProbgapWarning, match=r"effective sample size of \d.* out of 201"
+    ):
+        model._match(X[:, None], chosen)
