@@ -11,6 +11,10 @@ export OPENBLAS_NUM_THREADS := 1
 export PIP_CONSTRAINT := $(abspath requirements/lock.txt)
 export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# The paper's data sets, where they lie beside the checkout.
+ifneq ($(wildcard ../shared/data),)
+export PROBGAP_DATA ?= $(abspath ../shared/data)
+endif
 
 .PHONY: help demo test lint types contracts unit slow floors bench-accuracy figures lock clean
 

@@ -1,5 +1,12 @@
-"""Data whose posterior is known, and labels hidden as the paper hides them."""
+"""Data: drawn with their posterior, loaded from files, and labels hidden by a rate."""
 
+from probgap.datasets._files import (
+    BenchmarkData,
+    DataFileError,
+    TCDBData,
+    load_benchmark,
+    load_tcdb,
+)
 from probgap.datasets._labelling import (
     ConstantRate,
     InverseRate,
@@ -11,11 +18,16 @@ from probgap.datasets._labelling import (
 from probgap.datasets._synthetic import SyntheticData, make_square, make_triangles
 
 __all__ = [
+    "BenchmarkData",
     "ConstantRate",
+    "DataFileError",
     "InverseRate",
     "LinearRate",
     "SyntheticData",
+    "TCDBData",
     "hide_labels",
+    "load_benchmark",
+    "load_tcdb",
     "make_square",
     "make_triangles",
     "paper_rates",
