@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
@@ -172,15 +173,20 @@ def test_cross_validation_finds_the_best_boundary_and_shows_its_work(square):
 @pytest.mark.parametrize(
     "scoring", ["observed_accuracy", "lee_liu", lambda _, p: -p.mean()]
 )
-def test_sharing_work_changes_no_score(square, scoring):
+@pytest.mark.parametrize("relabelling", ["corollary", "theorem", "expectation"])
+def test_sharing_work_changes_no_score(square, scoring, relabelling):
     X, _, _, s = square
-    grid = np.array([-0.8, -0.799999, -0.6])
-    shared = PGPUClassifierCV(boundaries=grid, scoring=scoring, cv=2, random_state=0)
-    together = shared.fit(X, s).cv_results_
+    grid = np.array([-0.8, -0.79, -0.6])
+    settings = {
+        "scoring": scoring,
+        "relabelling": relabelling,
+        "cv": 2,
+        "random_state": 0,
+        "gap_estimator": LogisticRegression(),
+    }
+    together = PGPUClassifierCV(boundaries=grid, **settings).fit(X, s).cv_results_
     for i, value in enumerate(grid):
-        alone = PGPUClassifierCV(
-            boundaries=[value], scoring=scoring, cv=2, random_state=0
-        ).fit(X, s)
+        alone = PGPUClassifierCV(boundaries=[value], **settings).fit(X, s)
         assert alone.best_score_ == together["mean_test_score"][i]
 
 

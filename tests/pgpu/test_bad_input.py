@@ -72,6 +72,7 @@ def test_bad_data_is_refused(make, spoil, message):
     [
         (PGPUClassifier(boundary=0.0), r"boundary must lie in \(-1, 0\)\. Got 0\.0"),
         (PGPUClassifier(boundary=-1.5), r"boundary must lie in \(-1, 0\)\. Got -1\.5"),
+        (PGPUClassifier(boundary=np.array([-0.5])), r"boundary must be .* Got array"),
         (PGPUClassifier(boundary="median"), r"boundary must be one of .*Got 'median'"),
         (PGPUClassifier(upper=-1.0), r"'upper' parameter .* must be .* Got -1\.0"),
         (

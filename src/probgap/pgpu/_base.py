@@ -32,9 +32,10 @@ from probgap.reweight import KMMResult, kernel_mean_matching
 
 Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
+GapEstimator = LabellingModel | ObservedGapEstimator
+
 # Weights that rest on a smaller share of the samples than this are no estimate.
 _FEWEST_EFFECTIVE = 0.02
-GapEstimator = LabellingModel | ObservedGapEstimator
 
 # The paper's Algorithm 1 to the letter, but for where the boundary comes from.
 PAPER: dict[str, Any] = {

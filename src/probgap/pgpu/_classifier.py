@@ -259,7 +259,8 @@ class PGPUClassifier(BasePGPU):
     ) -> tuple[Boundary, Vector]:
         """Step 2: the boundary, and the posterior that goes with it."""
         observed = gap.observed_gap_
-        modelled = self.boundary == "auto" and isinstance(gap, LabellingModel)
+        automatic = isinstance(self.boundary, str) and self.boundary == "auto"
+        modelled = automatic and isinstance(gap, LabellingModel)
         boundary = estimate_boundary(
             observed,
             labelled,

@@ -321,21 +321,23 @@ def _score_fold(
         gap = model._fit_gap(samples[train], labelled[train], rng).observed_gap_
         seed = draw_seed(rng)
         scores = np.full(grid.size, -np.inf)
-        known: dict[int, float] = {}
+        known: dict[float, float] = {}
         for i, value in enumerate(grid):
-            # The samples at or below the boundary are the first so many by gap:
-            # their number says which they are.
-            n_below = int(np.count_nonzero(gap <= value))
-            if n_below not in known:
+            # The samples at or below the boundary are the first so many by gap: their
+            # number says which they are, and that settles who is chosen. What a
+            # sample counts for in expectation depends on the value itself.
+            by_chance = model.relabelling == "expectation"
+            key = value if by_chance else float(np.count_nonzero(gap <= value))
+            if key not in known:
                 predicted = model._predict_with(
                     value, gap, samples, labelled, fold, np.random.default_rng(seed)
                 )
-                known[n_below] = (
+                known[key] = (
                     -np.inf
                     if predicted is None
                     else float(criterion(labelled[test], predicted))
                 )
-            scores[i] = known[n_below]
+            scores[i] = known[key]
     if np.isnan(scores).any():
         msg = f"scoring must return a number. Got NaN from {model.scoring!r}."
         raise InvalidInputError(msg)
