@@ -71,9 +71,15 @@ def fit_gap(
     ).fit(samples, labelled)
 
 
-def check_rate(name: str, rate: float) -> float:
-    """Check a noise rate: a probability below 1."""
-    if not 0.0 <= rate < 1.0:
-        msg = f"{name} must lie in [0, 1). Got {rate!r}."
+def check_rates(rho_plus: float, rho_minus: float) -> None:
+    """Check two noise rates: probabilities that leave the labels something to say."""
+    for name, rate in (("rho_plus", rho_plus), ("rho_minus", rho_minus)):
+        if not 0.0 <= rate < 1.0:
+            msg = f"{name} must lie in [0, 1). Got {rate!r}."
+            raise InvalidInputError(msg)
+    if rho_plus + rho_minus >= 1.0:
+        msg = (
+            "rho_plus + rho_minus must be below 1, or labels say nothing. "
+            f"Got {rho_plus:g} + {rho_minus:g}."
+        )
         raise InvalidInputError(msg)
-    return float(rate)

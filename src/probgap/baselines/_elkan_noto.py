@@ -7,14 +7,14 @@ from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.model_selection import train_test_split
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from probgap._core.errors import ProbgapWarning
 from probgap._core.estimators import fit_on_shares
-from probgap._core.folds import smaller_group
+from probgap._core.folds import Fold, smaller_group
 from probgap._core.inputs import check_fit_inputs, check_predict_input
 from probgap._core.kernels import Matrix
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
@@ -174,9 +174,7 @@ class ElkanNotoClassifier(BaselineClassifier):
             fit_on_shares(self.estimator_, samples, share, np.ones(labelled.size))
         return self
 
-    def _split(
-        self, labelled: Mask, rng: np.random.Generator
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _split(self, labelled: Mask, rng: np.random.Generator) -> Fold:
         rows = np.arange(labelled.size)
         smallest = smaller_group(labelled)
         if smallest < _FEWEST_TO_HOLD_OUT:

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from probgap._core.errors import InvalidInputError
 from probgap._core.inputs import check_fit_inputs
 from probgap._core.kernels import Matrix
 from probgap._core.rng import RandomStateLike, as_generator
@@ -19,7 +18,7 @@ from probgap.baselines._base import (
     BaselineClassifier,
     Mask,
     Vector,
-    check_rate,
+    check_rates,
     fit_gap,
 )
 
@@ -161,14 +160,7 @@ def importance(
     chance: Vector, labelled: Mask, rho_plus: float, rho_minus: float
 ) -> Vector:
     """Give the weight of each sample, not below 0, from P(s=1 | x) and the rates."""
-    check_rate("rho_plus", rho_plus)
-    check_rate("rho_minus", rho_minus)
-    if rho_plus + rho_minus >= 1.0:
-        msg = (
-            "rho_plus + rho_minus must be below 1, or labels say nothing. "
-            f"Got {rho_plus:g} + {rho_minus:g}."
-        )
-        raise InvalidInputError(msg)
+    check_rates(rho_plus, rho_minus)
     of_label = np.where(labelled, chance, 1.0 - chance)
     of_label = np.maximum(of_label, np.finfo(np.float64).eps)
     other_rate = np.where(labelled, rho_minus, rho_plus)

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from probgap._core.errors import InvalidInputError
 from probgap._core.folds import make_splitter
 from probgap._core.inputs import check_fit_inputs
 from probgap._core.kernels import Matrix
@@ -21,7 +20,7 @@ from probgap.baselines._base import (
     GAP_CONSTRAINTS,
     BaselineClassifier,
     Mask,
-    check_rate,
+    check_rates,
     fit_gap,
 )
 
@@ -159,7 +158,7 @@ class NatarajanClassifier(BaselineClassifier):
             return float(0.5 * (1.0 - gap.max()))
         if self.rho_plus == "cv":
             return self._search(samples, labels, rng)
-        return check_rate("rho_plus", float(self.rho_plus))
+        return float(self.rho_plus)
 
     def _search(
         self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
@@ -179,12 +178,7 @@ class NatarajanClassifier(BaselineClassifier):
         return float(rates[int(scores.argmax())])
 
     def _alpha(self, rho_plus: float) -> float:
-        if rho_plus + self.rho_minus >= 1.0:
-            msg = (
-                "rho_plus + rho_minus must be below 1, or labels say nothing. "
-                f"Got {rho_plus:g} + {self.rho_minus:g}."
-            )
-            raise InvalidInputError(msg)
+        check_rates(rho_plus, self.rho_minus)
         return float(0.5 * (1.0 - rho_plus + self.rho_minus))
 
     def _fit_weighted(

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
-from probgap._core.folds import make_splitter, require_partition
+from probgap._core.folds import Fold, make_splitter, require_partition
 from probgap._core.inputs import check_fit_inputs, check_predict_input
 from probgap._core.kernels import Matrix, scale_gamma
 from probgap._core.overlap import CEILING_QUANTILE, separability
@@ -27,7 +27,6 @@ from probgap.gap._product import ProductFit, RatePrior, fit_product
 
 Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 _CEILING_RANGE = (0.01, 0.95)
 # The rate reaches its ceiling at this log-odds of being positive (a chance of 0.88).

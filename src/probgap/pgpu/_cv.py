@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 from threadpoolctl import threadpool_limits
 
 from probgap._core.errors import InvalidInputError, ProbgapWarning
-from probgap._core.folds import make_splitter
+from probgap._core.folds import Fold, make_splitter
 from probgap._core.inputs import check_fit_inputs
 from probgap._core.kernels import Matrix
 from probgap._core.labels import require_labelled_and_unlabelled
@@ -281,7 +281,7 @@ class PGPUClassifierCV(BasePGPU):
         gap: Vector,
         samples: Matrix,
         labelled: Mask,
-        fold: tuple[NDArray[np.intp], NDArray[np.intp]],
+        fold: Fold,
         rng: np.random.Generator,
     ) -> Mask | None:
         """Predict the test part of a fold, or nothing where the boundary is no use."""
@@ -307,7 +307,7 @@ def _score_fold(
     model: PGPUClassifierCV,
     samples: Matrix,
     labelled: Mask,
-    fold: tuple[NDArray[np.intp], NDArray[np.intp]],
+    fold: Fold,
     grid: Vector,
     seed: int,
 ) -> Vector:
