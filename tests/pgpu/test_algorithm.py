@@ -12,6 +12,7 @@ from probgap._core.errors import BoundaryWarning, ProbgapWarning
 from probgap._core.estimators import fit_on_shares
 from probgap.boundary import estimate_boundary
 from probgap.gap import ObservedGapEstimator
+from probgap.pgpu._penalty import choose_penalty
 from probgap.pgpu._posterior import fit_slope, posterior_from_gap
 from probgap.relabel import relabel, relabel_in_expectation
 from probgap.reweight import kernel_mean_matching
@@ -54,7 +55,9 @@ def test_the_default_is_its_steps(square):
     assert_array_equal(fitted.relabelling_.labels, relabelled.labels)
     assert fitted.relabelling_.decided.all()
     assert_array_equal(fitted.sample_weight_, 1.0)
-    assert pytest.approx(10.0**model.separability_) == fitted.estimator_.C
+    share = relabelled.positive_share
+    seed = fitted.estimator_.random_state
+    assert choose_penalty(X, share, s == 1, seed) == fitted.estimator_.C
 
 
 def test_expected_labels_by_hand():

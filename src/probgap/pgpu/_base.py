@@ -26,6 +26,7 @@ from probgap._core.kernels import Matrix
 from probgap._core.rng import RandomStateLike, draw_seed
 from probgap.boundary import Boundary
 from probgap.gap import LabellingModel, ObservedGapEstimator
+from probgap.pgpu._penalty import choose_penalty
 from probgap.pgpu._posterior import fit_slope
 from probgap.relabel import Relabelling, relabel, relabel_in_expectation
 from probgap.reweight import KMMResult, kernel_mean_matching
@@ -134,7 +135,11 @@ class BasePGPU(TrueLabelClassifier):
         matching = self._match(samples, chosen) if self.reweight else None
         weight = np.zeros(chosen.size)
         weight[chosen] = 1.0 if matching is None else matching.weights
-        fit_on_shares(estimator, samples, relabelling.positive_share, weight)
+        share = relabelling.positive_share
+        if self.estimator is None and boundary.rule == "auto" and chosen.all():
+            penalty = choose_penalty(samples, share, labelled, estimator.random_state)
+            estimator.set_params(C=penalty)
+        fit_on_shares(estimator, samples, share, weight)
         return Learnt(relabelling, matching, weight, estimator)
 
     def _relabel(
@@ -164,11 +169,6 @@ class BasePGPU(TrueLabelClassifier):
         )
         return relabel(gap, labelled, lower=lower, upper=upper)
 
-    def _hardness(self, boundary: Boundary) -> float:
-        """Say how far labels can be trusted, where the relabelling keeps its doubts."""
-        by_chance = self._rule_of_relabelling(boundary) == "expectation"
-        return boundary.separability if by_chance else 0.0
-
     def _rule_of_relabelling(self, boundary: Boundary) -> str:
         if self.relabelling != "auto":
             return self.relabelling
@@ -194,14 +194,10 @@ class BasePGPU(TrueLabelClassifier):
             )
         return result
 
-    def _final_estimator(self, rng: np.random.Generator, hardness: float = 0.0) -> Any:
-        """Give an unfitted copy of the final classifier.
-
-        The default trusts labels more the better the classes part: a soft margin is
-        there to forgive errors, and where none are expected it only blurs the edge.
-        """
+    def _final_estimator(self, rng: np.random.Generator) -> Any:
+        """Give an unfitted copy of the final classifier."""
         if self.estimator is None:
-            return SVC(C=10.0**hardness, random_state=draw_seed(rng))
+            return SVC(random_state=draw_seed(rng))
         require_sample_weight(self.estimator, "estimator")
         return clone_with_seed(self.estimator, rng)
 

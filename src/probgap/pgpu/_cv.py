@@ -92,8 +92,9 @@ class PGPUClassifierCV(BasePGPU):
     slack : float, default=None
         The paper's epsilon, the half-width of the band for the mean weight.
     estimator : classifier whose fit takes sample_weight, default=None
-        The final classifier. ``None`` takes an RBF support vector machine; where
-        labels keep their doubts, its C goes from 1 to 10 as the classes part better.
+        The final classifier. ``None`` takes an RBF support vector machine; with the
+        automatic boundary its C, from 1 to 30, is what classifies held-out samples
+        best by the chance of each to be positive.
     cv : int, splitter or None, default=None
         Folds of the search. ``None`` takes five stratified folds, or as many as
         there are labelled positives.
@@ -263,7 +264,7 @@ class PGPUClassifierCV(BasePGPU):
         spread = float(np.std([grid[_middle_of_the_best(row)] for row in scores]))
         self.boundary_ = replace(chosen, rule="cross_validated", spread=spread)
         posterior = posterior_from_gap(gap.observed_gap_, labelled, chosen.value)
-        estimator = self._final_estimator(rng, self._hardness(self.boundary_))
+        estimator = self._final_estimator(rng)
         learnt = self._learn(
             samples,
             labelled,
@@ -295,7 +296,7 @@ class PGPUClassifierCV(BasePGPU):
             if boundary.fallback is not None:
                 return None
             posterior = posterior_from_gap(gap, labelled[train], boundary.value)
-            estimator = self._final_estimator(rng, self._hardness(boundary))
+            estimator = self._final_estimator(rng)
             learnt = self._learn(
                 samples[train], labelled[train], gap, posterior, boundary, estimator
             )
