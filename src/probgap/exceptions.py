@@ -3,8 +3,15 @@
 from probgap._core.errors import (
     BoundaryWarning,
     InvalidInputError,
+    MissingLibraryError,
     ProbgapError,
     ProbgapWarning,
 )
 
-__all__ = ["BoundaryWarning", "InvalidInputError", "ProbgapError", "ProbgapWarning"]
+__all__ = [
+    "BoundaryWarning",
+    "InvalidInputError",
+    "MissingLibraryError",
+    "ProbgapError",
+    "ProbgapWarning",
+]

@@ -11,6 +11,16 @@ class InvalidInputError(ProbgapError, ValueError):
     """An argument breaks a rule: the message names it, the rule and the value."""
 
 
+class MissingLibraryError(ProbgapError, ImportError):
+    """A library that only some parts need is not installed."""
+
+    def __init__(self, *, library: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{library} must be installed for {purpose}. Got no such library; run "
+            f"pip install 'probgap[{extra}]'."
+        )
+
+
 class ProbgapWarning(UserWarning):
     """Base of all warnings that probgap issues."""
 

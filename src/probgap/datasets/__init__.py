@@ -16,6 +16,7 @@ from probgap.datasets._labelling import (
     platt_gap,
 )
 from probgap.datasets._synthetic import SyntheticData, make_square, make_triangles
+from probgap.datasets._vectors import load_tcdb_vectors
 
 __all__ = [
     "BenchmarkData",
@@ -28,6 +29,7 @@ __all__ = [
     "hide_labels",
     "load_benchmark",
     "load_tcdb",
+    "load_tcdb_vectors",
     "make_square",
     "make_triangles",
     "paper_rates",

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, MissingLibraryError
 
 # The files are known by their content: another version would give other numbers.
 _SHA256 = {
@@ -69,7 +69,9 @@ def load_benchmark(name: str) -> BenchmarkData:
     """Load one of the five benchmark sets of the paper.
 
     The file is looked for in the folder that the environment variable ``PROBGAP_DATA``
-    names, then in ``~/.cache/probgap``, and checked by its SHA-256.
+    names, then in ``~/.cache/probgap`` (or ``PROBGAP_CACHE``), then fetched into that
+    cache from the address in ``PROBGAP_DATA_URL``, if there is one; and checked by its
+    SHA-256.
 
     Parameters
     ----------
@@ -123,7 +125,7 @@ def load_tcdb() -> TCDBData:
 
 
 def _open(name: str) -> Any:
-    path = _find(f"{name}.npz")
+    path = _find(name)
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != _SHA256[name]:
         msg = (
@@ -134,16 +136,44 @@ def _open(name: str) -> Any:
     return np.load(path, allow_pickle=False)
 
 
-def _find(file_name: str) -> Path:
-    folders = [Path.home() / ".cache" / "probgap"]
+def cache_folder() -> Path:
+    """Give the folder for what can be made or fetched again."""
+    chosen = os.environ.get("PROBGAP_CACHE")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "probgap"
+
+
+def _find(name: str) -> Path:
+    file_name = f"{name}.npz"
+    folders = [cache_folder()]
     if chosen := os.environ.get("PROBGAP_DATA"):
         folders.insert(0, Path(chosen))
     for folder in folders:
         if (folder / file_name).is_file():
             return folder / file_name
+    if address := os.environ.get("PROBGAP_DATA_URL"):
+        return _download(file_name, address, _SHA256[name])
     looked = " and ".join(str(folder) for folder in folders)
     msg = (
         f"{file_name} must be in the folder that PROBGAP_DATA names or in the cache. "
-        f"Got neither: looked in {looked}. Put the file there, or set PROBGAP_DATA."
+        f"Got neither: looked in {looked}. Put the file there, set PROBGAP_DATA to the "
+        "folder that has it, or PROBGAP_DATA_URL to an address that serves it."
     )
     raise DataFileError(msg)
+
+
+def _download(file_name: str, address: str, sha256: str) -> Path:
+    try:
+        import pooch  # noqa: PLC0415 (an extra)
+    except ImportError:
+        raise MissingLibraryError(
+            library="pooch", extra="data", purpose="downloading"
+        ) from None
+    url = f"{address.rstrip('/')}/{file_name}"
+    try:
+        path = pooch.retrieve(
+            url, known_hash=sha256, fname=file_name, path=cache_folder()
+        )
+    except (OSError, ValueError) as error:
+        msg = f"{url} must serve the file with the SHA-256 {sha256}. Got {error}"
+        raise DataFileError(msg) from None
+    return Path(path)

@@ -1,0 +1,146 @@
+"""Protein records as dense vectors: the paper's Doc2Vec, and a plain second road."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfTransformer
+from threadpoolctl import threadpool_limits
+
+from probgap._core.errors import InvalidInputError, MissingLibraryError
+from probgap._core.rng import draw_seed
+from probgap.datasets._files import cache_folder, load_tcdb
+
+Vectors = NDArray[np.float64]
+
+_EPOCHS = 20
+
+
+def load_tcdb_vectors(
+    method: Literal["doc2vec", "svd"] = "doc2vec",
+    *,
+    n_dimensions: int = 32,
+    seed: int = 0,
+) -> Vectors:
+    """Give the records of :func:`load_tcdb` as dense vectors, one row a record.
+
+    No label is used. "doc2vec" is the paper's choice; as the records survive only as
+    bags of words, it is the form that ignores their order, PV-DBOW. It needs gensim
+    (``pip install 'probgap[text]'``) and some 15 seconds, once: the vectors are kept in
+    the cache folder under a hash of the data, the settings and gensim's version. "svd"
+    is a truncated singular value decomposition of TF-IDF weights.
+
+    Parameters
+    ----------
+    method : {"doc2vec", "svd"}, default="doc2vec"
+        How vectors are made.
+    n_dimensions : int, default=32
+        Length of a vector; 32 in the paper.
+    seed : int, default=0
+        Seeds the training. One thread trains, so that the same seed gives the same
+        vectors.
+
+    Returns
+    -------
+    ndarray of shape (7359, n_dimensions)
+        The vectors. Scale them.
+
+    Examples
+    --------
+    >>> from probgap.datasets import load_tcdb_vectors
+    >>> load_tcdb_vectors().shape  # doctest: +SKIP
+    (7359, 32)
+    """
+    if method not in ("doc2vec", "svd"):
+        msg = f"method must be 'doc2vec' or 'svd'. Got {method!r}."
+        raise InvalidInputError(msg)
+    if n_dimensions < 1:
+        msg = f"n_dimensions must be at least 1. Got {n_dimensions!r}."
+        raise InvalidInputError(msg)
+    counts = load_tcdb().X
+    if method == "svd":
+        return svd_vectors(counts, n_dimensions, seed)
+    return doc2vec_vectors(counts, n_dimensions, seed)
+
+
+def svd_vectors(counts: Any, n_dimensions: int, seed: int) -> Vectors:
+    """Reduce TF-IDF weights of word counts to their main directions."""
+    weights = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
+    reduction = TruncatedSVD(n_dimensions, random_state=seed)
+    with threadpool_limits(1):
+        vectors: Vectors = reduction.fit_transform(weights)
+    return vectors
+
+
+def doc2vec_vectors(
+    counts: Any, n_dimensions: int, seed: int, *, epochs: int = _EPOCHS
+) -> Vectors:
+    """Train PV-DBOW on word counts, or fetch what an equal training gave before."""
+    try:
+        import gensim  # noqa: PLC0415 (an extra)
+    except ImportError:
+        raise MissingLibraryError(
+            library="gensim", extra="text", purpose="Doc2Vec"
+        ) from None
+    settings = {
+        "dm": 0,
+        "vector_size": n_dimensions,
+        "epochs": epochs,
+        "seed": seed,
+        "workers": 1,
+    }
+    path = (
+        cache_folder() / f"doc2vec-{_digest(counts, settings, gensim.__version__)}.npy"
+    )
+    if path.is_file():
+        kept: Vectors = np.load(path, allow_pickle=False)
+        return kept
+    vectors = _train(counts, settings)
+    _keep(path, vectors)
+    return vectors
+
+
+def _train(counts: Any, settings: dict[str, Any]) -> Vectors:
+    from gensim.models.doc2vec import Doc2Vec, TaggedDocument  # noqa: PLC0415
+
+    # The order of words in a record is lost; a fixed random one favours none of them.
+    rng = np.random.default_rng(settings["seed"])
+    records = [
+        TaggedDocument([str(word) for word in rng.permutation(_words(counts, i))], [i])
+        for i in range(counts.shape[0])
+    ]
+    with threadpool_limits(1):
+        model = Doc2Vec(records, **{**settings, "seed": draw_seed(rng)})
+    return model.dv.vectors.astype(np.float64)
+
+
+def _words(counts: Any, record: int) -> NDArray[Any]:
+    here = slice(counts.indptr[record], counts.indptr[record + 1])
+    return np.repeat(counts.indices[here], counts.data[here].astype(np.intp))
+
+
+def _digest(counts: Any, settings: dict[str, Any], version: str) -> str:
+    content = hashlib.sha256(json.dumps([settings, version]).encode())
+    for part in (counts.data, counts.indices, counts.indptr):
+        content.update(np.ascontiguousarray(part).tobytes())
+    return content.hexdigest()[:16]
+
+
+def _keep(path: Path, vectors: Vectors) -> None:
+    """Write the file whole or not at all; without a cache the vectors still serve."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    except OSError:
+        return
+    with os.fdopen(handle, "wb") as file:
+        np.save(file, vectors)
+    Path(name).replace(path)
