@@ -30,3 +30,39 @@ def square():
     gap = 2.0 * posterior - 1.0
     s = hide_labels(X, y_true, gap, ("linear", 0.6), random_state=4)
     return read_only(X, y_true, gap, s)
+
+
+SMALL_TABLE = """
+table = "small"
+title = "A table that takes seconds"
+splits = 2
+test_share = 0.25
+
+[svm]
+C = 1.0
+gamma = "auto"
+
+[[block]]
+data = ["triangles", "square"]
+rates = [["inverse", 0.3, 0.5], ["constant", 0.3]]
+
+[block.methods]
+SVM = {}
+Liu = {}
+PGPU = { n_smallest = 3 }
+PGPUcv = { boundaries = [-0.8, -0.6], cv = 2 }
+clean = {}
+"""
+
+
+@pytest.fixture(scope="session")
+def small_table():
+    """A table of experiments that takes seconds, as TOML."""
+    return SMALL_TABLE
+
+
+@pytest.fixture
+def small_spec(small_table, tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(small_table)
+    return path

@@ -1,0 +1,123 @@
+"""The runner: rows depend on the job alone, whoever runs it, when, and beside what."""
+
+import random
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from probgap.experiments import load_spec, pending, plan, run
+from probgap.experiments._shared import Memory, SharedClassifier
+from probgap.results import RowFile, read_rows
+
+# What the machine and the moment decide, and not the job.
+PASSING = ("seconds", "finished", "machine")
+
+
+def lasting(rows):
+    kept = [{k: v for k, v in row.items() if k not in PASSING} for row in rows]
+    return sorted(kept, key=lambda row: row["key"])
+
+
+@pytest.fixture(scope="module")
+def jobs(small_table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("spec") / "small.toml"
+    path.write_text(small_table)
+    return plan([load_spec(path)], quick=True)
+
+
+@pytest.fixture(scope="module")
+def rows(jobs):
+    return lasting(run(jobs))
+
+
+def test_a_row_says_what_was_run_and_what_came_out(jobs, rows):
+    assert [row["key"] for row in rows] == sorted(job.key for job in jobs)
+    assert {row["status"] for row in rows} == {"ok"}
+    for row in rows:
+        assert row["key"] == "/".join(
+            [
+                row["table"],
+                row["data"],
+                row["labelling"],
+                row["method"],
+                str(row["seed"]),
+            ]
+        )
+        assert all(0.5 < row[m] <= 1.0 for m in ("accuracy", "f1", "auc"))
+        assert row["parameters"]["svm"] == {"C": 1.0, "gamma": "auto"}
+        assert row["versions"].keys() >= {"probgap", "python", "numpy", "scikit-learn"}
+    searched = next(row for row in rows if row["method"] == "PGPUcv")
+    assert searched["details"]["boundary"] in (-0.8, -0.6)
+    assert searched["details"]["true_boundary"] in (-1.0 / 1.5, -0.3)
+
+
+def test_rows_do_not_depend_on_the_order_or_the_number_of_processes(jobs, rows):
+    shuffled = random.Random(0).sample(jobs, len(jobs))
+    assert lasting(run(shuffled, n_jobs=2)) == rows
+
+
+def test_a_job_alone_gives_the_row_that_it_gives_in_company(jobs, rows):
+    some = random.Random(1).sample(jobs, 6)
+    alone = [row for job in some for row in run([job])]
+    assert lasting(alone) == [r for r in rows if r["key"] in {j.key for j in some}]
+
+
+def test_sharing_fits_changes_no_number(jobs, rows):
+    assert lasting(run(jobs, share=False)) == rows
+
+
+def test_fits_of_the_same_samples_and_labels_are_made_once():
+    X = np.arange(20.0).reshape(10, 2)
+    y = np.repeat([0, 1], 5)
+    memory = Memory()
+    shared = SharedClassifier(LogisticRegression(random_state=0), memory)
+    first, second = (clone(shared).fit(X, y) for _ in range(2))
+    assert first.estimator_ is second.estimator_
+    assert memory.n_found == 1
+    assert first.predict_proba(X) is second.predict_proba(X)
+    other = clone(shared).fit(X, 1 - y)
+    np.testing.assert_allclose(other.predict_proba(X), first.predict_proba(X)[:, ::-1])
+    plain = LogisticRegression(random_state=0).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(first.predict_proba(X), plain)
+
+
+def test_a_dask_cluster_gives_the_same_rows(jobs, rows):
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        assert lasting(run(jobs)) == rows
+
+
+def test_a_job_that_fails_is_a_row_with_its_error(small_spec):
+    text = small_spec.read_text().replace("n_smallest = 3", "n_smallest = -3")
+    small_spec.write_text(text)
+    rows = list(run(plan([load_spec(small_spec)], rows=[1], quick=True)))
+    failed = [row for row in rows if row["status"] == "error"]
+    assert {row["method"] for row in failed} == {"PGPU"}
+    assert all(row["error"].startswith("InvalidParameterError: ") for row in failed)
+    assert all(row["accuracy"] is None for row in failed)
+    assert len(rows) == 10
+
+
+def test_jobs_with_a_row_are_not_run_again_unless_their_settings_changed(
+    jobs, rows, small_spec, tmp_path
+):
+    assert pending(jobs, rows) == []
+    failed = [{**row, "status": "error"} for row in rows[:2]]
+    assert {job.key for job in pending(jobs, failed + rows[2:])} == {
+        row["key"] for row in failed
+    }
+    with RowFile(tmp_path / "rows.jsonl") as file:
+        for row in rows:
+            file.append(row)
+    assert pending(jobs, read_rows(tmp_path / "rows.jsonl")) == []
+    full = plan([load_spec(small_spec)])
+    assert len(pending(full, rows)) == len(full)
