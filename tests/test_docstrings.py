@@ -16,6 +16,9 @@ ROOMS = (
     "baselines",
     "datasets",
     "metrics",
+    "results",
+    "experiments",
+    "report",
 )
 # Of a function, a class, or a method: its parts are there, complete and in order.
 EXPECTED = {"GL06", "GL07", "GL08", "PR01", "PR02", "PR03", "PR04", "PR07"}

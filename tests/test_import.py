@@ -4,7 +4,18 @@ import os
 import subprocess
 import sys
 
-OPTIONAL = ("pandas", "matplotlib", "torch", "typer", "piqp", "cvxopt", "hypothesis")
+OPTIONAL = (
+    "pandas",
+    "matplotlib",
+    "jinja2",
+    "torch",
+    "typer",
+    "gensim",
+    "dask",
+    "piqp",
+    "cvxopt",
+    "hypothesis",
+)
 ROOMS = (
     "gap",
     "boundary",
@@ -14,6 +25,9 @@ ROOMS = (
     "baselines",
     "datasets",
     "metrics",
+    "results",
+    "experiments",
+    "report",
 )
 
 

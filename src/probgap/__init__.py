@@ -3,8 +3,43 @@
 Some positives are labelled, the easy ones first; nothing is labelled negative.
 """
 
-from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
 __all__ = ["PGPUClassifier", "PGPUClassifierCV", "__version__"]
 
 __version__ = "0.1.0"
+
+_ROOMS = (
+    "baselines",
+    "boundary",
+    "datasets",
+    "exceptions",
+    "experiments",
+    "gap",
+    "metrics",
+    "pgpu",
+    "relabel",
+    "report",
+    "results",
+    "reweight",
+)
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when first asked for, so that the command line starts without scikit-learn.
+    if name in _ROOMS:
+        return import_module(f"probgap.{name}")
+    if name in __all__:
+        return getattr(import_module("probgap.pgpu"), name)
+    msg = f"module 'probgap' has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_ROOMS])

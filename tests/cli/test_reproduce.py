@@ -1,0 +1,239 @@
+"""probgap reproduce as a person uses it: killed, interrupted, resumed, told nonsense."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from probgap.cli._app import app
+from probgap.results import read_rows
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+N_JOBS = 40
+PASSING = ("seconds", "finished", "machine")
+
+
+def lasting(path):
+    rows = [
+        {k: v for k, v in row.items() if k not in PASSING} for row in read_rows(path)
+    ]
+    return sorted(rows, key=lambda row: row["key"])
+
+
+def arguments(spec, out, *more):
+    return ["reproduce", "--quick", "--spec", str(spec), "--out", str(out), *more]
+
+
+def start(*words):
+    # A session of its own, so that an interrupt reaches the workers as from a terminal.
+    return subprocess.Popen(
+        [sys.executable, "-m", "probgap", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_rows(process, path, n):
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if path.is_file() and path.read_bytes().count(b"\n") >= n:
+            return
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    pytest.fail("the run made no rows in two minutes")
+
+
+@pytest.fixture(scope="module")
+def finished(small_table, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "small.toml").write_text(small_table)
+    words = arguments(folder / "small.toml", folder / "out", "--jobs", "2")
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    return folder / "out"
+
+
+def test_a_run_leaves_rows_and_a_report(finished):
+    rows = read_rows(finished / "rows.jsonl")
+    assert len({row["key"] for row in rows}) == len(rows) == N_JOBS
+    assert "<h1" in (finished / "report.html").read_text()
+    assert (finished / "report.md").read_text().startswith("#")
+
+
+def test_a_killed_run_goes_on_without_redoing_what_is_done(
+    small_spec, tmp_path, finished
+):
+    path = tmp_path / "out" / "rows.jsonl"
+    words = arguments(small_spec, path.parent, "--jobs", "2")
+    process = start(*words)
+    wait_for_rows(process, path, 5)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    before = path.read_bytes()
+    assert before.count(b"\n") < N_JOBS
+    # As if the last line had been cut off in the middle.
+    torn = before[: before.rindex(b"\n", 0, -1) + 40]
+    path.write_bytes(torn)
+    whole = torn[: torn.rindex(b"\n") + 1]
+    process = start(*words, "--resume")
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert "report.html" in out
+    assert path.read_bytes().startswith(whole)
+    assert lasting(path) == lasting(finished / "rows.jsonl")
+
+
+def test_an_interrupt_leaves_a_clean_file_and_says_how_to_go_on(small_spec, tmp_path):
+    path = tmp_path / "out" / "rows.jsonl"
+    process = start(*arguments(small_spec, path.parent, "--jobs", "2"))
+    wait_for_rows(process, path, 5)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert f"of {N_JOBS} rows. Go on with:\n  probgap reproduce --quick" in err
+    assert err.rstrip().endswith("--resume")
+    lines = path.read_bytes().splitlines(keepends=True)
+    assert 5 <= len(lines) < N_JOBS
+    assert all(line.endswith(b"\n") and json.loads(line) for line in lines)
+    assert out == ""
+
+
+def test_a_second_run_is_refused_unless_told_what_to_do(small_spec, finished):
+    before = (finished / "rows.jsonl").read_bytes()
+    refused = CliRunner().invoke(app, arguments(small_spec, finished))
+    assert refused.exit_code == 1
+    assert "rows.jsonl must not exist yet" in refused.stderr
+    both = CliRunner().invoke(
+        app, arguments(small_spec, finished, "--resume", "--force")
+    )
+    assert (both.exit_code, both.stdout) == (1, "")
+    again = CliRunner().invoke(app, arguments(small_spec, finished, "--resume", "-q"))
+    assert (again.exit_code, again.output) == (0, "")
+    assert (finished / "rows.jsonl").read_bytes() == before
+
+
+def test_force_starts_anew(small_spec, tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"key": "old"}\n')
+    words = arguments(small_spec, tmp_path, "--force", "--rows", "1", "--jobs", "1")
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert len(read_rows(tmp_path / "rows.jsonl")) == 10
+
+
+def test_a_report_can_be_built_from_rows_alone(finished, tmp_path):
+    words = [
+        "reproduce",
+        "--rows",
+        str(finished / "rows.jsonl"),
+        "--out",
+        str(tmp_path),
+    ]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0
+    assert not (tmp_path / "rows.jsonl").exists()
+    assert (tmp_path / "report.html").is_file()
+
+
+def test_a_plan_lists_jobs_and_runs_none(small_spec, tmp_path):
+    result = CliRunner().invoke(app, arguments(small_spec, tmp_path / "out", "--plan"))
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == N_JOBS
+    assert not (tmp_path / "out").exists()
+
+
+def test_failed_jobs_are_counted_and_tried_again(small_spec, tmp_path):
+    good = small_spec.read_text()
+    small_spec.write_text(good.replace("n_smallest = 3", "n_smallest = -3"))
+    words = arguments(small_spec, tmp_path, "--rows", "1", "--jobs", "1")
+    failed = CliRunner().invoke(app, words)
+    assert failed.exit_code == 1
+    assert "2 of 10 jobs failed" in failed.stderr
+    assert (tmp_path / "report.html").is_file()
+    small_spec.write_text(good)
+    assert CliRunner().invoke(app, [*words, "--resume"]).exit_code == 0
+    assert len(read_rows(tmp_path / "rows.jsonl")) == 12
+
+
+def test_missing_data_is_said_before_anything_is_run(tmp_path, monkeypatch):
+    for variable in ("PROBGAP_DATA", "PROBGAP_CACHE"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.delenv("PROBGAP_DATA_URL", raising=False)
+    words = ["reproduce", "--table", "7", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 1
+    assert "banana.npz must be in the folder" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["--table", "9"], 1, "a table must be one of"),
+        (["--rows", "none.jsonl"], 1, "none.jsonl must be usable"),
+        (["--rows", "99"], 1, "rows must name some rows"),
+        (["--spec", "none.toml"], 1, "none.toml must be a file"),
+        (["--jobs", "0"], 2, "--jobs"),
+        (["--speed"], 2, "No such option"),
+    ],
+)
+def test_nonsense_is_answered_in_a_sentence(
+    words, code, message, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["reproduce", *words])
+    assert result.exit_code == code
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_said(small_spec, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(app, arguments(small_spec, tmp_path / "file" / "out"))
+    assert result.exit_code == 1
+    assert "must be usable" in result.stderr
+
+
+def test_debug_shows_the_error_itself(tmp_path):
+    words = ["reproduce", "--debug", "--rows", str(tmp_path / "none.jsonl")]
+    assert isinstance(CliRunner().invoke(app, words).exception, FileNotFoundError)
+
+
+def test_progress_is_shown_on_a_terminal_alone(small_spec, tmp_path):
+    pty = pytest.importorskip("pty")
+    parent, child = pty.openpty()
+    words = arguments(small_spec, tmp_path / "out", "--rows", "1", "--jobs", "1")
+    process = subprocess.run(
+        [sys.executable, "-m", "probgap", *words],
+        stdout=subprocess.PIPE,
+        stderr=child,
+        check=True,
+    )
+    os.close(child)
+    shown = os.read(parent, 100_000).decode()
+    assert "10/10 jobs" in shown
+    assert b"jobs" not in process.stdout.replace(b"small", b"")
+
+
+def test_help_is_fast_and_names_every_option():
+    started = time.perf_counter()
+    out = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "probgap", "reproduce", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert time.perf_counter() - started < 5.0
+    for heavy in ("sklearn", "numpy", "scipy", "matplotlib"):
+        assert f" {heavy}\n" not in out.stderr
+    for option in ("--table", "--rows", "--quick", "--resume", "--jobs", "--out"):
+        assert option in out.stdout
