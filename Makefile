@@ -16,13 +16,15 @@ ifneq ($(wildcard ../shared/data),)
 export PROBGAP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test lint types contracts unit slow floors bench-accuracy figures lock clean
+.PHONY: help demo test lint types contracts unit slow floors peers reproduce bench-accuracy figures lock clean
 
 help:
 	@echo "make demo    set up, hide labels of a real data set, win them back (offline, under two minutes)"
 	@echo "make test    set up, then lint, types, import contracts and tests"
 	@echo "make slow    the slow tests: theory at growing n, the full accuracy table"
 	@echo "make floors  the tests at the oldest supported versions"
+	@echo "make peers   the baselines against other people's code"
+	@echo "make reproduce  the paper's experiments, resumed where they stopped (three quarters of an hour)"
 	@echo "make bench-accuracy | figures | lock | clean"
 
 # The stamp is younger than what it was made from; installing again is left out until then.
@@ -63,6 +65,14 @@ floors: requirements/floors.txt
 	PIP_CONSTRAINT=requirements/floors.txt $(FLOORS)/bin/python -m pip install --quiet -e '.[test]'
 	$(FLOORS)/bin/python -m pytest -n 2 -p no:cacheprovider
 
+peers: pyproject.toml
+	$(PYTHON) -m venv .venv-peers
+	PIP_CONSTRAINT= .venv-peers/bin/python -m pip install --quiet -e '.[test,peers]'
+	.venv-peers/bin/python -m pytest -p no:cacheprovider tests/baselines/test_peers.py
+
+reproduce: $(VENV)/.dev
+	$(BIN)/probgap reproduce --out reproduction --resume
+
 bench-accuracy: $(VENV)/.dev
 	$(BIN)/python benchmarks/accuracy.py
 
@@ -76,4 +86,4 @@ lock: pyproject.toml
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) $(FLOORS) .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist
+	rm -rf $(VENV) $(FLOORS) .venv-lock .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist
