@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from probgap._core import kernels
 from probgap._core.kernels import mean_kernel, median_gamma
 from probgap.reweight import KMMResult, kernel_mean_matching
-from probgap.reweight._problem import MatchingProblem
+from probgap.reweight._problem import Bounds, MatchingProblem
 
 
 def shifted(rng, n=120, m=100, d=2):
@@ -186,7 +186,7 @@ def test_a_tolerance_out_of_reach_is_said_aloud(rng):
 def test_projection_lands_inside_and_leaves_the_inside_alone(seed, upper, slack):
     rng = np.random.default_rng(seed)
     n = 12
-    problem = MatchingProblem(np.eye(n), np.ones(n), upper, slack)
+    problem = Bounds(n, upper, slack)
     low, high = problem.band
     once = problem.project(rng.normal(scale=10.0, size=n))
     assert low - 1e-12 <= once.mean() <= high + 1e-12

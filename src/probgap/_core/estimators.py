@@ -75,16 +75,25 @@ def fit_on_shares(
     ``share`` is how much of a sample counts as positive, NaN for one left out;
     ``weight`` is what the sample counts for in all.
     """
-    decided = np.isfinite(share)
-    share = np.where(decided, share, 0.0)
-    copies = [weight * share, weight * (1.0 - share)]
-    if min(copy.max() for copy in copies) <= 0.0:
-        # The weights left a whole class out, and nothing to learn it from.
-        copies = [decided * share, decided * (1.0 - share)]
-    rows = [np.flatnonzero(copy > _NEGLIGIBLE * copy.max()) for copy in copies]
+    copies = weigh_copies(share, weight)
+    rows = [np.flatnonzero(copy) for copy in copies]
     both = np.concatenate(rows)
     y = np.repeat([1, 0], [rows[0].size, rows[1].size])
     weights = np.concatenate(
         [copy[row] for copy, row in zip(copies, rows, strict=True)]
     )
     estimator.fit(samples[both], y, sample_weight=weights)
+
+
+def weigh_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
+    """Give what each sample counts for as a positive, and as a negative; 0 if nothing."""
+    decided = np.isfinite(share)
+    share = np.where(decided, share, 0.0)
+    copies = (weight * share, weight * (1.0 - share))
+    if min(copy.max() for copy in copies) <= 0.0:
+        # The weights left a whole class out, and nothing to learn it from.
+        copies = (decided * share, decided * (1.0 - share))
+    positive, negative = (
+        np.where(copy > _NEGLIGIBLE * copy.max(), copy, 0.0) for copy in copies
+    )
+    return positive, negative

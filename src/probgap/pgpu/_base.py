@@ -58,6 +58,13 @@ class Learnt:
     estimator: Any
 
 
+def spread_weights(chosen: Mask, matching: KMMResult | None) -> Vector:
+    """Give each sample its weight: 0 if left out, 1 if nothing was matched."""
+    weight = np.zeros(chosen.size)
+    weight[chosen] = 1.0 if matching is None else matching.weights
+    return weight
+
+
 class BasePGPU(TrueLabelClassifier):
     """The algorithm of the paper, given a boundary."""
 
@@ -133,8 +140,7 @@ class BasePGPU(TrueLabelClassifier):
         relabelling = self._relabel(observed_gap, labelled, posterior, boundary)
         chosen = relabelling.decided
         matching = self._match(samples, chosen) if self.reweight else None
-        weight = np.zeros(chosen.size)
-        weight[chosen] = 1.0 if matching is None else matching.weights
+        weight = spread_weights(chosen, matching)
         share = relabelling.positive_share
         if self.estimator is None and boundary.rule == "auto" and chosen.all():
             penalty = choose_penalty(samples, share, labelled, estimator.random_state)

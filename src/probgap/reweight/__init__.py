@@ -1,5 +1,6 @@
 """Kernel mean matching: weights that make one sample stand for another."""
 
-from probgap.reweight._kmm import KMMResult, kernel_mean_matching
+from probgap.reweight._kmm import kernel_mean_matching, match_selections
+from probgap.reweight._solvers import KMMResult
 
-__all__ = ["KMMResult", "kernel_mean_matching"]
+__all__ = ["KMMResult", "kernel_mean_matching", "match_selections"]

@@ -28,7 +28,7 @@ class QPSolution:
 def solve_exactly(problem: MatchingProblem, tol: float) -> QPSolution:
     """Solve by PIQP, in O(n^3) time and O(n^2) memory."""
     n_iter = 0
-    best = problem.project(np.ones(problem.n))
+    best = problem.bounds.project(np.ones(problem.n))
     best_residual = problem.kkt_residual(best)
     if best_residual <= _ROUNDING:
         return QPSolution(best, n_iter)
@@ -50,7 +50,7 @@ def _interior_point(problem: MatchingProblem, tol: float) -> QPSolution:
     hessian = np.asfortranarray(problem.kernel / n)
     hessian[np.diag_indices(n)] += problem.ridge
     mean_row = np.full((1, n), 1.0 / n, order="F")
-    low, high = (np.array([edge]) for edge in problem.band)
+    low, high = (np.array([edge]) for edge in problem.bounds.band)
     # A band without width is an equation: as two inequalities it has no interior.
     equation = (mean_row, low) if low == high else (None, None)
     inequality = (None, None, None) if low == high else (mean_row, low, high)
@@ -70,4 +70,4 @@ def _interior_point(problem: MatchingProblem, tol: float) -> QPSolution:
     )
     solver.solve()
     weights = np.nan_to_num(np.asarray(solver.result.x, dtype=np.float64), nan=1.0)
-    return QPSolution(problem.project(weights), int(solver.result.info.iter))
+    return QPSolution(problem.bounds.project(weights), int(solver.result.info.iter))
