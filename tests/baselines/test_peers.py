@@ -19,7 +19,7 @@ def peer(square):
         clone(base), hold_out_ratio=0.2, random_state=0
     ).fit(np.array(X), np.array(s))
     order = np.arange(s.size)
-    np.random.RandomState(0).shuffle(order)  # noqa: NPY002 (as the peer draws them)
+    np.random.RandomState(0).shuffle(order)
     return fitted, order[: int(np.ceil(0.2 * s.size))]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
@@ -12,25 +11,20 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from threadpoolctl import threadpool_limits
 
-from probgap._core.errors import InvalidInputError, ProbgapWarning
-from probgap._core.folds import Fold, make_splitter
+from probgap._core.errors import InvalidInputError
+from probgap._core.folds import make_splitter
 from probgap._core.inputs import check_fit_inputs
 from probgap._core.kernels import Matrix
 from probgap._core.labels import require_labelled_and_unlabelled
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.scores import lee_liu, observed_accuracy
-from probgap.boundary import Boundary, estimate_boundary
-from probgap.pgpu._base import PAPER, BasePGPU, spread_weights
-from probgap.pgpu._fold import FitOnFold
+from probgap.boundary import estimate_boundary
+from probgap.pgpu._base import PAPER, BasePGPU
 from probgap.pgpu._posterior import posterior_from_gap
-from probgap.relabel import Relabelling
-from probgap.reweight import KMMResult, match_selections
+from probgap.pgpu._search import Criterion, score_fold
 
-Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
-Criterion = Callable[[Mask, Mask], float]
 
 _FEWEST_FOLDS = 3
 _CRITERIA: dict[str, Criterion] = {
@@ -252,9 +246,14 @@ class PGPUClassifierCV(BasePGPU):
         require_labelled_and_unlabelled(labels, n_folds=_FEWEST_FOLDS)
         splitter = make_splitter(self.cv, labels, rng)
         folds = list(splitter.split(samples, labelled))
+        criterion = (
+            _CRITERIA[self.scoring] if isinstance(self.scoring, str) else self.scoring
+        )
         scores = np.array(
             Parallel(n_jobs=self.n_jobs)(
-                delayed(_score_fold)(self, samples, labelled, fold, grid, seed)
+                delayed(score_fold)(
+                    self, criterion, samples, labelled, fold, grid, seed
+                )
                 for fold, seed in [(fold, draw_seed(rng)) for fold in folds]
             )
         )
@@ -278,138 +277,6 @@ class PGPUClassifierCV(BasePGPU):
         )
         self._store(samples, gap, posterior, learnt)
         return self
-
-    def _boundary_of(
-        self, value: float, gap: Vector, labelled: Mask
-    ) -> Boundary | None:
-        """Take a value of the grid for the boundary, or nothing where it is no use."""
-        boundary = estimate_boundary(gap, labelled, rule=float(value), n_bootstrap=0)
-        return boundary if boundary.fallback is None else None
-
-    def _predict_with(
-        self,
-        value: float,
-        gap: Vector,
-        samples: Matrix,
-        labelled: Mask,
-        fold: Fold,
-        rng: np.random.Generator,
-    ) -> Mask | None:
-        """Predict the test part of a fold, or nothing where the boundary is no use."""
-        train, test = fold
-        with warnings.catch_warnings():
-            # A candidate that is no use loses; only the chosen one is worth a warning.
-            warnings.simplefilter("ignore", ProbgapWarning)
-            boundary = self._boundary_of(value, gap, labelled[train])
-            if boundary is None:
-                return None
-            posterior = posterior_from_gap(gap, labelled[train], boundary.value)
-            estimator = self._final_estimator(rng)
-            learnt = self._learn(
-                samples[train], labelled[train], gap, posterior, boundary, estimator
-            )
-        predicted: Mask = learnt.estimator.predict(samples[test]) == 1
-        return predicted
-
-    def _predict_with_each(
-        self,
-        values: Vector,
-        gap: Vector,
-        samples: Matrix,
-        labelled: Mask,
-        fold: Fold,
-        seed: int,
-    ) -> list[Mask | None]:
-        """Do what ``_predict_with`` does for each value, and share the work.
-
-        One kernel matrix serves to match all selections, and one to train all support
-        vector machines, where the final classifier is one whose kernel is known.
-        """
-        train = fold[0]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ProbgapWarning)
-            boundaries = [self._boundary_of(v, gap, labelled[train]) for v in values]
-            relabelled = {
-                i: self._relabel(gap, labelled[train], np.empty(0), boundary)
-                for i, boundary in enumerate(boundaries)
-                if boundary is not None
-            }
-        weights = self._weigh_each(samples[train], relabelled)
-        predictions: list[Mask | None] = [None] * values.size
-        fit = FitOnFold(samples, fold)
-        for i, relabelling in relabelled.items():
-            estimator = self._final_estimator(np.random.default_rng(seed))
-            predictions[i] = fit.predict(
-                estimator, relabelling.positive_share, weights[i]
-            )
-        return predictions
-
-    def _weigh_each(
-        self, samples: Matrix, relabelled: dict[int, Relabelling]
-    ) -> dict[int, Vector]:
-        """Weight each selection so that it stands for all samples."""
-        chosen = {i: relabelling.decided for i, relabelling in relabelled.items()}
-        # Where nothing is left out there is nothing to match.
-        partial = [i for i, mask in chosen.items() if not mask.all()]
-        matched: dict[int, KMMResult] = {}
-        if self.reweight and partial:
-            results = match_selections(
-                samples,
-                [chosen[i] for i in partial],
-                gamma=self.gamma,
-                upper=self.upper,
-                slack=self.slack,
-                kernel=self.kernel,
-            )
-            matched = dict(zip(partial, results, strict=True))
-        return {i: spread_weights(mask, matched.get(i)) for i, mask in chosen.items()}
-
-
-def _score_fold(
-    model: PGPUClassifierCV,
-    samples: Matrix,
-    labelled: Mask,
-    fold: Fold,
-    grid: Vector,
-    seed: int,
-) -> Vector:
-    """Score every boundary on one fold: one gap, and one fit per distinct selection."""
-    train, test = fold
-    scoring = model.scoring
-    criterion = _CRITERIA[scoring] if isinstance(scoring, str) else scoring
-    # One thread, so that the bits do not depend on how many folds run at once.
-    with threadpool_limits(1):
-        rng = np.random.default_rng(seed)
-        gap = model._fit_gap(samples[train], labelled[train], rng).observed_gap_
-        seed = draw_seed(rng)
-        if model.relabelling == "expectation":
-            # What a sample counts for depends on the value itself.
-            which = np.arange(grid.size)
-            predictions = [
-                model._predict_with(
-                    value, gap, samples, labelled, fold, np.random.default_rng(seed)
-                )
-                for value in grid
-            ]
-        else:
-            # The samples at or below the boundary are the first so many by gap: their
-            # number says which they are, and that settles who is chosen.
-            below = [np.count_nonzero(gap <= value) for value in grid]
-            _, first, which = np.unique(below, return_index=True, return_inverse=True)
-            predictions = model._predict_with_each(
-                grid[first], gap, samples, labelled, fold, seed
-            )
-        distinct = [
-            -np.inf
-            if predicted is None
-            else float(criterion(labelled[test], predicted))
-            for predicted in predictions
-        ]
-        scores = np.array(distinct)[which]
-    if np.isnan(scores).any():
-        msg = f"scoring must return a number. Got NaN from {model.scoring!r}."
-        raise InvalidInputError(msg)
-    return scores
 
 
 def _middle_of_the_best(scores: Vector) -> int:

@@ -189,7 +189,7 @@ def match_selections(
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> results = match_selections(X, [X[:, 0] < 0.5, X[:, 0] < 1.0])
     >>> [result.weights.size for result in results]
-    [70, 86]
+    [72, 86]
     """
     chosen = np.array(selections, dtype=bool)
     n = int(chosen.sum(axis=1).min())
