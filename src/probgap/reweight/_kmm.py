@@ -82,8 +82,9 @@ def kernel_mean_matching(
         "exact"
             A dense interior point method, O(n^3), some 20 factorisations.
         "auto"
-            "pivoting"; what does not meet ``tol`` then (a kernel that is not positive
-            semidefinite, say) goes to "exact", up to 6000 source samples.
+            "pivoting"; what does not meet ``tol`` then goes to "exact", up to 6000
+            source samples. That happens where the kernel is so flat, and so many
+            bounds bind, that guesses do not settle.
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
     kernel_params : dict, default=None

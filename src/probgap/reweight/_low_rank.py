@@ -32,7 +32,7 @@ def factorise(kernel: Matrix, max_rank: int, left: float) -> Matrix | None:
         The factor, or None where ``max_rank`` columns leave more.
     """
     n = kernel.shape[0]
-    rest = np.diagonal(kernel).copy()
+    rest = np.maximum(np.diagonal(kernel), 0.0)
     factor = np.zeros((n, max_rank))
     rank = 0
     rng = np.random.default_rng(_SEED)

@@ -35,7 +35,10 @@ from probgap.reweight._guess import FREE, Guess, first_guess
 from probgap.reweight._low_rank import factorise
 from probgap.reweight._problem import MatchingBatch, Vector
 
-_MAX_STEPS = 200
+# Past so many steps an interior point method is faster, unless steps cost next to
+# nothing.
+_MAX_STEPS = 40
+_MAX_THIN_STEPS = 200
 # Where more than this share of the weights lies at a bound, a factor of the rest alone
 # is cheaper than bending that of all.
 _LARGEST_SHARE = 0.1
@@ -119,7 +122,8 @@ def _factor_each_time(batch: MatchingBatch, thin: Matrix | None, guess: Guess) -
     ridge = ridge_in_units_of_sum(batch)
     kappa = batch.kappa[guess.rows]
     rows = thin[guess.rows] if thin is not None else None
-    while not guess.done and guess.steps < _MAX_STEPS:
+    most = _MAX_STEPS if thin is None else _MAX_THIN_STEPS
+    while not guess.done and guess.steps < most:
         target = kappa + ridge * guess.centre
         free = guess.state == FREE
         u = np.zeros(guess.rows.size)
