@@ -24,27 +24,37 @@ _SELECTION = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 def reproduce(
     *,
     out: Annotated[
-        Path, typer.Option(help="Folder for the rows and the report.")
+        Path, typer.Option(metavar="DIR", help="Folder for the rows and the report.")
     ] = Path("reproduction"),
     table: Annotated[
         list[str] | None,
-        typer.Option(help="A table to run, 1 to 8 or figure1; may be repeated. All."),
+        typer.Option(
+            metavar="N",
+            help="A table to run, 1 to 8 or figure1; may be repeated. "
+            "All of them, if none is named.",
+            show_default=False,
+        ),
     ] = None,
     rows: Annotated[
         str | None,
         typer.Option(
+            metavar="ROWS",
             help="Which rows of each table, such as 1-3,5. Or a file of result rows: "
-            "then nothing is run, and the report is built from it."
+            "then nothing is run, and the report is built from it.",
         ),
     ] = None,
     spec: Annotated[
         list[Path] | None,
-        typer.Option(help="A table of your own, as TOML, in place of the paper's."),
+        typer.Option(
+            metavar="FILE",
+            help="A table of your own, as TOML, in place of the paper's.",
+        ),
     ] = None,
     quick: Annotated[
         bool,
         typer.Option(
-            "--quick", help="Two splits of 400 samples: minutes, not an hour."
+            "--quick",
+            help="Two splits of 400 samples: two minutes, to see that all works.",
         ),
     ] = False,
     resume: Annotated[
@@ -56,7 +66,11 @@ def reproduce(
     ] = False,
     jobs: Annotated[
         int | None,
-        typer.Option(help="Processes at once. As many as there are cores.", min=1),
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Processes at once; one for each core, if not said.",
+        ),
     ] = None,
     plan: Annotated[
         bool, typer.Option("--plan", help="List the jobs, one a line; run none.")
