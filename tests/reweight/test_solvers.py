@@ -155,7 +155,7 @@ def indefinite(n=30):
     rng = np.random.default_rng(1)
     K = rng.normal(size=(n, n))
     K = K + K.T + 3.0 * np.eye(n)
-    return MatchingBatch(K, rng.normal(size=n), np.ones((1, n), bool), 5.0, 0.5)
+    return MatchingBatch(K, rng.normal(size=n), np.ones((1, n), bool), 5.0, 0.5, n)
 
 
 def test_what_is_no_kernel_is_not_passed_over_in_silence():

@@ -18,10 +18,6 @@ Matrix = NDArray[np.float64]
 _REFINEMENTS = 3
 
 
-def ridge_in_units_of_sum(batch: MatchingBatch) -> float:
-    return batch.ridge * batch.kappa.size
-
-
 @dataclass(slots=True)
 class BaseFactor:
     """Cholesky factor of ``K + ridge`` for all rows, to be bent to any guess.
@@ -43,7 +39,7 @@ class BaseFactor:
     @classmethod
     def of(cls, batch: MatchingBatch) -> BaseFactor:
         n = batch.kappa.size
-        ridge = ridge_in_units_of_sum(batch)
+        ridge = batch.ridge
         # Symmetric: the transpose is a copy in LAPACK's order, without reordering.
         shifted = np.array(batch.kernel.T, order="F")
         shifted[np.diag_indices(n)] += ridge

@@ -54,8 +54,8 @@ def kernel_mean_matching(
     wherever the target has: where it has none, no weight can make up for it, and
     the few nearest source samples get large weights (``effective_sample_size`` of
     the result falls). Where several weightings match equally well, as with a flat
-    kernel, the one nearest to uniform weights is given: a ridge of 1e-9 on the weights
-    less 1, far below the tolerance, singles it out for every solver.
+    kernel, the one nearest to uniform weights is given: a ridge on the weights less 1,
+    far below the tolerance, singles it out for every solver.
 
     Parameters
     ----------
@@ -150,6 +150,7 @@ def kernel_mean_matching(
             chosen=np.ones((1, n), dtype=bool),
             upper=float(upper),
             slack=slack,
+            n_target=target.shape[0],
         )
         return solve_batch(batch, solver, tol, gamma)[0]
 
@@ -209,6 +210,7 @@ def match_selections(
             chosen=chosen[:, order[:used]],
             upper=float(upper),
             slack=slack,
+            n_target=samples.shape[0],
         )
         results = solve_batch(batch, "auto", tol, gamma, certify=False)
     return [

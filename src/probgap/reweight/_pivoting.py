@@ -27,7 +27,6 @@ from probgap.reweight._factors import (
     BaseFactor,
     Matrix,
     product_with,
-    ridge_in_units_of_sum,
     solve_shifted,
     solve_thin,
 )
@@ -70,7 +69,7 @@ def solve_by_pivoting(batch: MatchingBatch, *, certify: bool) -> list[Pivoted]:
     thin = factorise(
         batch.kernel,
         min(_LARGEST_RANK, n // 8),
-        _NEGLIGIBLE_REST * ridge_in_units_of_sum(batch),
+        _NEGLIGIBLE_REST * batch.ridge,
     )
     try:
         if thin is None:
@@ -119,7 +118,7 @@ def _bend_one_factor(batch: MatchingBatch, guesses: list[Guess]) -> None:
 
 def _factor_each_time(batch: MatchingBatch, thin: Matrix | None, guess: Guess) -> None:
     """Pivot with a factor of the free part alone, for problems where many bounds bind."""
-    ridge = ridge_in_units_of_sum(batch)
+    ridge = batch.ridge
     kappa = batch.kappa[guess.rows]
     rows = thin[guess.rows] if thin is not None else None
     most = _MAX_STEPS if thin is None else _MAX_THIN_STEPS

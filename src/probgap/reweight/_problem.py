@@ -177,6 +177,8 @@ class MatchingBatch:
         The paper's B.
     slack : float or None
         The paper's epsilon; None for 1 - 1 / sqrt of the number of weights.
+    n_target : int
+        Number of samples in the target.
     """
 
     kernel: NDArray[np.float64]
@@ -184,11 +186,17 @@ class MatchingBatch:
     chosen: Mask
     upper: float
     slack: float | None
+    n_target: int
 
     @property
     def ridge(self) -> float:
-        """The pull towards uniform weights, as in each problem."""
-        return RIDGE
+        """The pull towards uniform weights, in units of their sum: ``u = w / n``.
+
+        It goes by the size of the target, which problems share, so that a problem has
+        the same answer by itself and in a batch. A target much larger than the source
+        must not make it larger than what it is to stay below.
+        """
+        return RIDGE * min(self.n_target, 2 * self.kappa.size)
 
     def bounds(self, j: int) -> Bounds:
         """Bounds of the j-th problem."""
@@ -203,4 +211,10 @@ class MatchingBatch:
         kernel = self.kernel
         if not chosen.all():
             kernel = kernel[np.ix_(chosen, chosen)]
-        return MatchingProblem(kernel, self.kappa[chosen], self.upper, bounds.slack)
+        return MatchingProblem(
+            kernel,
+            self.kappa[chosen],
+            self.upper,
+            bounds.slack,
+            ridge=self.ridge / bounds.n,
+        )
