@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from probgap.reweight import _pivoting, _solvers, kernel_mean_matching, match_selections
+from probgap.reweight._guess import AT_UPPER, FREE, first_guess
 from probgap.reweight._low_rank import factorise
 from probgap.reweight._problem import Bounds, MatchingBatch
 from probgap.reweight._solvers import solve_batch
@@ -190,3 +191,27 @@ def test_one_guess_at_a_time_gets_there_too(monkeypatch, rng):
         warnings.simplefilter("error")
         patient = kernel_mean_matching(source, target, upper=3.0)
     assert_allclose(patient.weights, plain.weights, atol=1e-6)
+
+
+def test_the_sum_is_mended_before_single_weights_are():
+    guess = first_guess(Bounds(3, 5.0, 0.1), np.arange(3), certify=False)
+    guess.fewest, guess.patience = 0, 0
+    guess.mend(np.array([0.9, 0.9, -0.1]), np.zeros(3), 0.0)
+    assert (guess.band, guess.answer) == (AT_UPPER, None)
+    assert_array_equal(guess.state, FREE)
+
+
+def test_the_better_of_two_answers_is_kept(rng, monkeypatch):
+    source, target = rng.normal(size=(50, 9)), rng.normal(0.5, 1.0, (40, 9))
+    monkeypatch.setattr(
+        _solvers, "_exactly", lambda *_: _solvers._Answer(np.ones(50), 1, "exact")
+    )
+    with pytest.warns(ConvergenceWarning):
+        assert kernel_mean_matching(source, target, tol=1e-18).solver == "pivoting"
+
+
+def test_the_exact_solver_sees_that_uniform_weights_are_the_answer(rng):
+    X = rng.normal(size=(40, 3))
+    result = kernel_mean_matching(X, X.copy(), solver="exact")
+    assert_array_equal(result.weights, 1.0)
+    assert result.n_iter == 0
