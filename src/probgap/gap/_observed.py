@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.svm import SVC
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from probgap._core.estimators import clone_with_seed, require_predict_proba
@@ -17,6 +16,7 @@ from probgap._core.folds import DEFAULT_FOLDS, make_splitter, smaller_group
 from probgap._core.inputs import check_fit_inputs, check_predict_input
 from probgap._core.kernels import Matrix
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.svm import RBFMachine
 from probgap.gap._base import GapClassifier, Vector, gap_of
 
 # Out of fold, the Platt scaling inside each training part needs two labelled and two
@@ -151,7 +151,7 @@ class ObservedGapEstimator(GapClassifier):
         in_each_part = smallest - -(-smallest // min(DEFAULT_FOLDS, smallest))
         folds = min(DEFAULT_FOLDS, max(2, in_each_part))
         return CalibratedClassifierCV(
-            SVC(),
+            RBFMachine(),
             method="sigmoid",
             ensemble=False,
             cv=StratifiedKFold(folds, shuffle=True, random_state=draw_seed(rng)),

@@ -1,0 +1,48 @@
+"""A support vector machine that decides by matrix products."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import validate_data
+
+from probgap._core.kernels import Matrix
+
+# Few enough kernel values at a time to stay in the processor's cache.
+_BLOCK_VALUES = 2**18
+
+
+class RBFMachine(SVC):
+    """scikit-learn's SVC for two classes, with an RBF kernel, and faster decisions.
+
+    libsvm computes kernel values one by one; in blocks they take a fraction of the
+    time. The values are the same up to rounding.
+    """
+
+    def decision_function(self, X: Matrix) -> NDArray[np.float64]:
+        """Give the signed distance to the boundary, up to its scale.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Positive on the side of the second class.
+        """
+        if issparse(X):
+            decision: NDArray[np.float64] = super().decision_function(X)
+            return decision
+        samples = validate_data(self, X, reset=False, dtype=np.float64)
+        decision = np.empty(samples.shape[0])
+        size = max(1, _BLOCK_VALUES // self.support_vectors_.shape[0])
+        for rows in gen_batches(samples.shape[0], size):
+            kernel = rbf_kernel(samples[rows], self.support_vectors_, gamma=self._gamma)
+            decision[rows] = kernel @ self.dual_coef_[0]
+        return decision + self.intercept_[0]

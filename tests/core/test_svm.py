@@ -1,0 +1,21 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.svm import SVC
+
+from probgap._core import svm
+from probgap._core.svm import RBFMachine
+
+
+@pytest.mark.parametrize("block", [2**18, 50])
+def test_decisions_are_those_of_libsvm(rng, monkeypatch, block):
+    monkeypatch.setattr(svm, "_BLOCK_VALUES", block)
+    X = rng.normal(size=(200, 4))
+    y = np.where(X[:, 0] + rng.normal(size=200) > 0, "b", "a")
+    ours, theirs = RBFMachine().fit(X, y), SVC().fit(X, y)
+    decision = theirs.decision_function(X)
+    assert_allclose(ours.decision_function(X), decision, atol=1e-10)
+    assert_array_equal(ours.predict(X), theirs.predict(X))
+    sparse = RBFMachine().fit(sp.csr_array(X), y)
+    assert_allclose(sparse.decision_function(sp.csr_array(X)), decision, atol=1e-2)
