@@ -10,6 +10,7 @@ from probgap import PGPUClassifierCV
 from probgap._core.estimators import fit_on_shares
 from probgap.datasets import hide_labels, make_square, make_triangles, platt_gap
 from probgap.pgpu import _fold
+from probgap.pgpu._cv import _middle_of_the_best
 from probgap.pgpu._fold import FitOnFold, shares_a_kernel
 from probgap.pgpu._search import predict_with, score_fold
 
@@ -39,13 +40,18 @@ def test_the_search_scores_as_plain_refits_do(name, estimator):
     shared = score_fold(model, accuracy, X, labelled, fold, GRID, 7)
     rng = np.random.default_rng(7)
     gap = model._fit_gap(X[fold[0]], labelled[fold[0]], rng).observed_gap_
-    for value, score in zip(GRID, shared, strict=True):
-        predicted = predict_with(model, value, gap, X, labelled, fold, rng)
-        plain = -np.inf
-        if predicted is not None:
-            plain = accuracy(labelled[fold[1]], predicted)
-        assert_allclose(score, plain, atol=1e-3)
+    predictions = [
+        predict_with(model, value, gap, X, labelled, fold, rng) for value in GRID
+    ]
+    plain = np.array(
+        [
+            -np.inf if predicted is None else accuracy(labelled[fold[1]], predicted)
+            for predicted in predictions
+        ]
+    )
     assert np.isfinite(shared).any()
+    assert_allclose(shared, plain, atol=1e-3)
+    assert _middle_of_the_best(shared) == _middle_of_the_best(plain)
 
 
 def test_the_number_of_jobs_changes_no_bit():
