@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import validate_data
+from threadpoolctl import threadpool_limits
 
 from probgap._core.kernels import Matrix
 
@@ -42,7 +43,10 @@ class RBFMachine(SVC):
         samples = validate_data(self, X, reset=False, dtype=np.float64)
         decision = np.empty(samples.shape[0])
         size = max(1, _BLOCK_VALUES // self.support_vectors_.shape[0])
-        for rows in gen_batches(samples.shape[0], size):
-            kernel = rbf_kernel(samples[rows], self.support_vectors_, gamma=self._gamma)
-            decision[rows] = kernel @ self.dual_coef_[0]
+        vectors, gamma = self.support_vectors_, self._gamma
+        # One thread, so that the bits do not depend on how many the machine has.
+        with threadpool_limits(1):
+            for rows in gen_batches(samples.shape[0], size):
+                kernel = rbf_kernel(samples[rows], vectors, gamma=gamma)
+                decision[rows] = kernel @ self.dual_coef_[0]
         return decision + self.intercept_[0]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
-from sklearn.svm import SVC
 
 from probgap._core.estimators import fit_on_shares
 from probgap._core.folds import Fold, smaller_group
 from probgap._core.kernels import Matrix
+from probgap._core.svm import RBFMachine
 
 Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
@@ -61,7 +61,7 @@ def _chance_of_being_right(
 ) -> Vector:
     right = np.empty(share.size)
     for train, test in folds:
-        machine = SVC(C=penalty, random_state=seed)
+        machine = RBFMachine(C=penalty, random_state=seed)
         fit_on_shares(machine, samples[train], share[train], np.ones(train.size))
         positive = machine.decision_function(samples[test]) > 0.0
         right[test] = np.where(positive, share[test], 1.0 - share[test])
