@@ -130,11 +130,12 @@ def test_selections_together_are_as_each_by_itself(seed, d, upper, slack):
     for chosen, result in zip(selections, together, strict=True):
         check_promises(result, int(chosen.sum()), upper, slack)
         alone = kernel_mean_matching(X[chosen], X, upper=upper, slack=slack)
-        assert result.objective == pytest.approx(alone.objective, abs=1e-8)
-        # Weights may differ along directions that the kernel does not see; means not.
+        assert result.objective == pytest.approx(alone.objective, abs=1e-6)
+        # Means differ by at most the root of what objectives do. Weights may differ along
+        # directions that the kernel does not see.
         K = rbf_kernel(X, X[chosen], gamma=result.gamma)
         n = chosen.sum()
-        assert_allclose(K @ result.weights / n, K @ alone.weights / n, atol=1e-5)
+        assert_allclose(K @ result.weights / n, K @ alone.weights / n, atol=1e-3)
 
 
 def test_the_same_bits_every_time(rng):
