@@ -27,7 +27,7 @@ from probgap.report._svg import (
 )
 from probgap.report._text import MINUS, fixed
 
-_LEAST, _MOST = -0.75, 1.75  # shares beyond these are drawn at the edge, with a number
+_LEAST, _MOST = -0.75, 1.75  # shares beyond these are drawn there, with an arrow
 
 
 class Picture(NamedTuple):
@@ -129,7 +129,7 @@ def _draw_shares(summary: dict[str, Any], name: str) -> str:
             _write_at_edge(ax, -0.8, own, MARKS[own][0])
             ax.spines[["left", "bottom"]].set_visible(False)
             ax.tick_params(length=0)
-            ax.set(xlim=(_LEAST - 0.1, _MOST + 0.75), ylim=(len(blocks) - 0.5, -0.7))
+            ax.set(xlim=(_LEAST - 0.2, _MOST + 0.75), ylim=(len(blocks) - 0.5, -0.7))
             ax.set_xticks([-0.5, 0.0, 0.5, 1.0, 1.5])
             ax.set_xticklabels([fixed(-0.5, 1), "0\nnaive", "0.5", "1\nclean", "1.5"])
         axes[0].set_yticks(range(len(blocks)), [block["label"] for block in blocks])
@@ -158,7 +158,6 @@ def _draw_block(ax: Any, position: int, side: dict[str, Any]) -> None:
         style = {"color": MUTED, "fontsize": 8.5, "bbox": ground}
         ax.text(0.05, position, why, va="center", **style)
         return
-    edges: dict[float, list[str]] = {}
     for method, shares in side["methods"].items():
         share = shares["share"]
         if method in (NAIVE, CLEAN) or share is None:
@@ -166,18 +165,16 @@ def _draw_block(ax: Any, position: int, side: dict[str, Any]) -> None:
         at = float(np.clip(share, _LEAST, _MOST))
         ax.plot(at, position, **mark_of(method))
         if at != share:
-            edges.setdefault(at, []).append(fixed(share, 1))
-    for at, numbers in edges.items():
-        ax.annotate(
-            ("← " if at < 0 else "") + ", ".join(numbers) + (" →" if at > 0 else ""),
-            (at, position),
-            xytext=(7 if at < 0 else -7, 0),
-            textcoords="offset points",
-            ha="left" if at < 0 else "right",
-            va="center",
-            fontsize=8,
-            color=MUTED,
-        )
+            ax.annotate(
+                "←" if at < 0 else "→",
+                (at, position),
+                xytext=(-11 if at < 0 else 11, 0),
+                textcoords="offset points",
+                ha="center",
+                va="center",
+                fontsize=9,
+                color=MUTED,
+            )
 
 
 def _write_share(ax: Any, position: int, shares: dict[str, Any] | None) -> None:

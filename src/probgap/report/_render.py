@@ -70,6 +70,7 @@ def _render(environment: Any, name: str, summary: dict[str, Any], **more: Any) -
         share_methods=_share_methods(summary),
         paper=prose.PAPER,
         share_rule=prose.SHARE_RULE,
+        tuning=prose.TUNING,
         mark_rule=prose.MARK_RULE,
         causes=prose.CAUSES,
         headline=prose.headline(summary),
