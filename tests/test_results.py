@@ -44,7 +44,7 @@ def test_numbers_that_are_not_finite_are_null(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("line", ["no json", "[1, 2]", '{"key": '])
+@pytest.mark.parametrize("line", ["no json", "[1, 2]", '{"key": ', '{"k": 1}'])
 def test_a_broken_line_between_others_is_left_out_with_a_warning(tmp_path, line):
     path = tmp_path / "rows.jsonl"
     path.write_text('{"key": "a"}\n' + line + '\n\n{"key": "b"}\n')
@@ -72,15 +72,35 @@ def test_a_cut_archive_is_refused(tmp_path):
         read_rows(path)
 
 
-def test_a_second_writer_is_refused(tmp_path):
+def test_a_damaged_archive_is_refused(tmp_path):
+    path = tmp_path / "rows.jsonl.gz"
+    write_rows(path, ROWS)
+    content = bytearray(path.read_bytes())
+    content[20:30] = b"0123456789"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match="must be a whole gzip file"):
+        read_rows(path)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_second_writer_is_refused_and_takes_nothing_away(tmp_path, fresh):
     pytest.importorskip("fcntl")
-    with (
-        RowFile(tmp_path / "rows.jsonl"),
-        pytest.raises(InvalidInputError, match="one writer at a time"),
-    ):
-        RowFile(tmp_path / "rows.jsonl")
+    path = tmp_path / "rows.jsonl"
+    with RowFile(path) as file:
+        file.append(ROWS[0])
+        with pytest.raises(InvalidInputError, match="one writer at a time"):
+            RowFile(path, fresh=fresh)
+        file.append(ROWS[1])
+    assert read_rows(path) == ROWS
+    with RowFile(path, fresh=True) as file:
+        assert file.rows == []
 
 
 def test_the_last_row_of_a_job_counts():
     first, second = {"key": "a", "n": 1}, {"key": "a", "n": 2}
     assert latest_rows([first, {"key": "b"}, second]) == [second, {"key": "b"}]
+
+
+def test_a_failure_gives_way_to_a_success_and_not_the_other_way_round():
+    good, bad = {"key": "a", "status": "ok"}, {"key": "a", "status": "error"}
+    assert latest_rows([bad, good]) == latest_rows([good, bad]) == [good]

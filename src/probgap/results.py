@@ -7,6 +7,7 @@ import json
 import math
 import os
 import warnings
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +24,7 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
     r"""Read result rows from a file of JSON lines, plain or compressed with gzip.
 
     A last line without its end was cut off when its writer was killed, and is left out.
-    Another line that is no JSON object is left out with a warning.
+    Another line that is no JSON object with a ``key`` is left out with a warning.
 
     Parameters
     ----------
@@ -48,15 +49,15 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
     if Path(path).suffix == ".gz":
         try:
             content = gzip.decompress(content)
-        except (EOFError, OSError) as error:
-            msg = f"{path} must be a whole gzip file. Got one that ends in: {error}."
+        except (EOFError, OSError, zlib.error) as error:
+            msg = f"{path} must be a whole gzip file. Got: {error}."
             raise InvalidInputError(msg) from None
     whole, _, _ = content.rpartition(b"\n")
     lines = [line for line in whole.split(b"\n") if line.strip()]
     rows = [row for line in lines if (row := _parse(line)) is not None]
     if len(rows) < len(lines):
         warnings.warn(
-            f"{path} must hold one JSON object on each line. Got "
+            f"{path} must hold one JSON object with a key on each line. Got "
             f"{len(lines) - len(rows)} that are none; they are left out.",
             ProbgapWarning,
             stacklevel=2,
@@ -95,7 +96,9 @@ def write_rows(path: str | os.PathLike[str], rows: Iterable[Mapping[str, Any]]) 
 
 
 def latest_rows(rows: Iterable[Row]) -> list[Row]:
-    """Keep the last row of each key: a job that was run again replaces its failure.
+    """Keep one row of each key: the last that is no failure, or else the last.
+
+    So a job that was run again replaces its failure, and a failure no success.
 
     Parameters
     ----------
@@ -113,7 +116,12 @@ def latest_rows(rows: Iterable[Row]) -> list[Row]:
     >>> latest_rows([{"key": "a", "status": "error"}, {"key": "a", "status": "ok"}])
     [{'key': 'a', 'status': 'ok'}]
     """
-    return list({row["key"]: row for row in rows}.values())
+    kept: dict[str, Row] = {}
+    for row in rows:
+        before = kept.get(row["key"], row)
+        if before.get("status") != "ok" or row.get("status") != "error":
+            kept[row["key"]] = row
+    return list(kept.values())
 
 
 class RowFile:
@@ -127,6 +135,8 @@ class RowFile:
     ----------
     path : path-like
         The file; it and its folder are made if they are not there.
+    fresh : bool, default=False
+        Whether to throw away what is in the file.
 
     Examples
     --------
@@ -139,13 +149,16 @@ class RowFile:
     [{'key': 'a', 'accuracy': 0.9}]
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, fresh: bool = False) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         # Unbuffered: a row is with the operating system when append returns.
         self._file = self.path.open("ab", buffering=0)
         try:
+            # First the lock: another run that is writing keeps its rows.
             _lock(self._file.fileno(), self.path)
+            if fresh:
+                os.truncate(self.path, 0)
             _remove_torn_line(self.path)
             self.rows = read_rows(self.path)
         except BaseException:
@@ -179,7 +192,7 @@ def _parse(line: bytes) -> Row | None:
         row = json.loads(line)
     except ValueError:
         return None
-    return row if isinstance(row, dict) else None
+    return row if isinstance(row, dict) and isinstance(row.get("key"), str) else None
 
 
 def _line(row: Mapping[str, Any]) -> bytes:
@@ -210,7 +223,7 @@ def _lock(descriptor: int, path: Path) -> None:
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         msg = (
             f"{path} must have one writer at a time. Got another run that has it open."
         )

@@ -8,10 +8,12 @@ import sys
 import time
 
 import pytest
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from typer.testing import CliRunner
 
+from probgap import experiments
 from probgap.cli._app import app
-from probgap.results import read_rows
+from probgap.results import RowFile, read_rows
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -141,6 +143,52 @@ def test_a_report_can_be_built_from_rows_alone(finished, tmp_path):
     assert result.exit_code == 0
     assert not (tmp_path / "rows.jsonl").exists()
     assert (tmp_path / "report.html").is_file()
+
+
+def test_a_run_with_other_settings_between_two_resumes_costs_nothing(
+    small_spec, tmp_path
+):
+    words = arguments(small_spec, tmp_path / "out", "--rows", "1", "--jobs", "1", "-q")
+    assert CliRunner().invoke(app, words).exit_code == 0
+    good = small_spec.read_text()
+    small_spec.write_text(good.replace("C = 1.0", "C = 2.0"))
+    assert CliRunner().invoke(app, [*words, "--resume"]).exit_code == 0
+    small_spec.write_text(good)
+    assert CliRunner().invoke(app, [*words, "--resume"]).exit_code == 0
+    assert len(read_rows(tmp_path / "out" / "rows.jsonl")) == 20
+
+
+def test_force_does_not_take_the_rows_of_a_run_that_goes_on(small_spec, tmp_path):
+    with RowFile(tmp_path / "rows.jsonl") as file:
+        words = arguments(small_spec, tmp_path, "--force")
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 1
+        assert "one writer at a time" in result.stderr
+        file.append({"key": "mine"})
+    assert [row["key"] for row in read_rows(tmp_path / "rows.jsonl")] == ["mine"]
+
+
+def test_a_report_that_cannot_be_built_is_said_before_anything_is_run(
+    small_spec, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    result = CliRunner().invoke(app, arguments(small_spec, tmp_path / "out"))
+    assert result.exit_code == 1
+    assert "jinja2 must be installed" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_worker_that_dies_is_said_with_the_way_to_go_on(
+    small_spec, tmp_path, monkeypatch
+):
+    def die(*_, **__):
+        raise TerminatedWorkerError
+
+    monkeypatch.setattr(experiments, "run", die)
+    result = CliRunner().invoke(app, arguments(small_spec, tmp_path / "out"))
+    assert result.exit_code == 1
+    assert "A worker died" in result.stderr
+    assert "--resume" in result.stderr
 
 
 def test_a_plan_lists_jobs_and_runs_none(small_spec, tmp_path):

@@ -69,6 +69,17 @@ def test_other_data_or_settings_are_not_mistaken_for_what_is_kept(counts, cache)
     assert len(list(cache.glob("doc2vec-*.npy"))) == 3
 
 
+def test_a_damaged_file_is_made_anew(counts, cache):
+    pytest.importorskip("gensim")
+    first = _vectors.doc2vec_vectors(counts, 4, seed=0, epochs=1)
+    path = next(cache.glob("doc2vec-*.npy"))
+    path.write_bytes(path.read_bytes()[:50])
+    np.testing.assert_array_equal(
+        _vectors.doc2vec_vectors(counts, 4, seed=0, epochs=1), first
+    )
+    assert not list(cache.glob("*.part"))
+
+
 def test_vectors_serve_without_a_cache(counts, cache):
     pytest.importorskip("gensim")
     cache.write_text("a file where the folder should be")

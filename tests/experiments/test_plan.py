@@ -6,7 +6,7 @@ from probgap.exceptions import InvalidInputError
 from probgap.experiments import Labelling, load_spec, paper_specs, plan
 from probgap.experiments._problem import draw_problem, draw_split, seed_for
 
-PAPER = [job for job in plan(paper_specs()) if job.table != "figure1"]
+PAPER = [job for job in plan(paper_specs()) if job.table.isdigit()]
 
 
 def test_the_paper_has_74_labellings_with_ten_splits_each():
@@ -19,6 +19,12 @@ def test_the_paper_has_74_labellings_with_ten_splits_each():
         job.data for job in PAPER if job.method == "PGPUcv"
     }
     assert without_search == {"heart"}
+
+
+def test_boundaries_are_looked_at_under_all_17_labellings():
+    jobs = plan(paper_specs(), tables=["1", "2", "3", "4", "5", "6", "boundaries"])
+    for data in ("triangles", "square"):
+        assert len({str(job.labelling) for job in jobs if job.data == data}) == 17
 
 
 def test_boundaries_are_placed_as_the_paper_has_it():
@@ -63,6 +69,17 @@ def test_rows_and_tables_can_be_chosen():
         ('["inverse", 0.3, 0.5]', '["cubic", 0.3]', "a rate must be"),
         ('["inverse", 0.3, 0.5]', '[0.3, "inverse"]', "a rate must be a list"),
         ("[[block]]", "[block", "must be a TOML file"),
+        ("[[block]]", "[block]", "block must be a list of tables"),
+        ('["triangles", "square"]', '"triangles"', "data must be a list of names"),
+        ('["triangles", "square"]', "[]", "data must be a list of names"),
+        ("SVM = {}", "SVM = 3", "SVM must be a table of parameters"),
+        ("[block.methods]", "methods = 3\n[block.other]", "must have the keys"),
+        (
+            '["constant", 0.3]',
+            '["constant", "a"]',
+            "a rate must be a list of a name and",
+        ),
+        ("C = 1.0", "C = 2030-01-01", "svm must hold what JSON can say"),
         ("[[block]]", "[[block]]\ncolour = 1", "a block of .* must have the keys"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from probgap.experiments import load_spec, pending, plan, run
+from probgap.experiments import load_spec, pending, plan, rows_of, run
 from probgap.experiments._shared import Memory, SharedClassifier
 from probgap.results import RowFile, read_rows
 
@@ -88,7 +88,7 @@ def test_a_dask_cluster_gives_the_same_rows(jobs, rows):
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
         ) as cluster,
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),
@@ -121,3 +121,9 @@ def test_jobs_with_a_row_are_not_run_again_unless_their_settings_changed(
     assert pending(jobs, read_rows(tmp_path / "rows.jsonl")) == []
     full = plan([load_spec(small_spec)])
     assert len(pending(full, rows)) == len(full)
+
+
+def test_rows_of_other_settings_are_neither_in_the_way_nor_in_the_answer(jobs, rows):
+    other = [{**row, "parameters": {}, "status": "error"} for row in rows]
+    assert pending(jobs, rows + other) == []
+    assert rows_of(jobs, other + rows + other) == rows

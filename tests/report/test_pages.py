@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from probgap.exceptions import MissingLibraryError
+from probgap.exceptions import InvalidInputError, MissingLibraryError
 from probgap.report import _optional, build_report, summarise
+from probgap.report._prose import headline
 from probgap.report._text import NONE, duration, fixed, p_value, signed
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -325,3 +326,46 @@ def test_numbers_read_well():
         "1 min 15 s",
         "2 h 1 min",
     ]
+
+
+def test_boundaries_that_were_moved_are_counted_and_left_out(make_row):
+    place = ("1", "triangles", "inverse", 0.1, 0.5, "PGPU")
+    rows = [make_row(*place, seed) for seed in range(4)]
+    rows[0]["warnings"] = ["BoundaryWarning: The boundary must lie below 0"]
+    rows[0]["details"]["boundary"] = 0.9
+    rows[1]["warnings"] = ["ConvergenceWarning: something else"]
+    (group,) = summarise(rows)["boundaries"]
+    assert (group["runs"], group["moved"]) == (3, 1)
+    assert group["bias"] < 0.0
+
+
+def test_labellings_without_printed_accuracies_serve_for_boundaries_alone(make_row):
+    rows = [make_row("1", "triangles", "inverse", 0.1, 0.5, "PGPU", 0)]
+    more = [make_row("boundaries", "triangles", "inverse", 0.1, 1.5, "PGPU", 0)]
+    alone, both = summarise(rows), summarise(rows + more)
+    assert both["tables"] == alone["tables"]
+    assert both["blocks"] == alone["blocks"]
+    assert both["boundaries"][0]["labellings"] == 2
+
+
+def test_ours_with_the_machine_of_the_others_is_counted_beside_ours(make_rows):
+    tables = [("1", "triangles", "inverse", [(0.1, 0.5)])]
+    methods = ("SVM", "Elkan", "clean", "probgap", "probgap C=1")
+    rows = make_rows(tables, 3, methods)
+    for row in rows:
+        if row["method"] == "probgap C=1":
+            row["accuracy"] = 0.5
+    summary = summarise(rows)
+    assert summary["verdicts"]["ahead"] == 1
+    assert summary["verdicts"]["ahead_plain"] == 0
+    assert "it is ahead in 0 of 1." in headline(summary)[-1]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("seed", [1]), ("details", "x"), ("versions", "x"), ("parameters", [1])],
+)
+def test_a_row_of_the_wrong_kind_is_refused(make_row, field, value):
+    row = make_row("1", "triangles", "inverse", 0.1, 0.5, "PGPU", 0, **{field: value})
+    with pytest.raises(InvalidInputError, match=f"{field} of a row must"):
+        summarise([row])

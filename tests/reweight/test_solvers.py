@@ -11,10 +11,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
+from probgap.exceptions import InvalidInputError
 from probgap.reweight import _pivoting, _solvers, kernel_mean_matching, match_selections
+from probgap.reweight._descent import descend
 from probgap.reweight._guess import AT_UPPER, FREE, first_guess
 from probgap.reweight._low_rank import factorise
-from probgap.reweight._problem import Bounds, MatchingBatch
+from probgap.reweight._problem import Bounds, MatchingBatch, MatchingProblem
 from probgap.reweight._solvers import solve_batch
 
 TIGHT = dict.fromkeys(("abstol", "reltol", "feastol"), 1e-11)
@@ -163,7 +165,7 @@ def indefinite(n=30):
 
 
 def test_what_is_no_kernel_is_not_passed_over_in_silence():
-    with pytest.warns(ConvergenceWarning, match=r"does not meet tol"):
+    with pytest.warns(ConvergenceWarning, match=r"must meet tol"):
         result = solve_batch(indefinite(), "auto", 1e-4, None)[0]
     assert not result.converged
     assert 0.0 <= result.weights.min() <= result.weights.max() <= 5.0
@@ -218,3 +220,47 @@ def test_the_exact_solver_sees_that_uniform_weights_are_the_answer(rng):
     result = kernel_mean_matching(X, X.copy(), solver="exact")
     assert_array_equal(result.weights, 1.0)
     assert result.n_iter == 0
+
+
+def test_beyond_the_reach_of_the_exact_solver_the_best_guess_is_given(monkeypatch):
+    monkeypatch.setattr(_solvers, "_LARGEST_FOR_EXACT", 0)
+    rng = np.random.default_rng(0)
+    source = rng.normal(size=(400, 2))
+    target = rng.normal(size=(400, 2)) + 0.7
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = kernel_mean_matching(source, target)
+    uniform = kernel_mean_matching(source, target, solver="exact", upper=1.0, slack=0.0)
+    best = kernel_mean_matching(source, target, solver="exact")
+    gain = uniform.objective - best.objective
+    assert result.solver == "descent"
+    assert result.objective - best.objective < 0.01 * gain
+    assert result.converged == (not caught)
+
+
+def test_descent_stops_when_nothing_is_left_to_gain(rng):
+    source, target = rng.normal(size=(60, 10)), rng.normal(size=(50, 10))
+    K, kappa = rbf_kernel(source), rbf_kernel(source, target).mean(axis=1)
+    problem = MatchingProblem(K, kappa, upper=10.0, slack=0.5)
+    solution = descend(problem, tol=1e-2)
+    best = by_cvxopt(K, kappa, 10.0, 0.5)
+
+    def value(weights):
+        return weights @ K @ weights / 120 - kappa @ weights
+
+    gain = value(np.ones(60)) - value(best)
+    assert solution.n_iter < 300
+    assert 0.0 <= value(solution.weights) - value(best) + 1e-9 <= 1e-2 * gain
+
+
+@pytest.mark.parametrize(
+    ("selections", "message"),
+    [
+        ([], "must be masks of the 30 samples"),
+        ([np.ones(20, dtype=bool)], "must be masks of the 30 samples"),
+        ([np.zeros(30, dtype=bool)], "must each choose some sample"),
+    ],
+)
+def test_selections_that_fit_no_sample_are_refused(selections, message):
+    with pytest.raises(InvalidInputError, match=message):
+        match_selections(np.zeros((30, 2)), selections)

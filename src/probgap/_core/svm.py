@@ -8,7 +8,7 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from probgap._core.kernels import Matrix
@@ -18,7 +18,7 @@ _BLOCK_VALUES = 2**18
 
 
 class RBFMachine(SVC):
-    """scikit-learn's SVC for two classes, with an RBF kernel, and faster decisions.
+    """scikit-learn's SVC, with faster decisions for two classes and an RBF kernel.
 
     libsvm computes kernel values one by one; in blocks they take a fraction of the
     time. The values are the same up to rounding.
@@ -37,7 +37,10 @@ class RBFMachine(SVC):
         ndarray of shape (n_samples,)
             Positive on the side of the second class.
         """
-        if issparse(X):
+        check_is_fitted(self)
+        two_classes = len(self.classes_) == 2
+        dense = not (issparse(X) or issparse(self.support_vectors_))
+        if not (dense and two_classes and self.kernel == "rbf"):
             decision: NDArray[np.float64] = super().decision_function(X)
             return decision
         samples = validate_data(self, X, reset=False, dtype=np.float64)

@@ -18,6 +18,8 @@ def plain_errors(*, debug: bool) -> Iterator[None]:
     """Turn what a user can mend into a sentence on stderr and exit code 1."""
     try:
         yield
+    except BrokenPipeError:
+        raise  # whoever read has gone; click ends quietly
     except (ProbgapError, OSError) as error:
         if debug:
             raise

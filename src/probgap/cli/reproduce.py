@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from probgap.experiments import Job
     from probgap.results import RowFile
 
+_MOST_ROWS = 10_000  # of a table
 _SELECTION = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 
 
@@ -30,7 +31,7 @@ def reproduce(
         list[str] | None,
         typer.Option(
             metavar="N",
-            help="A table to run, 1 to 8 or figure1; may be repeated. "
+            help="A table to run: 1 to 8, boundaries or figure1; may be repeated. "
             "All of them, if none is named.",
             show_default=False,
         ),
@@ -91,12 +92,11 @@ def reproduce(
         if rows is not None and not _SELECTION.fullmatch(rows):
             from probgap.results import read_rows
 
-            _report(read_rows(rows), out, quiet=quiet)
+            _report(read_rows(rows), out, command=None, quiet=quiet)
             return
         planned = _plan(spec, table, rows, quick=quick)
         if plan:
-            for job in planned:
-                typer.echo(job.key)
+            typer.echo("\n".join(job.key for job in planned))
             return
         failed = _run(planned, out, jobs, resume=resume, force=force, quiet=quiet)
     if failed:
@@ -123,7 +123,8 @@ def _numbers(selection: str | None) -> set[int] | None:
     chosen: set[int] = set()
     for part in selection.split(","):
         first, _, last = part.partition("-")
-        chosen.update(range(int(first), int(last or first) + 1))
+        stop = min(int(last or first), _MOST_ROWS)
+        chosen.update(range(int(first), stop + 1))
     return chosen
 
 
@@ -138,16 +139,17 @@ def _run(
 ) -> int:
     """Run what is not done yet, build the report, and give the number of failures."""
     import joblib
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    from probgap.experiments import check_data, pending
+    from probgap.experiments import check_data, pending, rows_of
+    from probgap.report import check_libraries
     from probgap.results import RowFile, latest_rows
 
     path = out / "rows.jsonl"
     _check_target(path, resume=resume, force=force)
+    check_libraries()
     check_data({job.data for job in planned})
-    if force:
-        path.unlink(missing_ok=True)
-    with RowFile(path) as file:
+    with RowFile(path, fresh=force) as file:
         todo = pending(planned, file.rows)
         made = list(file.rows)
         try:
@@ -156,12 +158,14 @@ def _run(
             ):
                 file.append(row)
                 made.append(row)
-        except KeyboardInterrupt:
-            _say_how_to_go_on(file, len(planned), len(pending(planned, made)))
-            raise typer.Exit(INTERRUPTED) from None
-    keys = {job.key for job in planned}
-    rows = [row for row in latest_rows(made) if row["key"] in keys]
-    _report(rows, out, quiet=quiet)
+        except (KeyboardInterrupt, TerminatedWorkerError) as stop:
+            killed = isinstance(stop, TerminatedWorkerError)
+            left = len(pending(planned, made))
+            _say_how_to_go_on(file, len(planned), left, killed=killed)
+            raise typer.Exit(BAD_INPUT if killed else INTERRUPTED) from None
+    rows = latest_rows(rows_of(planned, made))
+    command = shlex.join(["probgap", *sys.argv[1:]])
+    _report(rows, out, command=command, quiet=quiet)
     failures = [row for row in rows if row["status"] != "ok"]
     if failures:
         first = failures[0]
@@ -226,20 +230,22 @@ def _rows_with_progress(
             yield row
 
 
-def _say_how_to_go_on(file: RowFile, n_jobs: int, n_left: int) -> None:
+def _say_how_to_go_on(file: RowFile, n_jobs: int, n_left: int, *, killed: bool) -> None:
     arguments = [a for a in sys.argv[1:] if a not in ("--resume", "--force")]
     command = shlex.join(["probgap", *arguments, "--resume"])
     typer.echo(
-        f"Stopped. {file.path} has {n_jobs - n_left} of {n_jobs} rows. Go on with:\n"
+        ("A worker died, perhaps of too little memory. " if killed else "Stopped. ")
+        + f"{file.path} has {n_jobs - n_left} of {n_jobs} rows. Go on with:\n"
         f"  {command}",
         err=True,
     )
 
 
-def _report(rows: Sequence[dict[str, Any]], out: Path, *, quiet: bool) -> None:
+def _report(
+    rows: Sequence[dict[str, Any]], out: Path, *, command: str | None, quiet: bool
+) -> None:
     from probgap.report import build_report
 
-    command = shlex.join(["probgap", *sys.argv[1:]])
     files = build_report(rows, out, command=command)
     if not quiet:
         typer.echo(f"{len(rows)} rows. Report: {files.html} and {files.markdown}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -100,12 +100,20 @@ def doc2vec_vectors(
     path = (
         cache_folder() / f"doc2vec-{_digest(counts, settings, gensim.__version__)}.npy"
     )
-    if path.is_file():
-        kept: Vectors = np.load(path, allow_pickle=False)
+    kept = _recall(path)
+    if kept is not None:
         return kept
     vectors = _train(counts, settings)
     _keep(path, vectors)
     return vectors
+
+
+def _recall(path: Path) -> Vectors | None:
+    try:
+        kept: Vectors = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None  # not there, or damaged: made anew
+    return kept
 
 
 def _train(counts: Any, settings: dict[str, Any]) -> Vectors:
@@ -136,11 +144,13 @@ def _digest(counts: Any, settings: dict[str, Any], version: str) -> str:
 
 def _keep(path: Path, vectors: Vectors) -> None:
     """Write the file whole or not at all; without a cache the vectors still serve."""
+    # Two processes that make the same vectors must not write to one file.
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        with unfinished.open("wb") as file:
+            np.save(file, vectors)
+        unfinished.replace(path)
     except OSError:
-        return
-    with os.fdopen(handle, "wb") as file:
-        np.save(file, vectors)
-    Path(name).replace(path)
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)

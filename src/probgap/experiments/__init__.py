@@ -5,7 +5,7 @@ jobs, ``run`` gives a row for each; :mod:`probgap.results` keeps rows and
 :mod:`probgap.report` makes pages of them.
 """
 
-from probgap.experiments._plan import Job, pending, plan
+from probgap.experiments._plan import Job, pending, plan, rows_of
 from probgap.experiments._problem import check_data
 from probgap.experiments._run import run
 from probgap.experiments._spec import (
@@ -26,5 +26,6 @@ __all__ = [
     "paper_specs",
     "pending",
     "plan",
+    "rows_of",
     "run",
 ]

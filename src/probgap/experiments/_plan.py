@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import json
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,7 +66,7 @@ def plan(
     specs: Iterable[TableSpec],
     *,
     tables: Collection[str] | None = None,
-    rows: Collection[int] | None = None,
+    rows: Container[int] | None = None,
     quick: bool = False,
 ) -> list[Job]:
     """List the jobs of some tables, without running any.
@@ -76,7 +77,7 @@ def plan(
         The tables.
     tables : collection of str, default=None
         Which of them; ``None`` for all.
-    rows : collection of int, default=None
+    rows : container of int, default=None
         Which rows of each table, counted from 1; ``None`` for all.
     quick : bool, default=False
         Two splits of at most 400 samples: to see that all works, not to compare.
@@ -105,7 +106,7 @@ def plan(
         for job in _jobs_of(known[table], rows=rows, quick=quick)
     ]
     if not jobs:
-        msg = f"rows must name some rows of the tables. Got {sorted(rows or ())}."
+        msg = f"rows must name some rows of the tables. Got {rows}."
         raise InvalidInputError(msg)
     return jobs
 
@@ -132,15 +133,44 @@ def pending(jobs: Iterable[Job], done: Sequence[Mapping[str, Any]]) -> list[Job]
     >>> [job.method for job in pending(jobs, list(run(jobs[:1])))]
     ['Elkan']
     """
-    finished = {
-        row["key"]: row["parameters"] for row in done if row.get("status") == "ok"
-    }
-    return [job for job in jobs if finished.get(job.key) != job.settings]
+    finished = [row for row in done if row.get("status") == "ok"]
+    known = {_identity(row["key"], row.get("parameters")) for row in finished}
+    return [job for job in jobs if _identity(job.key, job.settings) not in known]
 
 
-def _jobs_of(
-    spec: TableSpec, *, rows: Collection[int] | None, quick: bool
-) -> list[Job]:
+def rows_of(jobs: Iterable[Job], rows: Iterable[dict[str, Any]]) -> list[Any]:
+    """Pick the rows of some jobs, made with equal settings, out of those of many runs.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+        The jobs.
+    rows : iterable of dict
+        Rows of these and perhaps other jobs, or of other settings of these.
+
+    Returns
+    -------
+    list of dict
+        The rows of the jobs, in the order they were given.
+
+    Examples
+    --------
+    >>> from probgap.experiments import paper_specs, plan, rows_of, run
+    >>> jobs = plan(paper_specs(), tables=["1"], rows=[1], quick=True)[:2]
+    >>> len(rows_of(jobs[:1], run(jobs)))
+    1
+    """
+    wanted = {_identity(job.key, job.settings) for job in jobs}
+    return [
+        row for row in rows if _identity(row["key"], row.get("parameters")) in wanted
+    ]
+
+
+def _identity(key: str, settings: Any) -> tuple[str, str]:
+    return key, json.dumps(settings, sort_keys=True, default=str)
+
+
+def _jobs_of(spec: TableSpec, *, rows: Container[int] | None, quick: bool) -> list[Job]:
     jobs = []
     number = 0
     for block in spec.blocks:

@@ -68,6 +68,10 @@ def run(
     ordered = sorted(jobs, key=lambda job: job.cell)
     cells = [list(group) for _, group in groupby(ordered, key=lambda job: job.cell)]
     cells.sort(key=lambda cell: -sum(job.cost for job in cell))
+    if n_jobs is not None:
+        n_jobs = min(n_jobs, max(1, len(cells)))
+    if n_jobs is not None:
+        n_jobs = min(n_jobs, max(1, len(cells)))
     work = Parallel(
         n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -93,12 +94,12 @@ class TableSpec:
     blocks: tuple[Block, ...]
 
 
-def load_spec(path: Path | Traversable) -> TableSpec:
+def load_spec(path: str | Path | Traversable) -> TableSpec:
     """Read a table from a TOML file.
 
     Parameters
     ----------
-    path : path
+    path : str or path
         The file; ``probgap/experiments/specs`` has those of the paper as examples.
 
     Returns
@@ -114,6 +115,8 @@ def load_spec(path: Path | Traversable) -> TableSpec:
     >>> spec.title, spec.splits
     ('UCI benchmarks, inverse mislabelled rate', 10)
     """
+    if isinstance(path, str):
+        path = Path(path)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -123,6 +126,9 @@ def load_spec(path: Path | Traversable) -> TableSpec:
         msg = f"{path} must be a file that can be read. Got {error.strerror}."
         raise InvalidInputError(msg) from None
     _require_keys(content, _TABLE_KEYS, f"{path}")
+    _require(content["svm"], dict, "svm", "a table of parameters")
+    _require_plain(content["svm"], "svm")
+    _require(content["block"], list, "block", "a list of tables: [[block]]")
     splits, test_share = content["splits"], content["test_share"]
     if not isinstance(splits, int) or splits < 1:
         msg = f"splits must be an integer of at least 1. Got {splits!r}."
@@ -141,7 +147,7 @@ def load_spec(path: Path | Traversable) -> TableSpec:
 
 
 def paper_specs() -> list[TableSpec]:
-    """Give the eight tables of the paper and its figure.
+    """Give the eight tables of the paper, its figure, and the boundaries it speaks of.
 
     Returns
     -------
@@ -152,7 +158,7 @@ def paper_specs() -> list[TableSpec]:
     --------
     >>> from probgap.experiments import paper_specs
     >>> [spec.table for spec in paper_specs()]
-    ['1', '2', '3', '4', '5', '6', '7', '8', 'figure1']
+    ['1', '2', '3', '4', '5', '6', '7', '8', 'boundaries', 'figure1']
     """
     folder = resources.files("probgap.experiments") / "specs"
     files = sorted(folder.iterdir(), key=lambda file: file.name)
@@ -161,7 +167,14 @@ def paper_specs() -> list[TableSpec]:
 
 
 def _read_block(block: Mapping[str, Any], path: Path | Traversable) -> Block:
+    _require(block, dict, "a block", "a table")
     _require_keys(block, _BLOCK_KEYS, f"a block of {path}")
+    _require(block["data"], list, "data", "a list of names")
+    _require(block["rates"], list, "rates", "a list of rates")
+    _require(block["methods"], dict, "methods", "a table: [block.methods]")
+    for name, parameters in block["methods"].items():
+        _require(parameters, dict, name, "a table of parameters, such as {}")
+        _require_plain(parameters, name)
     return Block(
         data=tuple(block["data"]),
         labellings=tuple(_read_labelling(rate) for rate in block["rates"]),
@@ -174,7 +187,24 @@ def _read_labelling(rate: Sequence[Any]) -> Labelling:
         msg = f"a rate must be a list of a name and numbers. Got {rate!r}."
         raise InvalidInputError(msg)
     name, *parameters = rate
+    if not all(isinstance(value, int | float) for value in parameters):
+        msg = f"a rate must be a list of a name and numbers. Got {rate!r}."
+        raise InvalidInputError(msg)
     return Labelling(name, tuple(float(value) for value in parameters))
+
+
+def _require_plain(parameters: Mapping[str, Any], what: str) -> None:
+    try:
+        json.dumps(parameters)
+    except TypeError:
+        msg = f"{what} must hold what JSON can say. Got {parameters!r}."
+        raise InvalidInputError(msg) from None
+
+
+def _require(value: Any, kind: type, what: str, rule: str) -> None:
+    if not isinstance(value, kind) or (not value and kind is list):
+        msg = f"{what} must be {rule}. Got {value!r}."
+        raise InvalidInputError(msg)
 
 
 def _require_keys(content: Mapping[str, Any], keys: set[str], what: str) -> None:

@@ -23,16 +23,23 @@ from probgap.report._rows import (
 )
 
 BOUNDARY_METHODS = ("PGPU", OURS)
+# An estimate that cannot be used is replaced, with a warning, by one that can.
+_MOVED = "BoundaryWarning"
 _PANELS = ("x1", "x2", "true", "observed", "relabelled")
 
 
 def summarise_boundaries(runs: Runs) -> list[dict[str, Any]]:
     """Set the estimated boundary beside the true one, by data set and method."""
     found: dict[tuple[Setting, str], list[tuple[float, float]]] = {}
+    moved: Counter[tuple[str, str]] = Counter()
     for row in runs.rows:
         details = row.get("details") or {}
         pair: Any = details.get("boundary"), details.get("true_boundary")
-        if has_accuracy(row) and all(is_number(value) for value in pair):
+        if not (has_accuracy(row) and all(is_number(value) for value in pair)):
+            continue
+        if any(str(text).startswith(_MOVED) for text in row.get("warnings") or []):
+            moved[str(row["data"]), row["method"]] += 1
+        else:
             found.setdefault((setting_of(row), row["method"]), []).append(pair)
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for setting in order_settings({setting for setting, _ in found}):
@@ -52,6 +59,7 @@ def summarise_boundaries(runs: Runs) -> list[dict[str, Any]]:
             "points": points,
             "labellings": len(points),
             "runs": sum(point["runs"] for point in points),
+            "moved": moved[data, method],
             "bias": float(np.mean([p["estimated"] - p["true"] for p in points])),
             "error": float(np.mean([abs(p["estimated"] - p["true"]) for p in points])),
         }
@@ -158,7 +166,10 @@ def _by_method(
 def _spelt(row: dict[str, Any]) -> str:
     """Spell the settings of a job: C 1.0, gamma auto."""
     parts: list[str] = []
-    for name, value in sorted((row.get("parameters") or {}).items()):
+    settings = dict(row.get("parameters") or {})
+    if row["method"] == OURS:
+        settings.pop("svm", None)  # it has a machine of its own
+    for name, value in sorted(settings.items()):
         if isinstance(value, Mapping):
             inner = ", ".join(f"{key} {value[key]}" for key in sorted(value))
             parts.append(f"{name} ({inner})")

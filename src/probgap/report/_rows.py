@@ -13,8 +13,11 @@ import numpy as np
 from probgap._core.errors import InvalidInputError
 
 NAIVE, CLEAN, OURS = "SVM", "clean", "probgap"
+PLAIN = "probgap C=1"  # ours, without its own choice of C
 PAPER_METHODS = (NAIVE, "Elkan", "Natarajan", "Liu", "PGPU", "PGPUcv", CLEAN)
 FIGURE_TABLE = "figure1"
+# Labellings of the paper for which it prints no accuracies: for boundaries alone.
+BOUNDARY_TABLE = "boundaries"
 # The twelve blocks of the paper: six tables, five sets of Table 7, and Table 8.
 BLOCKS = (
     ("1", "triangles"),
@@ -32,6 +35,14 @@ BLOCKS = (
 )
 _RATES = {"1": "inverse", "2": "linear", "3": "constant"}
 _RATES |= {"4": "inverse", "5": "linear", "6": "constant"}
+_KINDS: dict[str, Any] = {
+    "details": Mapping,
+    "versions": Mapping,
+    "machine": Mapping,
+    "parameters": Mapping,
+    "seed": int | str,
+    "warnings": list,
+}
 _REQUIRED = ("table", "data", "labelling", "method", "seed")
 
 
@@ -131,6 +142,8 @@ def read_runs(rows: Sequence[Mapping[str, Any]]) -> Runs:
             elif figure is None:
                 figure = row
             continue
+        if row["table"] == BOUNDARY_TABLE and has_accuracy(row):
+            continue
         line = scores.setdefault(setting_of(row), {})
         if has_accuracy(row):
             line.setdefault(row["method"], []).append(100.0 * float(row["accuracy"]))
@@ -170,7 +183,7 @@ def is_number(value: object) -> bool:
 
 def order_methods(methods: set[str]) -> list[str]:
     """Put methods in the order of the paper's columns, ours and others after them."""
-    known = [*PAPER_METHODS, OURS]
+    known = [*PAPER_METHODS, OURS, PLAIN]
     return [m for m in known if m in methods] + sorted(methods - set(known))
 
 
@@ -204,6 +217,10 @@ def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
     if missing:
         msg = f"Each row must have the fields {_REQUIRED}. Got one without {missing}."
         raise InvalidInputError(msg)
+    for name, kind in _KINDS.items():
+        if row.get(name) is not None and not isinstance(row[name], kind):
+            msg = f"{name} of a row must be of another kind. Got {row[name]!r}."
+            raise InvalidInputError(msg)
     return {**row, "table": str(row["table"]), "method": str(row["method"])}
 
 

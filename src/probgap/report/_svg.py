@@ -30,6 +30,7 @@ VARIABLES = {
 # a mark says the same as its colour.
 MARKS: dict[str, tuple[str, str, bool]] = {
     "probgap": (ACCENT, "o", True),
+    "probgap C=1": (ACCENT, "o", False),
     "PGPU": (WARM, "D", True),
     "PGPUcv": (WARM, "D", False),
     "Elkan": (MUTED, "s", False),

@@ -20,13 +20,13 @@ from probgap.report._rows import (
 )
 
 TITLES = {
-    "1": "Triangles (no overlap), inverse labelling rate",
-    "2": "Triangles (no overlap), linear labelling rate",
-    "3": "Triangles (no overlap), constant labelling rate",
-    "4": "Square (overlap), inverse labelling rate",
-    "5": "Square (overlap), linear labelling rate",
-    "6": "Square (overlap), constant labelling rate",
-    "7": "Five UCI benchmark sets, inverse labelling rate",
+    "1": "Triangles (no overlap), inverse mislabelled rate",
+    "2": "Triangles (no overlap), linear mislabelled rate",
+    "3": "Triangles (no overlap), constant mislabelled rate",
+    "4": "Square (overlap), inverse mislabelled rate",
+    "5": "Square (overlap), linear mislabelled rate",
+    "6": "Square (overlap), constant mislabelled rate",
+    "7": "Five UCI benchmark sets, inverse mislabelled rate",
     "8": "TCDB and SwissProt, labels as they were found",
 }
 ALPHA = "\N{GREEK SMALL LETTER ALPHA}"

@@ -82,9 +82,10 @@ def kernel_mean_matching(
         "exact"
             A dense interior point method, O(n^3), some 20 factorisations.
         "auto"
-            "pivoting"; what does not meet ``tol`` then goes to "exact", up to 6000
-            source samples. That happens where the kernel is so flat, and so many
-            bounds bind, that guesses do not settle.
+            "pivoting"; what does not meet ``tol`` then (a flat kernel with many weights
+            at a bound, or one that is not positive semidefinite) goes to "exact", up to
+            6000 source samples, and beyond to projected gradient descent, which gets
+            most of the gain and warns if it did not get all that ``tol`` asks for.
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
     kernel_params : dict, default=None
@@ -202,6 +203,15 @@ def match_selections(
     [72, 86]
     """
     chosen = np.array(selections, dtype=bool)
+    if chosen.ndim != 2 or chosen.shape[1] != samples.shape[0] or chosen.size == 0:
+        msg = (
+            f"selections must be masks of the {samples.shape[0]} samples. "
+            f"Got shape {chosen.shape}."
+        )
+        raise InvalidInputError(msg)
+    if not chosen.any(axis=1).all():
+        msg = "selections must each choose some sample. Got one that chooses none."
+        raise InvalidInputError(msg)
     n = int(chosen.sum(axis=1).min())
     _check_parameters(n, gamma=gamma, upper=upper, slack=slack, tol=tol, solver="auto")
     params, gamma = _kernel_parameters(kernel, None, gamma, samples)

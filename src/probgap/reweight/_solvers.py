@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from probgap.reweight._descent import descend
 from probgap.reweight._pivoting import solve_by_pivoting
 from probgap.reweight._problem import Bounds, MatchingBatch, Vector
 from probgap.reweight._qp import solve_exactly
@@ -17,7 +18,7 @@ from probgap.reweight._qp import solve_exactly
 SOLVERS = ("auto", "pivoting", "exact")
 
 # The interior point method takes over from pivoting up to this size; beyond, it would
-# run for minutes, and a warning serves better.
+# run for minutes, and projected gradient descent takes over.
 _LARGEST_FOR_EXACT = 6000
 # A KKT residual this share of the tolerance is as good as a certified gap.
 _KKT_SHARE = 1e-2
@@ -48,7 +49,8 @@ class KMMResult:
     gamma : float or None
         Width of the kernel, where the kernel has one.
     duality_gap : float
-        The objective is certainly within this of the least possible one.
+        The objective is certainly within this of the least possible one, if the kernel
+        is positive semidefinite.
     """
 
     weights: NDArray[np.float64]
@@ -93,26 +95,12 @@ def solve_batch(
             batch, {j: _exactly(batch, j, tol) for j in everything}, tol, gamma
         )
     else:
-        pivoted = dict(enumerate(solve_by_pivoting(batch, certify=certify)))
-        results = _judge(
-            batch,
-            {
-                j: _Answer(
-                    _uniform(batch.bounds(j)) if p.weights is None else p.weights,
-                    p.n_iter,
-                    "pivoting",
-                    p.witness,
-                )
-                for j, p in pivoted.items()
-            },
-            tol,
-            gamma,
-        )
+        results = _pivot(batch, tol, gamma, certify=certify)
     if solver == "auto":
         again = {
-            j: _exactly(batch, j, tol)
+            j: _once_more(batch, j, tol)
             for j, result in results.items()
-            if not result.converged and result.weights.size <= _LARGEST_FOR_EXACT
+            if not result.converged
         }
         for j, result in _judge(batch, again, tol, gamma).items():
             if result.kkt_residual < results[j].kkt_residual:
@@ -129,13 +117,37 @@ def nothing_to_match(bounds: Bounds, mean: float, gamma: float | None) -> KMMRes
         weights=np.ones(bounds.n),
         objective=-mean,
         kkt_residual=0.0,
-        band_slack=float(bounds.slack),
+        band_slack=float(min(bounds.slack, bounds.upper - 1.0)),
         n_iter=0,
         converged=True,
         solver="none needed",
         gamma=gamma,
         duality_gap=0.0,
     )
+
+
+def _pivot(
+    batch: MatchingBatch, tol: float, gamma: float | None, *, certify: bool
+) -> dict[int, KMMResult]:
+    pivoted = dict(enumerate(solve_by_pivoting(batch, certify=certify)))
+    answers = {
+        j: _Answer(
+            _uniform(batch.bounds(j)) if p.weights is None else p.weights,
+            p.n_iter,
+            "pivoting",
+            p.witness,
+        )
+        for j, p in pivoted.items()
+    }
+    return _judge(batch, answers, tol, gamma)
+
+
+def _once_more(batch: MatchingBatch, j: int, tol: float) -> _Answer:
+    """Solve what pivoting did not: exactly, or by descent if there is too much of it."""
+    if np.count_nonzero(batch.chosen[j]) <= _LARGEST_FOR_EXACT:
+        return _exactly(batch, j, tol)
+    solution = descend(batch.problem(j), tol)
+    return _Answer(solution.weights, solution.n_iter, "descent")
 
 
 def _exactly(batch: MatchingBatch, j: int, tol: float) -> _Answer:
@@ -214,9 +226,9 @@ def _objective_of_uniform(batch: MatchingBatch, j: int) -> float:
 
 def _warn(result: KMMResult, tol: float) -> None:
     warnings.warn(
-        f"Kernel mean matching stopped at a KKT residual of {result.kkt_residual:.2g}, "
-        f"which does not meet tol={tol:g}. Give a larger tol, a smaller upper, or scaled "
-        "features.",
+        f"Kernel mean matching must meet tol={tol:g}. Got a KKT residual of "
+        f"{result.kkt_residual:.2g}: the weights may be far from the best ones. Give a "
+        "larger tol, a smaller upper, or scaled features, or solver='exact'.",
         ConvergenceWarning,
         stacklevel=4,
     )
