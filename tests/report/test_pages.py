@@ -366,6 +366,6 @@ def test_ours_with_the_machine_of_the_others_is_counted_beside_ours(make_rows):
     [("seed", [1]), ("details", "x"), ("versions", "x"), ("parameters", [1])],
 )
 def test_a_row_of_the_wrong_kind_is_refused(make_row, field, value):
-    row = make_row("1", "triangles", "inverse", 0.1, 0.5, "PGPU", 0, **{field: value})
+    row = make_row("1", "triangles", "inverse", 0.1, 0.5, "PGPU", 0) | {field: value}
     with pytest.raises(InvalidInputError, match=f"{field} of a row must"):
         summarise([row])

@@ -35,13 +35,13 @@ BLOCKS = (
 )
 _RATES = {"1": "inverse", "2": "linear", "3": "constant"}
 _RATES |= {"4": "inverse", "5": "linear", "6": "constant"}
-_KINDS: dict[str, Any] = {
-    "details": Mapping,
-    "versions": Mapping,
-    "machine": Mapping,
-    "parameters": Mapping,
-    "seed": int | str,
-    "warnings": list,
+_KINDS: dict[str, tuple[Any, str]] = {
+    "details": (Mapping, "an object"),
+    "versions": (Mapping, "an object"),
+    "machine": (Mapping, "an object"),
+    "parameters": (Mapping, "an object"),
+    "seed": (int | str, "a number or a name"),
+    "warnings": (list, "a list"),
 }
 _REQUIRED = ("table", "data", "labelling", "method", "seed")
 
@@ -217,9 +217,9 @@ def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
     if missing:
         msg = f"Each row must have the fields {_REQUIRED}. Got one without {missing}."
         raise InvalidInputError(msg)
-    for name, kind in _KINDS.items():
+    for name, (kind, words) in _KINDS.items():
         if row.get(name) is not None and not isinstance(row[name], kind):
-            msg = f"{name} of a row must be of another kind. Got {row[name]!r}."
+            msg = f"{name} of a row must be {words}. Got {row[name]!r}."
             raise InvalidInputError(msg)
     return {**row, "table": str(row["table"]), "method": str(row["method"])}
 
