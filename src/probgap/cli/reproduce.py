@@ -141,14 +141,14 @@ def _run(
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    from probgap.experiments import check_data, pending, rows_of
+    from probgap.experiments import pending, rows_of
     from probgap.report import check_libraries
     from probgap.results import RowFile, latest_rows
 
     path = out / "rows.jsonl"
     _check_target(path, resume=resume, force=force)
     check_libraries()
-    check_data({job.data for job in planned})
+    _check_data({job.data for job in planned})
     with RowFile(path, fresh=force) as file:
         todo = pending(planned, file.rows)
         made = list(file.rows)
@@ -175,6 +175,18 @@ def _run(
             err=True,
         )
     return len(failures)
+
+
+def _check_data(names: set[str]) -> None:
+    from probgap.datasets import DataFileError
+    from probgap.exceptions import MissingLibraryError, ProbgapError
+    from probgap.experiments import check_data
+
+    try:
+        check_data(names)
+    except (DataFileError, MissingLibraryError) as error:
+        msg = f"{error} Tables 1 to 6 need neither: choose them with --table."
+        raise ProbgapError(msg) from None
 
 
 def _check_target(path: Path, *, resume: bool, force: bool) -> None:
