@@ -16,7 +16,7 @@ ifneq ($(wildcard ../shared/data),)
 export PROBGAP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test lint types contracts unit slow floors peers reproduce bench-accuracy figures lock clean
+.PHONY: help demo test lint types contracts unit slow floors peers reproduce docs-reproduction bench-accuracy figures lock clean
 
 help:
 	@echo "make demo    set up, hide labels of a real data set, win them back (offline, under two minutes)"
@@ -72,6 +72,12 @@ peers: pyproject.toml
 
 reproduce: $(VENV)/.dev
 	$(BIN)/probgap reproduce --out reproduction --resume
+
+# Keep the rows of a full run, and the page that is made of them, in the repository.
+docs-reproduction: $(VENV)/.dev
+	$(BIN)/python -c 'from probgap.results import *; write_rows("docs/reproduction/rows.jsonl.gz", sorted(latest_rows(read_rows("reproduction/rows.jsonl")), key=lambda row: row["key"]))'
+	cp reproduction/report.md docs/reproduction/
+	rm -rf docs/reproduction/figures && cp -r reproduction/figures docs/reproduction/
 
 bench-accuracy: $(VENV)/.dev
 	$(BIN)/python benchmarks/accuracy.py

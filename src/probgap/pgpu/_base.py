@@ -143,7 +143,13 @@ class BasePGPU(TrueLabelClassifier):
         weight = spread_weights(chosen, matching)
         share = relabelling.positive_share
         if self.estimator is None and boundary.rule == "auto" and chosen.all():
-            penalty = choose_penalty(samples, share, labelled, estimator.random_state)
+            penalty = choose_penalty(
+                samples,
+                share,
+                labelled,
+                estimator.random_state,
+                separability=boundary.separability,
+            )
             estimator.set_params(C=penalty)
         fit_on_shares(estimator, samples, share, weight)
         return Learnt(relabelling, matching, weight, estimator)

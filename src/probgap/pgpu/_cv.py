@@ -91,7 +91,8 @@ class PGPUClassifierCV(BasePGPU):
     estimator : classifier whose fit takes sample_weight, default=None
         The final classifier. ``None`` takes an RBF support vector machine; with the
         automatic boundary its C, from 1 to 30, is what classifies held-out samples
-        best by the chance of each to be positive.
+        best by the chance of each to be positive (with fewer than 1000 samples, it
+        goes by how well the classes part).
     cv : int, splitter or None, default=None
         Folds of the search. ``None`` takes five stratified folds, or as many as
         there are labelled positives.

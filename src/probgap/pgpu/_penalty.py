@@ -16,11 +16,15 @@ Vector = NDArray[np.float64]
 
 PENALTIES = (1.0, 3.0, 10.0, 30.0)
 _FOLDS = 3
-# As many samples tell one C from another; more would only take their time.
+# Fewer samples are classified wrongly too seldom to tell one C from another by it.
+_FEWEST_SAMPLES = 1000
+# As many will do; more would only take their time.
 _MOST_SAMPLES = 2000
 
 
-def choose_penalty(samples: Matrix, share: Vector, labelled: Mask, seed: int) -> float:
+def choose_penalty(
+    samples: Matrix, share: Vector, labelled: Mask, seed: int, *, separability: float
+) -> float:
     """Choose C by how often held-out samples are classified as they should be.
 
     How they should be is not known; ``share``, the chance of each to be positive, stands
@@ -28,7 +32,12 @@ def choose_penalty(samples: Matrix, share: Vector, labelled: Mask, seed: int) ->
     so that a larger C is often better; but a flexible machine also follows the errors of
     the shares. So 1 is left only for a C that is better by more than one standard error
     of the difference, sample by sample.
+
+    With too few samples to tell, C goes by how well the classes part, from 1 to 10:
+    where they do, few labels are wrong.
     """
+    if share.size < _FEWEST_SAMPLES:
+        return float(10.0**separability)
     if share.size > _MOST_SAMPLES:
         rng = np.random.default_rng(seed)
         some = np.sort(rng.choice(share.size, _MOST_SAMPLES, replace=False))
