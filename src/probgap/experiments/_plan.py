@@ -92,7 +92,7 @@ def plan(
     >>> from probgap.experiments import paper_specs, plan
     >>> jobs = plan(paper_specs(), tables=["1"], rows=[1], quick=True)
     >>> len(jobs), jobs[0].key
-    (16, '1/triangles/inverse(0.1, 0.5)/SVM/0')
+    (18, '1/triangles/inverse(0.1, 0.5)/SVM/0')
     """
     known = {spec.table: spec for spec in specs}
     chosen = list(known) if tables is None else list(tables)
