@@ -62,7 +62,7 @@ slow: $(VENV)/.dev
 
 floors: requirements/floors.txt
 	$(PYTHON) -m venv $(FLOORS)
-	PIP_CONSTRAINT=requirements/floors.txt $(FLOORS)/bin/python -m pip install --quiet -e '.[test]'
+	PIP_CONSTRAINT=requirements/floors.txt $(FLOORS)/bin/python -m pip install --quiet -e '.[test,report]'
 	$(FLOORS)/bin/python -m pytest -n 2 -p no:cacheprovider
 
 peers: pyproject.toml
