@@ -15,6 +15,7 @@ Matrix = Any  # ndarray or scipy.sparse matrix: scikit-learn takes either
 
 _MEDIAN_SAMPLE = 1000
 _BLOCK_BYTES = 64 * 2**20
+_DIAGONAL_BLOCK = 64
 
 
 def median_gamma(X: Matrix) -> float:
@@ -27,7 +28,7 @@ def median_gamma(X: Matrix) -> float:
     """
     rows = np.unique(np.linspace(0, X.shape[0] - 1, _MEDIAN_SAMPLE).astype(np.intp))
     squared = euclidean_distances(X[rows], squared=True)
-    squared = squared[np.triu_indices_from(squared, k=1)]
+    squared = squared[~np.tri(rows.size, dtype=bool)]
     squared = squared[squared > 0.0]
     if squared.size == 0:
         return 1.0
@@ -41,6 +42,19 @@ def kernel_matrix(
     """Evaluate a scikit-learn kernel, by name or as a callable."""
     result: NDArray[np.float64] = pairwise_kernels(A, B, metric=kernel, **params)
     return result
+
+
+def kernel_diagonal(
+    X: Matrix, kernel: Any, params: Mapping[str, Any]
+) -> NDArray[np.float64]:
+    """Evaluate a kernel of each row with itself."""
+    n = X.shape[0]
+    if kernel in ("rbf", "laplacian"):
+        return np.ones(n)
+    diagonal = np.empty(n)
+    for rows in gen_batches(n, _DIAGONAL_BLOCK):
+        diagonal[rows] = np.diagonal(kernel_matrix(X[rows], None, kernel, params))
+    return diagonal
 
 
 def mean_kernel(

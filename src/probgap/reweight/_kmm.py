@@ -8,23 +8,30 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_array
 from threadpoolctl import threadpool_limits
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import Matrix, kernel_matrix, mean_kernel, median_gamma
-from probgap.reweight._problem import Bounds, MatchingBatch, default_slack
+from probgap.reweight._problem import Bounds, MatchingBatch, Vector, default_slack
+from probgap.reweight._routes import DEFINITE, Task, match_at_scale
 from probgap.reweight._solvers import (
+    LARGEST_FOR_EXACT,
     SOLVERS,
     KMMResult,
+    as_result,
     nothing_to_match,
     solve_batch,
 )
 
 # The median heuristic is about distances, and so are these kernels.
 _KERNELS_OF_DISTANCE = ("rbf", "laplacian")
+# Fewer source samples than this, or a smaller tolerance, and an exact method is as fast.
+_SMALL = 500
+_EXACT_TOL = 1e-6
+_DEFAULT_MEMORY = 1.25 * 2**30
 
 
 def kernel_mean_matching(
@@ -38,6 +45,8 @@ def kernel_mean_matching(
     solver: str = "auto",
     kernel: str | Callable[..., Any] = "rbf",
     kernel_params: Mapping[str, Any] | None = None,
+    warm_start: ArrayLike | None = None,
+    max_memory: float | None = None,
 ) -> KMMResult:
     r"""Weight source samples so that their kernel mean matches the target's.
 
@@ -53,9 +62,12 @@ def kernel_mean_matching(
     two densities at the source samples. That needs the source to have samples
     wherever the target has: where it has none, no weight can make up for it, and
     the few nearest source samples get large weights (``effective_sample_size`` of
-    the result falls). Where several weightings match equally well, as with a flat
-    kernel, the one nearest to uniform weights is given: a ridge on the weights less 1,
-    far below the tolerance, singles it out for every solver.
+    the result falls).
+
+    Where several weightings match equally well, as with a flat kernel, one near to
+    uniform weights is given: a pull towards them, far below the tolerance, singles it
+    out. Solvers agree in the objective to within ``tol``; in the weights they agree only
+    as far as the kernel tells them apart.
 
     Parameters
     ----------
@@ -74,7 +86,16 @@ def kernel_mean_matching(
         The share of what can be gained over uniform weights that may be left, judged
         by ``duality_gap``. A KKT residual of ``tol / 100`` will do as well: where
         almost nothing can be gained, rounding leaves no share of it to be certain of.
-    solver : {"auto", "pivoting", "exact"}, default="auto"
+    solver : {"auto", "low_rank", "iterative", "pivoting", "exact"}, default="auto"
+        "low_rank"
+            Puts a factor of low rank r in the place of the kernel, built from r of its
+            columns, and counts what that leaves out into ``duality_gap``. O((n + m) r^2)
+            time and O(n r) memory. The rank grows until ``tol`` is met. The linear
+            kernel of features is its own factor.
+        "iterative"
+            Products with the kernel, some 50 to 300 of them, O(n^2), preconditioned by
+            a low-rank factor. In single precision beyond 1000 source samples, which
+            leaves the objective right to seven digits.
         "pivoting"
             Guesses which weights lie at a bound, solves for the others by Cholesky
             factorisation, and mends the guess. Exact up to rounding; as fast as a few
@@ -82,14 +103,26 @@ def kernel_mean_matching(
         "exact"
             A dense interior point method, O(n^3), some 20 factorisations.
         "auto"
-            "pivoting"; what does not meet ``tol`` then (a flat kernel with many weights
-            at a bound, or one that is not positive semidefinite) goes to "exact", up to
-            6000 source samples, and beyond to projected gradient descent, which gets
-            most of the gain and warns if it did not get all that ``tol`` asks for.
+            With fewer than 500 source samples, with a ``tol`` below 1e-6, or with a kernel
+            that is not known to be positive semidefinite: "pivoting"; what does not
+            meet ``tol`` then goes to "exact", up to 6000 source samples, and beyond to
+            "iterative". Otherwise, or where a dense matrix needs more than
+            ``max_memory``: the linear kernel of at most n / 4 features goes to
+            "low_rank". So do other kernels, if 96 columns leave at most a thousandth of
+            the diagonal and min(n / 6, 600) leave so little that the means are known to
+            a fraction of ``tol``; if not, they go to "iterative". What does not meet
+            ``tol`` there goes on as a small problem does, up to 6000 source samples.
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
     kernel_params : dict, default=None
         Further parameters of the kernel.
+    warm_start : array-like of shape (n_source,), default=None
+        Weights to begin with, put inside the bounds first, for "low_rank" and
+        "iterative". The answer is another one then, as good as that without.
+    max_memory : float, default=None
+        Bytes for kernel values that are kept, 1.25 GiB by default. Beyond, "iterative"
+        evaluates them anew for each product. "pivoting" and "exact" keep all, in any
+        case.
 
     Returns
     -------
@@ -109,6 +142,11 @@ def kernel_mean_matching(
     .. [2] Judice, Pires, "A Block Principal Pivoting Algorithm for Large-Scale
        Strictly Monotone Linear Complementarity Problems", Computers & Operations
        Research, 1994.
+    .. [3] Chen, Epperly, Tropp, Webber, "Randomly Pivoted Cholesky: Practical
+       Approximation of a Kernel Matrix with Few Entry Evaluations", Communications on
+       Pure and Applied Mathematics, 2025.
+    .. [4] Mehrotra, "On the Implementation of a Primal-Dual Interior Point Method", SIAM
+       Journal on Optimization, 1992.
 
     Examples
     --------
@@ -123,11 +161,13 @@ def kernel_mean_matching(
     >>> bool(result.weights[left].mean() < result.weights[right].mean())
     True
     """
+    # Features are used as they are; kernels are evaluated in double precision.
+    dtype = [np.float64, np.float32] if kernel == "linear" else np.float64
     source = check_array(
-        X_source, accept_sparse="csr", dtype=np.float64, input_name="X_source"
+        X_source, accept_sparse="csr", dtype=dtype, input_name="X_source"
     )
     target = check_array(
-        X_target, accept_sparse="csr", dtype=np.float64, input_name="X_target"
+        X_target, accept_sparse="csr", dtype=dtype, input_name="X_target"
     )
     if source.shape[1] != target.shape[1]:
         msg = (
@@ -138,16 +178,26 @@ def kernel_mean_matching(
     n = source.shape[0]
     _check_parameters(n, gamma=gamma, upper=upper, slack=slack, tol=tol, solver=solver)
     params, gamma = _kernel_parameters(kernel, kernel_params, gamma, target)
+    bounds = Bounds(n, float(upper), default_slack(n) if slack is None else slack)
+    memory = _check_memory(max_memory)
+    start = _check_start(warm_start, bounds)
 
     # One thread, so that the bits do not depend on how many the machine has.
     with threadpool_limits(1):
-        kappa = mean_kernel(source, target, kernel, params)
         if X_source is X_target and upper >= 1.0:
-            bounds = Bounds(n, upper, default_slack(n) if slack is None else slack)
+            kappa = mean_kernel(source, target, kernel, params)
             return nothing_to_match(bounds, float(kappa.mean()), gamma)
+        task = Task(source, target, kernel, params, bounds, tol, memory, start)
+        if solver in ("low_rank", "iterative") or (
+            solver == "auto" and _is_large(task)
+        ):
+            outcome = match_at_scale(task, solver)
+            dense = 8.0 * n**2 <= memory and n <= LARGEST_FOR_EXACT
+            if outcome.converged or solver != "auto" or not dense:
+                return as_result(outcome, bounds, tol, gamma)
         batch = MatchingBatch(
             kernel=kernel_matrix(source, None, kernel, params),
-            kappa=kappa,
+            kappa=mean_kernel(source, target, kernel, params),
             chosen=np.ones((1, n), dtype=bool),
             upper=float(upper),
             slack=slack,
@@ -282,6 +332,33 @@ def _check_parameters(
     if solver not in SOLVERS:
         msg = f"solver must be one of {SOLVERS}. Got {solver!r}."
         raise InvalidInputError(msg)
+
+
+def _is_large(task: Task) -> bool:
+    """Tell whether "auto" leaves the dense and exact methods out."""
+    n = task.bounds.n
+    return task.kernel in DEFINITE and (
+        8.0 * n**2 > task.max_memory or (n >= _SMALL and task.tol >= _EXACT_TOL)
+    )
+
+
+def _check_memory(max_memory: Any) -> float:
+    if max_memory is None:
+        return _DEFAULT_MEMORY
+    if not _is_number(max_memory, above=0.0):
+        msg = f"max_memory must be a positive number or None. Got {max_memory!r}."
+        raise InvalidInputError(msg)
+    return float(max_memory)
+
+
+def _check_start(warm_start: ArrayLike | None, bounds: Bounds) -> Vector | None:
+    if warm_start is None:
+        return None
+    start = np.asarray(warm_start, dtype=np.float64)
+    if start.shape != (bounds.n,) or not np.isfinite(start).all():
+        msg = f"warm_start must be {bounds.n} finite weights. Got shape {start.shape}."
+        raise InvalidInputError(msg)
+    return bounds.project(start)
 
 
 def _is_number(value: Any, *, above: float) -> bool:

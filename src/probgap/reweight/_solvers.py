@@ -10,18 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from probgap.reweight._descent import descend
 from probgap.reweight._pivoting import solve_by_pivoting
 from probgap.reweight._problem import Bounds, MatchingBatch, Vector
 from probgap.reweight._qp import solve_exactly
+from probgap.reweight._routes import KKT_SHARE, Outcome, match_dense
 
-SOLVERS = ("auto", "pivoting", "exact")
+SOLVERS = ("auto", "low_rank", "iterative", "pivoting", "exact")
 
-# The interior point method takes over from pivoting up to this size; beyond, it would
-# run for minutes, and projected gradient descent takes over.
-_LARGEST_FOR_EXACT = 6000
-# A KKT residual this share of the tolerance is as good as a certified gap.
-_KKT_SHARE = 1e-2
+# The dense interior point method takes over from pivoting up to this size; beyond, it
+# would run for minutes, and the iterative solver takes over.
+LARGEST_FOR_EXACT = 6000
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ def solve_batch(
                 results[j] = result
     for result in results.values():
         if not result.converged:
-            _warn(result, tol)
+            warn(result, tol)
     return [results[j] for j in everything]
 
 
@@ -124,6 +122,29 @@ def nothing_to_match(bounds: Bounds, mean: float, gamma: float | None) -> KMMRes
         gamma=gamma,
         duality_gap=0.0,
     )
+
+
+def as_result(
+    outcome: Outcome, bounds: Bounds, tol: float, gamma: float | None
+) -> KMMResult:
+    """Report what came of a large problem, aloud if it is not good enough."""
+    found = outcome.certified
+    low, high = bounds.band
+    mean = float(found.weights.mean())
+    result = KMMResult(
+        weights=found.weights,
+        objective=2.0 * found.objective / bounds.n,
+        kkt_residual=found.residual / outcome.unit,
+        band_slack=max(0.0, min(mean - low, high - mean)),
+        n_iter=found.n_iter,
+        converged=outcome.converged,
+        solver=outcome.solver,
+        gamma=gamma,
+        duality_gap=2.0 * found.gap / bounds.n,
+    )
+    if not result.converged:
+        warn(result, tol)
+    return result
 
 
 def _pivot(
@@ -143,15 +164,20 @@ def _pivot(
 
 
 def _once_more(batch: MatchingBatch, j: int, tol: float) -> _Answer:
-    """Solve what pivoting did not: exactly, or by descent if there is too much of it."""
-    if np.count_nonzero(batch.chosen[j]) <= _LARGEST_FOR_EXACT:
+    """Solve what pivoting did not: exactly, or by products if there is too much of it."""
+    if np.count_nonzero(batch.chosen[j]) <= LARGEST_FOR_EXACT:
         return _exactly(batch, j, tol)
-    solution = descend(batch.problem(j), tol)
-    return _Answer(solution.weights, solution.n_iter, "descent")
+    solution = match_dense(batch.problem(j), tol)
+    return _Answer(
+        solution.weights,
+        solution.n_iter,
+        "iterative",
+        solution.witness / solution.weights.size,
+    )
 
 
 def _exactly(batch: MatchingBatch, j: int, tol: float) -> _Answer:
-    solution = solve_exactly(batch.problem(j), _KKT_SHARE * tol)
+    solution = solve_exactly(batch.problem(j), KKT_SHARE * tol)
     return _Answer(solution.weights, solution.n_iter, "exact")
 
 
@@ -187,7 +213,7 @@ def _judge(
             gap = min(gap, 0.5 * objective - bound)
         # Rounding can make a gap of nothing negative.
         gap = max(gap, 0.0)
-        converged = residual <= _KKT_SHARE * tol
+        converged = residual <= KKT_SHARE * tol
         if not converged:
             gain = _objective_of_uniform(batch, j) - objective + 2.0 * gap
             converged = 2.0 * gap <= tol * gain
@@ -224,7 +250,7 @@ def _objective_of_uniform(batch: MatchingBatch, j: int) -> float:
     return float(weights @ (batch.kernel @ weights / bounds.n - 2.0 * batch.kappa))
 
 
-def _warn(result: KMMResult, tol: float) -> None:
+def warn(result: KMMResult, tol: float) -> None:
     warnings.warn(
         f"Kernel mean matching must meet tol={tol:g}. Got a KKT residual of "
         f"{result.kkt_residual:.2g}: the weights may be far from the best ones. Give a "

@@ -1,0 +1,122 @@
+"""A low-rank factor of a kernel matrix, from the columns that it needs alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dtrsm, strsm
+from scipy.linalg.lapack import dpotrf
+
+from probgap.reweight._problem import Vector
+
+Columns = Callable[[NDArray[np.intp]], NDArray[Any]]
+
+_SEED = 20180806
+_FIRST_BLOCK = 16
+# A rest below this share of the diagonal is rounding, for each precision.
+_LEAST_REST = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
+# What is added to the square of the pivots, which is definite only up to rounding, in
+# units of that.
+_JITTER = (0.1, 10.0, 1000.0)
+
+
+class GrowingFactor:
+    """Randomly pivoted Cholesky in blocks: ``K = F @ F.T + R`` with R semidefinite.
+
+    Columns are drawn by what the factor so far leaves of the diagonal, with a fixed
+    seed. ``rest`` is the diagonal of R, so that ``|R_ij| <= sqrt(rest_i rest_j)``.
+
+    Parameters
+    ----------
+    columns : callable
+        Gives some columns of K.
+    diagonal : ndarray of shape (n,)
+        The diagonal of K, not negative.
+    dtype : {np.float64, np.float32}, default=np.float64
+        Single precision is enough for a preconditioner.
+    """
+
+    def __init__(
+        self, columns: Columns, diagonal: Vector, dtype: Any = np.float64
+    ) -> None:
+        self._columns = columns
+        self._rng = np.random.default_rng(_SEED)
+        self._scale = float(diagonal.max())
+        self._dtype = np.dtype(dtype)
+        self.rest = diagonal.copy()
+        self.factor: NDArray[Any] = np.empty((diagonal.size, 0), dtype)
+        self.pivots = np.empty(0, dtype=np.intp)
+        self.triangle = np.empty((0, 0))
+        self.exhausted = self._is_rounding()
+
+    @property
+    def rank(self) -> int:
+        """Number of columns so far."""
+        return self.factor.shape[1]
+
+    def of_first_rows(self, n: int, columns: Columns) -> GrowingFactor:
+        """Go on with the first n rows, by columns of these, in single precision."""
+        part = GrowingFactor(columns, self.rest[:n], np.float32)
+        part._scale = self._scale
+        part.factor = self.factor[:n].astype(np.float32)
+        part.exhausted = part._is_rounding()
+        return part
+
+    def grow(self, rank: int, enough: Callable[[Vector], bool]) -> None:
+        """Add columns until there are ``rank``, or until ``rest`` is small enough."""
+        n = self.rest.size
+        room = np.empty((n, max(rank, self.rank)), self._dtype, order="F")
+        room[:, : self.rank] = self.factor
+        used = self.rank
+        while used < rank and not self.exhausted and not enough(self.rest):
+            # Small blocks waste few columns, large ones run at the machine's speed.
+            size = min(max(_FIRST_BLOCK, used // 4), rank - used)
+            drawn = self._rng.choice(n, size=size, p=self.rest / self.rest.sum())
+            pivots = np.unique(drawn)
+            block = self._block(pivots, room[:, :used])
+            self.exhausted = block.shape[1] == 0 or self._is_rounding()
+            room[:, used : used + block.shape[1]] = block
+            used += block.shape[1]
+        self.factor = room[:, :used]
+
+    def _is_rounding(self) -> bool:
+        return bool(self.rest.max() <= self._least_rest)
+
+    @property
+    def _least_rest(self) -> float:
+        return _LEAST_REST[self._dtype] * self._scale
+
+    def _block(self, pivots: NDArray[np.intp], factor: NDArray[Any]) -> NDArray[Any]:
+        """Give the columns of some pivots, less what the factor has of them."""
+        block = np.asfortranarray(self._columns(pivots), dtype=self._dtype)
+        block -= factor @ factor[pivots].T
+        square = block[pivots].astype(np.float64)
+        for share in _JITTER:
+            jitter = share * self._least_rest * np.eye(pivots.size)
+            lower, fault = dpotrf(square + jitter, lower=1)
+            if not fault:
+                divide = dtrsm if self._dtype == np.float64 else strsm
+                block = divide(
+                    1.0, lower, block, side=1, lower=1, trans_a=1, overwrite_b=1
+                )
+                self.rest -= np.einsum("ij,ij->i", block, block)
+                np.maximum(self.rest, 0.0, out=self.rest)
+                self._keep(pivots, factor[pivots], lower)
+                return block
+        # What is left is rounding, or the kernel is not positive semidefinite.
+        return block[:, :0]
+
+    def _keep(
+        self, pivots: NDArray[np.intp], before: NDArray[Any], lower: NDArray[Any]
+    ) -> None:
+        """Grow the triangle T with ``F = K[:, pivots] @ inv(T).T``, for other rows."""
+        known = self.pivots.size
+        triangle = np.zeros((known + pivots.size, known + pivots.size))
+        triangle[:known, :known] = self.triangle
+        triangle[known:, :known] = before[:, before.shape[1] - known :]
+        triangle[known:, known:] = lower
+        self.triangle = triangle
+        self.pivots = np.append(self.pivots, pivots)
