@@ -55,14 +55,16 @@ def follow_barrier(system: System, best: Best) -> int:
     pairs = _first_pairs(bounds, weights, gradient)
     steps = 0
     past = [np.inf] * _PATIENCE
-    while not best.is_good_enough and pairs.mean < past[-_PATIENCE]:
+    while (
+        not best.is_good_enough
+        and pairs.mean < past[-_PATIENCE]
+        and pairs.slack.min() > 0.0
+    ):
         steps += 1
         past.append(_SLOWEST * pairs.mean)
         change, changes = _direction(system, gradient, pairs)
         weights = weights + change
         pairs = _Pairs(_slacks(bounds, weights), pairs.multiplier + changes)
-        if pairs.slack.min() <= 0.0:  # rounding
-            break
         gradient = system.kernel.product(weights, careful=True) / n - kappa
         best.see_bound(weights, gradient)
         feasible = bounds.project(weights)

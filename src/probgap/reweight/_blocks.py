@@ -73,7 +73,9 @@ class BlockKernel:
         left, right = self._left[rows], self._right[columns].T
         result = np.empty((left.shape[0], right.shape[1]), self.dtype)
         # A few rows at a time, so that the exponents are still in the cache.
-        for few in gen_batches(left.shape[0], max(1, _IN_CACHE // right.shape[1])):
+        height = 1 + _IN_CACHE // (1 + right.shape[1])
+        for top in range(0, left.shape[0], height):
+            few = slice(top, top + height)
             result[few] = left[few] @ right
             np.exp(result[few], out=result[few])
         return result

@@ -104,7 +104,7 @@ def _by_features(task: Task) -> Outcome:
     features = task.source
     kappa = features @ task.target.mean(axis=0, dtype=np.float64)
     diagonal = np.einsum("ij,ij->i", features, features, dtype=np.float64)
-    goal = _goal(task, float(diagonal.mean()))
+    goal = _goal(task, float(diagonal.mean()) or 1.0)
     factor, rest = features, 0.0
     if features.shape[1] > _MANY_FEATURES:
         growing = GrowingFactor(

@@ -1,0 +1,332 @@
+"""Large problems: the rule of "auto", what solvers promise, and what certificates mean."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import rbf_kernel
+
+from probgap.reweight import _kmm, _operators, _routes, kernel_mean_matching
+from probgap.reweight._barrier import follow_barrier
+from probgap.reweight._blocks import BlockKernel
+from probgap.reweight._certificate import Best, Goal
+from probgap.reweight._conjugate import Preconditioner, System, _factorise
+from probgap.reweight._growing import GrowingFactor
+from probgap.reweight._operators import DenseKernel, PanelKernel, ThinKernel
+from probgap.reweight._problem import Bounds
+from probgap.reweight._system import solve_system
+
+
+def shifted(seed, n=700, m=600, d=2, shift=0.5):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.normal(shift / np.sqrt(d), 0.9, (m, d))
+
+
+def objective(source, target, weights, gamma):
+    K = rbf_kernel(source, gamma=gamma)
+    kappa = rbf_kernel(source, target, gamma=gamma).mean(axis=1)
+    n = weights.size
+    return (weights @ K @ weights / n - 2.0 * kappa @ weights) / n
+
+
+@pytest.mark.parametrize(
+    ("d", "solver"),
+    [(1, "low_rank"), (2, "low_rank"), (10, "iterative"), (32, "iterative")],
+)
+@pytest.mark.parametrize("upper", [1000.0, 3.0])
+def test_auto_goes_by_the_spectrum_and_proves_what_it_gives(d, solver, upper):
+    source, target = shifted(d, d=d)
+    result = kernel_mean_matching(source, target, upper=upper)
+    exact = kernel_mean_matching(source, target, upper=upper, solver="exact", tol=1e-5)
+    assert (result.solver, result.converged) == (solver, True)
+    true = objective(source, target, result.weights, result.gamma)
+    uniform = objective(source, target, np.ones(len(source)), result.gamma)
+    assert true - exact.objective <= 1e-4 * (uniform - exact.objective)
+    assert true - exact.objective <= result.duality_gap
+    assert result.weights.max() <= upper
+
+
+def test_auto_is_exact_for_small_samples_and_small_tolerances():
+    source, target = shifted(0, n=_kmm._SMALL - 1, d=10)
+    assert kernel_mean_matching(source, target).solver == "pivoting"
+    source, target = shifted(0, n=_kmm._SMALL, d=10)
+    assert kernel_mean_matching(source, target).solver == "iterative"
+    fine = kernel_mean_matching(source, target, tol=1e-7)
+    assert fine.solver == "pivoting"
+    assert fine.kkt_residual <= 1e-7
+
+
+def test_auto_leaves_kernels_of_unknown_sign_to_the_dense_solvers():
+    source, target = shifted(0, n=_kmm._SMALL, d=3)
+    result = kernel_mean_matching(source, target, kernel=np.dot, upper=5.0)
+    assert result.solver in ("pivoting", "exact")
+
+
+def test_what_does_not_meet_the_tolerance_goes_on_to_the_dense_solvers(monkeypatch):
+    source, target = shifted(0, n=_kmm._SMALL, d=10)
+    monkeypatch.setattr("probgap.reweight._iterative._MAX_STEPS", 0)
+    monkeypatch.setattr("probgap.reweight._barrier._PATIENCE", 1)
+    monkeypatch.setattr("probgap.reweight._barrier._SLOWEST", 0.0)
+    result = kernel_mean_matching(source, target)
+    assert (result.solver, result.converged) == ("pivoting", True)
+    with pytest.warns(ConvergenceWarning, match="must meet tol"):
+        alone = kernel_mean_matching(source, target, solver="iterative")
+    assert not alone.converged
+    assert np.isfinite(alone.weights).all()
+
+
+@pytest.mark.parametrize("solver", ["low_rank", "iterative"])
+def test_a_good_start_leaves_little_to_do(solver):
+    source, target = shifted(1, d=5)
+    plain = kernel_mean_matching(source, target, solver=solver)
+    again = kernel_mean_matching(
+        source, target, solver=solver, warm_start=plain.weights
+    )
+    assert again.n_iter <= plain.n_iter
+    assert again.converged
+    far = kernel_mean_matching(
+        source, target, solver=solver, warm_start=np.linspace(-5.0, 2000.0, 700)
+    )
+    assert far.converged
+    assert far.objective == pytest.approx(plain.objective, abs=1e-5)
+
+
+@pytest.mark.parametrize("d", [2, 10])
+def test_the_same_bits_every_time(d):
+    source, target = shifted(2, d=d)
+    state = np.random.get_state()[1].copy()  # noqa: NPY002 (that nobody draws from it)
+    first, second = (kernel_mean_matching(source, target) for _ in range(2))
+    assert_array_equal(first.weights, second.weights)
+    assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+
+
+def test_beyond_max_memory_products_are_evaluated_anew(monkeypatch):
+    monkeypatch.setattr(_operators, "_PANEL", 256)
+    monkeypatch.setattr(_routes, "_LARGEST_IN_DOUBLE", 0)
+    source, target = shifted(3, n=600, d=10)
+    plain = kernel_mean_matching(source, target, solver="iterative")
+    tight = kernel_mean_matching(source, target, max_memory=1e5)
+    assert tight.solver == "iterative"
+    assert tight.converged
+    assert tight.objective == pytest.approx(plain.objective, abs=1e-6)
+
+
+def test_no_panel_is_copied_beyond_max_memory(rng):
+    X = rng.normal(size=(300, 3))
+    blocks = BlockKernel(X, X, "rbf", {"gamma": 0.5})
+    kept = PanelKernel.of(blocks, 1e9)
+    assert kept.panels is not None
+    assert kept.restrict(np.arange(0, 300, 2)).panels is not None
+    just = PanelKernel.of(blocks, 1.01 * kept._bytes(300))
+    assert just.restrict(np.arange(250)).panels is None
+    assert PanelKernel.of(blocks, 1e3).panels is None
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 90), panel=st.integers(3, 40))
+def test_operators_multiply_like_the_matrix(seed, n, panel):
+    rng = np.random.default_rng(seed)
+    X, V = rng.normal(size=(n, 4)), rng.normal(size=(n, 2))
+    K = rbf_kernel(X, gamma=0.3)
+    blocks = BlockKernel(X, X, "rbf", {"gamma": 0.3}, np.float64)
+    rows = np.flatnonzero(rng.random(n) < 0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_operators, "_PANEL", panel)
+        for operator in (PanelKernel.of(blocks, 1e9), PanelKernel.of(blocks, 1.0)):
+            for careful in (False, True):
+                assert_allclose(operator.product(V, careful=careful), K @ V, atol=1e-12)
+            part = operator.restrict(rows)
+            expected = K[np.ix_(rows, rows)] @ V[rows, 0]
+            assert_allclose(part.product(V[rows, 0]), expected, atol=1e-12)
+    assert_allclose(ThinKernel(X).product(V), X @ X.T @ V, atol=1e-12)
+    assert_allclose(DenseKernel(K).product(V), K @ V, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_single_precision_loses_nothing_that_matters(rng, scale):
+    # Far from the centre, exponents are differences of large numbers.
+    A, B = rng.normal(size=(50, 3)), rng.normal(size=(40, 3))
+    A[0] = B[0] = scale
+    blocks = BlockKernel(A + 1e3, B + 1e3, "rbf", {"gamma": 0.4})
+    expected = rbf_kernel(A, B, gamma=0.4)
+    got = blocks.block(slice(None), slice(None))
+    assert got.dtype == np.float32
+    assert_allclose(got, expected, atol=2e-6)
+    assert_allclose(blocks.mean(), expected.mean(axis=1), atol=1e-6)
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32 - 1), single=st.booleans())
+def test_a_growing_factor_never_takes_too_much(seed, single):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(80, 2))
+    X[40:] = X[:40]
+    K = rbf_kernel(X, gamma=0.5)
+    dtype = np.float32 if single else np.float64
+    growing = GrowingFactor(lambda p: K[:, p], np.ones(80), dtype)
+    growing.grow(10, lambda rest: rest.max() < 0.1)
+    assert growing.rank <= 10
+    growing.grow(200, lambda rest: rest.mean() < 1e-9)
+    rest = K - growing.factor @ growing.factor.T
+    tiny = 1e-4 if single else 1e-9
+    assert_allclose(rest.diagonal(), growing.rest, atol=tiny)
+    assert np.linalg.eigvalsh(rest).min() > -tiny
+    if not single:
+        others = rbf_kernel(X[growing.pivots], X[:7], gamma=0.5)
+        features = np.linalg.solve(growing.triangle, others).T
+        assert_allclose(features, growing.factor[:7], atol=1e-5)
+
+
+def test_a_factor_of_what_is_no_kernel_ends():
+    K = -np.eye(6) + 0.5
+    growing = GrowingFactor(lambda p: K[:, p], np.full(6, 0.5))
+    growing.grow(6, lambda rest: not rest.any())
+    assert growing.exhausted
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("many", [10, 1000])
+def test_features_are_matched_as_they_are(monkeypatch, dtype, many):
+    monkeypatch.setattr(_routes, "_MANY_FEATURES", many)
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(2000, 40)).astype(dtype)
+    chosen = X[:, 0] + rng.normal(size=2000) > 0.0
+    result = kernel_mean_matching(X[chosen], X, kernel="linear", upper=20.0)
+    assert (result.solver, result.converged) == ("low_rank", True)
+    before = np.linalg.norm(X[chosen].mean(axis=0) - X.mean(axis=0))
+    after = np.average(X[chosen], axis=0, weights=result.weights)
+    after = np.linalg.norm(after * result.weights.mean() - X.mean(axis=0))
+    assert after < 0.02 * before
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "polynomial", "cosine", "linear"])
+@pytest.mark.parametrize("solver", ["auto", "low_rank", "iterative"])
+def test_other_kernels_at_size(kernel, solver):
+    rng = np.random.default_rng(5)
+    source, target = rng.normal(size=(520, 2)), rng.normal(0.3, 1.0, (300, 2))
+    result = kernel_mean_matching(
+        source, target, kernel=kernel, solver=solver, upper=20.0
+    )
+    assert result.converged
+    best = kernel_mean_matching(
+        source, target, kernel=kernel, solver="exact", upper=20.0
+    )
+    assert result.objective == pytest.approx(best.objective, abs=1e-4)
+
+
+@pytest.mark.parametrize("d", [2, 12])
+def test_sparse_input_at_size(d):
+    source, target = shifted(6, n=520, m=300, d=d)
+    dense = kernel_mean_matching(source, target)
+    sparse = kernel_mean_matching(sp.csr_array(source), sp.csr_array(target))
+    assert sparse.converged
+    assert sparse.solver == dense.solver
+    assert sparse.objective == pytest.approx(dense.objective, abs=1e-5)
+
+
+def test_sparse_features_are_a_kernel_like_any_other():
+    source, target = shifted(6, n=520, m=300)
+    sparse = kernel_mean_matching(
+        sp.csr_array(source), sp.csr_array(target), kernel="linear", upper=5.0
+    )
+    dense = kernel_mean_matching(source, target, kernel="linear", upper=5.0)
+    assert sparse.objective == pytest.approx(dense.objective, abs=1e-4)
+
+
+def test_a_rank_out_of_memory_is_not_tried():
+    source, target = shifted(7)
+    assert kernel_mean_matching(source, target).solver == "low_rank"
+    assert kernel_mean_matching(source, target, max_memory=2e5).solver == "iterative"
+
+
+def test_the_rank_grows_until_the_tolerance_is_met(monkeypatch):
+    source, target = shifted(8)
+    monkeypatch.setattr(_routes, "_BLUR", 1.0)
+    result = kernel_mean_matching(source, target)
+    assert (result.solver, result.converged) == ("low_rank", True)
+    monkeypatch.setattr(_routes, "_FINEST", 1e-3)
+    given_up = kernel_mean_matching(source, target)
+    assert (given_up.solver, given_up.converged) == ("iterative", True)
+
+
+def test_a_flat_spectrum_that_promises_too_much(monkeypatch):
+    source, target = shifted(9, d=6)
+    monkeypatch.setattr(_routes, "_PROMISING", 1.0)
+    assert kernel_mean_matching(source, target).solver == "iterative"
+
+
+def test_a_kernel_of_nothing():
+    result = kernel_mean_matching(
+        np.zeros((600, 2)), np.zeros((50, 2)), kernel="linear", upper=2.0
+    )
+    assert_allclose(result.weights, 1.0)
+
+
+def barrier_problem(slack, upper=2.0, n=60):
+    rng = np.random.default_rng(3)
+    source, target = rng.normal(size=(n, 2)), rng.normal(0.8, 1.0, (50, 2))
+    K = rbf_kernel(source)
+    kappa = rbf_kernel(source, target).mean(axis=1)
+    return K, kappa, Bounds(n, upper, slack)
+
+
+@pytest.mark.parametrize(
+    ("slack", "upper"), [(0.9, 2.0), (0.0, 2.0), (0.05, 1000.0), (0.0, 1.0)]
+)
+def test_the_barrier_alone_gets_there(slack, upper):
+    K, kappa, bounds = barrier_problem(slack, upper)
+    uniform = bounds.project(np.ones(60))
+    gradient = K @ uniform / 60 - kappa
+    best = Best(bounds, kappa, Goal(1e-4, 1e-6), 0.5 * uniform @ (gradient - kappa))
+    best.see_weights(uniform, gradient)
+    factor = np.linalg.cholesky(K + 1e-10 * np.eye(60))
+    steps = follow_barrier(System(DenseKernel(K), factor, 0.0), best)
+    assert steps <= 40
+    if upper > 1.0:
+        assert best.is_good_enough
+    else:  # there is but one answer
+        assert_array_equal(best.weights, 1.0)
+
+
+def test_a_band_at_its_edge_is_held_there():
+    K, kappa, bounds = barrier_problem(0.01, 1000.0)
+    kappa = 3.0 * kappa  # pulls the sum up
+    factor = np.linalg.cholesky(K + 1e-10 * np.eye(60))
+    found = solve_system(DenseKernel(K), kappa, bounds, factor, 0.0, Goal(1e-6, 1e-8))
+    assert found.weights.mean() == pytest.approx(1.01, abs=1e-9)
+    assert found.gap <= 1e-6 * (found.gain + found.gap) or found.residual <= 1e-8
+
+
+def test_what_is_not_definite_stops_conjugate_gradients_without_harm():
+    system = System(DenseKernel(-np.eye(5)), np.zeros((5, 1)), 1.0)
+    inverse = system.precondition(np.full(5, 1e-3), 0.0)
+    solution = system.solve(np.ones(5), np.full(5, 1e-3), inverse, 1e-9)
+    assert_array_equal(solution, 0.0)
+    factor, _ = _factorise(np.array([[1.0, 5.0], [5.0, 1.0]]))
+    assert np.isfinite(factor).all()
+
+
+def test_rounding_does_not_stop_a_preconditioner():
+    factor = np.full((30, 2), 1e4, dtype=np.float32)
+    inverse = Preconditioner(factor, np.full(30, 1e9), 0.0)
+    assert np.isfinite(inverse(np.ones(30))).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_memory": 0}, r"max_memory must be a positive number or None\. Got 0"),
+        (
+            {"warm_start": [1.0]},
+            r"warm_start must be 20 finite weights\. Got shape \(1,\)",
+        ),
+        ({"warm_start": [np.nan] * 20}, r"warm_start must be 20 finite weights"),
+    ],
+)
+def test_bad_options_are_refused(rng, arguments, message):
+    source, target = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match=message):
+        kernel_mean_matching(source, target, **arguments)
