@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from probgap.reweight._operators import KernelOperator
+from probgap.reweight._operators import KernelOperator, times, times_transposed
 from probgap.reweight._problem import Mask, Vector
 
 _MAX_ITER = 100
@@ -65,6 +65,7 @@ class System:
             self._part_of_factor,
             np.where(free[rows], 1.0 / (self.rest + pull[rows]), 0.0),
             penalty,
+            careful=self.rest == 0.0,
         )
         solution[rows] = _conjugate_gradients(
             self._part, np.where(free, right, 0.0)[rows], pull[rows], inverse, error
@@ -73,7 +74,9 @@ class System:
 
     def precondition(self, pull: Vector, penalty: float) -> Preconditioner:
         """Prepare to solve for all rows."""
-        return Preconditioner(self.factor, 1.0 / (self.rest + pull), penalty)
+        return Preconditioner(
+            self.factor, 1.0 / (self.rest + pull), penalty, careful=self.rest == 0.0
+        )
 
     def solve(
         self, right: Vector, pull: Vector, inverse: Preconditioner, error: float
@@ -101,14 +104,23 @@ class System:
 
 
 class Preconditioner:
-    """Inverse of ``F @ F.T + diag(d) + penalty``, by that of d, 0 for what is left out."""
+    """Inverse of ``F @ F.T + diag(d) + penalty``, by that of d, 0 for what is left out.
+
+    It is the difference of almost equal numbers, where d is small: ``careful`` takes it
+    in double precision.
+    """
 
     def __init__(
-        self, factor: NDArray[Any], inverse_diagonal: Vector, penalty: float
+        self,
+        factor: NDArray[Any],
+        inverse_diagonal: Vector,
+        penalty: float,
+        *,
+        careful: bool,
     ) -> None:
         self.factor, self.inverse_diagonal = factor, inverse_diagonal
         self.penalty = penalty
-        self._root = np.sqrt(penalty)
+        self._root, self._careful = np.sqrt(penalty), careful
         rank = factor.shape[1]
         small = np.eye(rank + 1)
         for start in range(0, factor.shape[0], _CHUNK):
@@ -125,11 +137,20 @@ class Preconditioner:
 
     def __call__(self, residual: Vector) -> Vector:
         plain = self.inverse_diagonal * residual
-        rounded = plain.astype(self.factor.dtype, copy=False)
-        inner = np.append(rounded @ self.factor, self._root * plain.sum())
+        inner = np.append(self._project(plain), self._root * plain.sum())
         inner = cho_solve(self._small, inner, check_finite=False)
-        spread = self.factor @ inner[:-1].astype(self.factor.dtype, copy=False)
-        return plain - self.inverse_diagonal * (spread + self._root * inner[-1])
+        spread = self._spread(inner[:-1]) + self._root * inner[-1]
+        return plain - self.inverse_diagonal * spread
+
+    def _project(self, vector: Vector) -> Vector:
+        if self._careful:
+            return times_transposed(self.factor, vector)
+        return vector.astype(self.factor.dtype, copy=False) @ self.factor
+
+    def _spread(self, vector: Vector) -> Vector:
+        if self._careful:
+            return times(self.factor, vector)
+        return self.factor @ vector.astype(self.factor.dtype, copy=False)
 
 
 def _factorise(matrix: NDArray[np.float64]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -16,7 +17,7 @@ Rows = NDArray[np.intp]
 _PANEL = 1024
 # Sums of so many terms lose little in single precision.
 _SHORT = 256
-_CHUNK = 8192
+_BUFFER = 2**17
 # Tiles that stay in the cache while they are used twice.
 _TILE = (128, 1024)
 
@@ -54,7 +55,7 @@ class DenseKernel:
 
 
 class ThinKernel:
-    """``F @ F.T`` by F. Long sums are in double precision whatever F is in."""
+    """``F @ F.T`` by F, multiplied in double precision whatever F is in."""
 
     def __init__(self, factor: NDArray[Any]) -> None:
         self.factor = factor
@@ -64,17 +65,41 @@ class ThinKernel:
         return int(self.factor.shape[0])
 
     def product(self, vectors: Matrix, *, careful: bool = False) -> Matrix:  # noqa: ARG002 (it always is)
-        dtype = self.factor.dtype
-        rounded = np.asarray(vectors, dtype=dtype)
-        inner = np.zeros((self.factor.shape[1], *vectors.shape[1:]))
-        for start in range(0, self.n, _CHUNK):
-            rows = slice(start, start + _CHUNK)
-            inner += self.factor[rows].T @ rounded[rows]
-        product = self.factor @ inner.astype(dtype, copy=False)
-        return product.astype(np.float64, copy=False)
+        return times(self.factor, times_transposed(self.factor, vectors))
 
     def restrict(self, rows: Rows) -> None:
         """Products with all rows are cheaper than a copy of some."""
+
+
+def times(factor: NDArray[Any], vectors: Matrix) -> Matrix:
+    """Multiply in double precision, without a copy of more than a part of the factor."""
+    result = np.empty((factor.shape[0], *vectors.shape[1:]))
+    for rows, part in _in_double(factor):
+        result[rows] = part @ vectors
+    return result
+
+
+def times_transposed(factor: NDArray[Any], vectors: Matrix) -> Matrix:
+    """Multiply the transposed factor in the same way."""
+    result = np.zeros((factor.shape[1], *vectors.shape[1:]))
+    for rows, part in _in_double(factor):
+        result += part.T @ vectors[rows]
+    return result
+
+
+def _in_double(factor: NDArray[Any]) -> Iterator[tuple[slice, Matrix]]:
+    """Give the rows of a factor in double precision, so few that the cache holds them."""
+    n, rank = factor.shape
+    if factor.dtype == np.float64:
+        yield slice(0, n), factor
+        return
+    height = 1 + _BUFFER // (1 + rank)
+    buffer = np.empty((height, rank))
+    for start in range(0, n, height):
+        rows = slice(start, min(start + height, n))
+        part = buffer[: rows.stop - start]
+        part[:] = factor[rows]
+        yield rows, part
 
 
 class PanelKernel:

@@ -42,8 +42,6 @@ _PRECONDITION_SHARE = 1 / 12
 _PRECONDITION_ROOT = 6.4
 # Matrices up to this size are multiplied with in double precision.
 _LARGEST_IN_DOUBLE = 1000
-# Features beyond this number are preconditioned by fewer.
-_MANY_FEATURES = 400
 # Rows of the target that may become pivots, and rows that are reduced at a time.
 _TARGET_ROWS = 5000
 _BLOCK = 4096
@@ -105,15 +103,8 @@ def _by_features(task: Task) -> Outcome:
     kappa = features @ task.target.mean(axis=0, dtype=np.float64)
     diagonal = np.einsum("ij,ij->i", features, features, dtype=np.float64)
     goal = _goal(task, float(diagonal.mean()) or 1.0)
-    factor, rest = features, 0.0
-    if features.shape[1] > _MANY_FEATURES:
-        growing = GrowingFactor(
-            lambda p: features @ features[p].T, diagonal, dtype=np.float32
-        )
-        growing.grow(_MANY_FEATURES, lambda rest: not rest.any())
-        factor, rest = growing.factor, float(growing.rest.mean())
     certified = solve_system(
-        ThinKernel(features), kappa, task.bounds, factor, rest, goal, task.start
+        ThinKernel(features), kappa, task.bounds, features, 0.0, goal, task.start
     )
     return _judge(certified, goal, "low_rank")
 
