@@ -16,7 +16,13 @@ from probgap._core.kernels import Matrix, kernel_diagonal, kernel_matrix
 from probgap.reweight._blocks import BlockKernel
 from probgap.reweight._certificate import Certified, Goal
 from probgap.reweight._growing import GrowingFactor
-from probgap.reweight._operators import DenseKernel, PanelKernel, ThinKernel
+from probgap.reweight._operators import (
+    DenseKernel,
+    PanelKernel,
+    ThinKernel,
+    times,
+    times_transposed,
+)
 from probgap.reweight._problem import Bounds, MatchingProblem, Vector
 from probgap.reweight._system import solve_system
 
@@ -100,7 +106,8 @@ def _has_features(task: Task, solver: str) -> bool:
 def _by_features(task: Task) -> Outcome:
     """Match means of features: the factor is given."""
     features = task.source
-    kappa = features @ task.target.mean(axis=0, dtype=np.float64)
+    m = task.target.shape[0]
+    kappa = times(features, times_transposed(task.target, np.full(m, 1.0 / m)))
     diagonal = np.einsum("ij,ij->i", features, features, dtype=np.float64)
     goal = _goal(task, float(diagonal.mean()) or 1.0)
     certified = solve_system(
