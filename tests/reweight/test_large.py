@@ -1,5 +1,7 @@
 """Large problems: the rule of "auto", what solvers promise, and what certificates mean."""
 
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -248,6 +250,14 @@ def test_the_rank_grows_until_the_tolerance_is_met(monkeypatch):
     monkeypatch.setattr(_routes, "_FINEST", 1e-3)
     given_up = kernel_mean_matching(source, target)
     assert (given_up.solver, given_up.converged) == ("iterative", True)
+
+
+def test_low_rank_is_tried_whatever_the_tolerance():
+    source, target = shifted(10, n=60, m=50)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        result = kernel_mean_matching(source, target, solver="low_rank", tol=1e-12)
+    assert result.solver == "low_rank"
 
 
 def test_a_flat_spectrum_that_promises_too_much(monkeypatch):

@@ -20,6 +20,8 @@ from probgap.reweight._problem import RIDGE, Bounds, Vector
 # rounding is all that is left.
 _SLOWEST = 0.7
 _PATIENCE = 6
+# Less than this is rounding, too.
+_LEAST_SLACK = 1e-100
 # How much of the way to the nearest bound a step may go.
 _SHARE_OF_WAY = 0.99
 # A band narrower than this has no inside: it is an equation.
@@ -58,7 +60,7 @@ def follow_barrier(system: System, best: Best) -> int:
     while (
         not best.is_good_enough
         and pairs.mean < past[-_PATIENCE]
-        and pairs.slack.min() > 0.0
+        and pairs.slack.min() > _LEAST_SLACK
     ):
         steps += 1
         past.append(_SLOWEST * pairs.mean)

@@ -138,7 +138,7 @@ def _by_low_rank(
         if growing.rest.mean() > _PROMISING * unit:
             return None
     start, outcome = task.start, None
-    level = _BLUR * task.tol
+    level = max(_BLUR * task.tol, 2.0 * _FINEST)
     while level > _FINEST:
         enough = _leaves_at_most(level * unit)
         growing.grow(limit, enough)
