@@ -37,7 +37,7 @@ _RELEASE = 0.3
 # asked for.
 _FIRST_PULL = 0.5
 # The first system is solved to this share of the gradient, each next one to a tenth.
-_FIRST_ERROR = 0.01
+_FIRST_ERROR = 0.005
 _TIGHTEN = 0.1
 # From this multiple of the KKT residual on, the guess is taken seriously.
 _SERIOUS = 10.0
