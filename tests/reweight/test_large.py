@@ -290,11 +290,14 @@ def test_the_barrier_alone_gets_there(slack, upper):
     gradient = K @ uniform / 60 - kappa
     best = Best(bounds, kappa, Goal(1e-4, 1e-6), 0.5 * uniform @ (gradient - kappa))
     best.see_weights(uniform, gradient)
+    assert upper == 1.0 or not best.is_good_enough
     factor = np.linalg.cholesky(K + 1e-10 * np.eye(60))
     steps = follow_barrier(System(DenseKernel(K), factor, 0.0), best)
     assert steps <= 40
     if upper > 1.0:
+        assert steps > 0
         assert best.is_good_enough
+        assert best.gap < np.inf
     else:  # there is but one answer
         assert_array_equal(best.weights, 1.0)
 

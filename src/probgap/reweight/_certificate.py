@@ -99,7 +99,8 @@ class Best:
     def is_good_enough(self) -> bool:
         """Whether the gap, or else the KKT residual, meets the goal."""
         goal = self.goal
-        if self.gap <= goal.tol * (self.gain + self.gap):
+        # Before there is a bound the gap is infinite, and no share of itself.
+        if self.gap < np.inf and self.gap <= goal.tol * (self.gain + self.gap):
             return True
         residual = self.bounds.kkt_residual(self.weights, self.gradient)
         return residual + goal.kkt_blur <= goal.kkt_tol
