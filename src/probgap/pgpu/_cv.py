@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
+from threadpoolctl import threadpool_limits
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.folds import make_splitter
@@ -27,6 +28,8 @@ from probgap.pgpu._search import Criterion, score_fold
 Vector = NDArray[np.float64]
 
 _FEWEST_FOLDS = 3
+# Scores that differ by less than this share of them are equal.
+_ROUNDING = 1e-12
 _CRITERIA: dict[str, Criterion] = {
     "observed_accuracy": observed_accuracy,
     "lee_liu": lee_liu,
@@ -41,12 +44,21 @@ def paper_grid() -> Vector:
 class PGPUClassifierCV(BasePGPU):
     """PGPU with the boundary chosen by cross-validation, the paper's PGPUcv.
 
-    Tries each boundary of a grid on held-out folds and takes the best; the middle one
-    where several are equally good, since the score is often flat. Held-out folds have
-    only observed labels. Accuracy against them, the paper's choice as far as it says,
+    Tries each boundary of a grid on held-out folds and takes the one with the best mean
+    score. The score is often flat, so ties have a rule: scores within 1e-12 of the best
+    (times its size, if that is above 1) are equal, and of the boundaries that have them,
+    in ascending order, the middle one wins, the lower of two in the middle. They need
+    not be neighbours on the grid.
+
+    Held-out folds have only observed labels. Accuracy against them, the paper's choice as far as it says,
     favours boundaries near those of a classifier that takes unlabelled for negative;
     the criterion of Lee and Liu does well with few labels. Neither sees a bias in the
     labels: where labels are biased, prefer :class:`PGPUClassifier`.
+
+    The search gives the scores of plain refits, one for each fold and boundary, at a
+    fraction of their price: one gap for a fold, one kernel matrix to match by, and one
+    fit for all boundaries that choose the same samples. Folds run at once if ``n_jobs``
+    says so, each on one thread.
 
     The assumption is that of :class:`PGPUClassifier`.
 
@@ -250,14 +262,16 @@ class PGPUClassifierCV(BasePGPU):
         criterion = (
             _CRITERIA[self.scoring] if isinstance(self.scoring, str) else self.scoring
         )
-        scores = np.array(
-            Parallel(n_jobs=self.n_jobs)(
-                delayed(score_fold)(
-                    self, criterion, samples, labelled, fold, grid, seed
-                )
-                for fold, seed in [(fold, draw_seed(rng)) for fold in folds]
+        jobs = [
+            delayed(score_fold)(
+                self, criterion, samples, labelled, fold, grid, draw_seed(rng)
             )
-        )
+            for fold in folds
+        ]
+        # Each fold asks for one thread, but where folds are threads of one process the
+        # first to end would give the others back what there was before.
+        with threadpool_limits(1):
+            scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
         best = _middle_of_the_best(scores.mean(axis=0))
         self.classes_, self.positive_index_ = labels.classes, labels.positive
         self.cv_results_ = _tabulate(grid, scores)
@@ -281,9 +295,15 @@ class PGPUClassifierCV(BasePGPU):
 
 
 def _middle_of_the_best(scores: Vector) -> int:
-    """Pick the middle one among equally good boundaries: the score is often flat."""
-    best = np.flatnonzero(scores >= scores.max() - 1e-12)
-    return int(best[(best.size - 1) // 2])
+    """Pick the middle one among equally good boundaries: the score is often flat.
+
+    The lower one of two in the middle. Scores that differ by rounding are equal.
+    """
+    best = float(scores.max())
+    # Where no boundary is any use, all have the score minus infinity.
+    rounding = _ROUNDING * max(1.0, abs(best)) if np.isfinite(best) else 0.0
+    tied = np.flatnonzero(scores >= best - rounding)
+    return int(tied[(tied.size - 1) // 2])
 
 
 def _tabulate(grid: Vector, scores: NDArray[np.float64]) -> dict[str, Vector]:

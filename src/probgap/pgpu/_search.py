@@ -21,6 +21,7 @@ from probgap.relabel import Relabelling
 from probgap.reweight import KMMResult, match_selections
 
 Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
 Vector = NDArray[np.float64]
 Criterion = Callable[[Mask, Mask], float]
 
@@ -41,29 +42,10 @@ def score_fold(
         rng = np.random.default_rng(seed)
         gap = model._fit_gap(samples[train], labelled[train], rng).observed_gap_
         seed = draw_seed(rng)
-        if model.relabelling == "expectation":
-            # What a sample counts for depends on the value itself.
-            which = np.arange(grid.size)
-            predictions = [
-                predict_with(
-                    model,
-                    value,
-                    gap,
-                    samples,
-                    labelled,
-                    fold,
-                    np.random.default_rng(seed),
-                )
-                for value in grid
-            ]
-        else:
-            # The samples at or below the boundary are the first so many by gap: their
-            # number says which they are, and that settles who is chosen.
-            below = [np.count_nonzero(gap <= value) for value in grid]
-            _, first, which = np.unique(below, return_index=True, return_inverse=True)
-            predictions = _predict_with_each(
-                model, grid[first], gap, samples, labelled, fold, seed
-            )
+        first, which = _distinct(model, gap, grid)
+        predictions = _predict_with_each(
+            model, grid[first], gap, samples, labelled, fold, seed
+        )
         distinct = [
             -np.inf
             if predicted is None
@@ -77,36 +59,23 @@ def score_fold(
     return scores
 
 
+def _distinct(model: BasePGPU, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
+    """Give the values that choose differently, and which of them each value equals."""
+    if model.relabelling == "expectation":
+        # What a sample counts for depends on the value itself.
+        every = np.arange(grid.size)
+        return every, every
+    # The samples at or below the boundary are the first so many by gap: their number
+    # says which they are, and that settles who is chosen.
+    below = [np.count_nonzero(gap <= value) for value in grid]
+    _, first, which = np.unique(below, return_index=True, return_inverse=True)
+    return first, which
+
+
 def _boundary_of(value: float, gap: Vector, labelled: Mask) -> Boundary | None:
     """Take a value of the grid for the boundary, or nothing where it is no use."""
     boundary = estimate_boundary(gap, labelled, rule=float(value), n_bootstrap=0)
     return boundary if boundary.fallback is None else None
-
-
-def predict_with(
-    model: BasePGPU,
-    value: float,
-    gap: Vector,
-    samples: Matrix,
-    labelled: Mask,
-    fold: Fold,
-    rng: np.random.Generator,
-) -> Mask | None:
-    """Predict the test part of a fold, or nothing where the boundary is no use."""
-    train, test = fold
-    with warnings.catch_warnings():
-        # A candidate that is no use loses; only the chosen one is worth a warning.
-        warnings.simplefilter("ignore", ProbgapWarning)
-        boundary = _boundary_of(value, gap, labelled[train])
-        if boundary is None:
-            return None
-        posterior = posterior_from_gap(gap, labelled[train], boundary.value)
-        estimator = model._final_estimator(rng)
-        learnt = model._learn(
-            samples[train], labelled[train], gap, posterior, boundary, estimator
-        )
-    predicted: Mask = learnt.estimator.predict(samples[test]) == 1
-    return predicted
 
 
 def _predict_with_each(
@@ -118,17 +87,24 @@ def _predict_with_each(
     fold: Fold,
     seed: int,
 ) -> list[Mask | None]:
-    """Do what ``predict_with`` does for each value, and share the work.
+    """Predict the test part of a fold, once for each value that is of any use.
 
-    One kernel matrix serves to match all selections, and one to train all support
-    vector machines, where the final classifier is one whose kernel is known.
+    The work is shared: one kernel matrix serves to match all selections, and one to
+    train all support vector machines, where the final classifier is one whose kernel
+    is known.
     """
     train = fold[0]
     with warnings.catch_warnings():
+        # A candidate that is no use loses; only the chosen one is worth a warning.
         warnings.simplefilter("ignore", ProbgapWarning)
         boundaries = [_boundary_of(v, gap, labelled[train]) for v in values]
         relabelled = {
-            i: model._relabel(gap, labelled[train], np.empty(0), boundary)
+            i: model._relabel(
+                gap,
+                labelled[train],
+                posterior_from_gap(gap, labelled[train], boundary.value),
+                boundary,
+            )
             for i, boundary in enumerate(boundaries)
             if boundary is not None
         }
@@ -146,8 +122,8 @@ def _weigh_each(
 ) -> dict[int, Vector]:
     """Weight each selection so that it stands for all samples."""
     chosen = {i: relabelling.decided for i, relabelling in relabelled.items()}
-    # Where nothing is left out there is nothing to match.
-    partial = [i for i, mask in chosen.items() if not mask.all()]
+    # Where nothing is left out there is nothing to match, unless 1 is too large a weight.
+    partial = [i for i, mask in chosen.items() if not mask.all() or model.upper < 1.0]
     matched: dict[int, KMMResult] = {}
     if model.reweight and partial:
         results = match_selections(
