@@ -10,8 +10,10 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from probgap import PGPUClassifierCV
+from probgap._core import svm
 from probgap._core.errors import BoundaryWarning
 from probgap._core.estimators import fit_on_shares
+from probgap._core.svm import rbf_decisions
 from probgap.boundary import estimate_boundary
 from probgap.datasets import hide_labels, make_square, make_triangles, platt_gap
 from probgap.pgpu import _fold
@@ -39,12 +41,12 @@ def score_plainly(model, X, labelled, fold, grid, seed):
     """Refit for every boundary by itself, as the final fit does it."""
     train, test = fold
     rng = np.random.default_rng(seed)
-    gap = model._fit_gap(X[train], labelled[train], rng).observed_gap_
+    gap = model._fit_gap(X[train], labelled[train], rng)[0].observed_gap_
     scores = []
     for value in grid:
         boundary = estimate_boundary(gap, labelled[train], rule=value, n_bootstrap=0)
         posterior = posterior_from_gap(gap, labelled[train], value)
-        estimator = model._final_estimator(rng)
+        estimator = model._final_estimator(train.size, rng)
         model._learn(X[train], labelled[train], gap, posterior, boundary, estimator)
         scores.append(accuracy(labelled[test], estimator.predict(X[test]) == 1))
     return np.array(scores)
@@ -168,9 +170,9 @@ def test_decisions_by_products_are_those_of_libsvm(rng, d, C, monkeypatch):
     machine = SVC(C=C)
     fit_on_shares(machine, X[:300], share[:300], weight[:300])
     decision = machine.decision_function(X[300:])
-    assert_allclose(_fold._decide(machine, X[300:]), decision, rtol=0, atol=1e-12 * C)
-    monkeypatch.setattr(_fold, "_BLOCK_VALUES", 1000)  # a few rows at a time
-    assert_allclose(_fold._decide(machine, X[300:]), decision, rtol=0, atol=1e-12 * C)
+    assert_allclose(rbf_decisions(machine, X[300:]), decision, rtol=0, atol=1e-12 * C)
+    monkeypatch.setattr(svm, "_BLOCK_VALUES", 1000)  # a few rows at a time
+    assert_allclose(rbf_decisions(machine, X[300:]), decision, rtol=0, atol=1e-12 * C)
     fast = FitOnFold(X, fold).predict(SVC(C=C), share[:300], weight[:300])
     assert_array_equal(fast, machine.predict(X[300:]) == 1)
     rest = FitOnFold(csr_matrix(X), fold)

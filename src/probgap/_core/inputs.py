@@ -20,13 +20,22 @@ from probgap._core.labels import (
 # Rows in a row: sums over a column-wise frame would round otherwise, and the same data
 # give other bits.
 _SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+_ANY_SAMPLES = {**_SAMPLES, "dtype": [np.float64, np.float32]}
 
 
 def check_fit_inputs(
-    estimator: Any, X: Matrix, y: ArrayLike | None, pos_label: object
+    estimator: Any,
+    X: Matrix,
+    y: ArrayLike | None,
+    pos_label: object,
+    *,
+    single: bool = False,
 ) -> tuple[Matrix, ObservedLabels]:
-    """Check what ``fit`` was given, and remember the features on the estimator."""
-    samples = validate_data(estimator, X, **_SAMPLES)
+    """Check what ``fit`` was given, and remember the features on the estimator.
+
+    ``single`` lets samples in single precision stay so, uncopied.
+    """
+    samples = validate_data(estimator, X, **(_ANY_SAMPLES if single else _SAMPLES))
     if y is None:
         name = type(estimator).__name__
         msg = f"{name} requires y to be passed, but the target y is None."
@@ -46,4 +55,4 @@ def check_fit_inputs(
 def check_predict_input(estimator: Any, X: Matrix) -> Matrix:
     """Check what a fitted estimator is asked to predict."""
     check_is_fitted(estimator)
-    return validate_data(estimator, X, reset=False, **_SAMPLES)
+    return validate_data(estimator, X, reset=False, **_ANY_SAMPLES)

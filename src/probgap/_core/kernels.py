@@ -18,6 +18,11 @@ _BLOCK_BYTES = 64 * 2**20
 _DIAGONAL_BLOCK = 64
 
 
+def spread_rows(n_rows: int, most: int) -> NDArray[np.intp]:
+    """Give all rows, or as many as that, spread evenly over their order."""
+    return np.unique(np.linspace(0, n_rows - 1, most).astype(np.intp))
+
+
 def median_gamma(X: Matrix) -> float:
     """Give the RBF width by the median heuristic.
 
@@ -26,7 +31,7 @@ def median_gamma(X: Matrix) -> float:
     the answer needs no randomness. Where all points coincide any width will do, and
     it is 1.
     """
-    rows = np.unique(np.linspace(0, X.shape[0] - 1, _MEDIAN_SAMPLE).astype(np.intp))
+    rows = spread_rows(X.shape[0], _MEDIAN_SAMPLE)
     squared = euclidean_distances(X[rows], squared=True)
     squared = squared[~np.tri(rows.size, dtype=bool)]
     squared = squared[squared > 0.0]
@@ -74,5 +79,5 @@ def scale_gamma(X: Matrix) -> float:
     if issparse(X):
         variance = float(X.multiply(X).mean()) - float(X.mean()) ** 2
     else:
-        variance = float(X.var())
+        variance = float(X.var(dtype=np.float64))
     return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from probgap._core.kernels import Matrix
+from probgap._core.threads import one_thread
 
 # Few enough kernel values at a time to stay in the processor's cache.
 _BLOCK_VALUES = 2**18
@@ -44,12 +45,18 @@ class RBFMachine(SVC):
             decision: NDArray[np.float64] = super().decision_function(X)
             return decision
         samples = validate_data(self, X, reset=False, dtype=np.float64)
-        decision = np.empty(samples.shape[0])
-        size = max(1, _BLOCK_VALUES // self.support_vectors_.shape[0])
-        vectors, gamma = self.support_vectors_, self._gamma
-        # One thread, so that the bits do not depend on how many the machine has.
-        with threadpool_limits(1):
-            for rows in gen_batches(samples.shape[0], size):
-                kernel = rbf_kernel(samples[rows], vectors, gamma=gamma)
-                decision[rows] = kernel @ self.dual_coef_[0]
-        return decision + self.intercept_[0]
+        with one_thread():
+            return rbf_decisions(self, samples)
+
+
+def rbf_decisions(machine: SVC, samples: Matrix) -> NDArray[np.float64]:
+    """Decide by matrix products what libsvm decides one kernel value at a time."""
+    vectors, gamma = machine.support_vectors_, machine._gamma
+    decision = np.empty(samples.shape[0])
+    with sklearn.config_context(assume_finite=True):
+        for rows in gen_batches(
+            samples.shape[0], max(1, _BLOCK_VALUES // vectors.shape[0])
+        ):
+            kernel = rbf_kernel(samples[rows], vectors, gamma=gamma)
+            decision[rows] = kernel @ machine.dual_coef_[0]
+    return decision + machine.intercept_[0]

@@ -3,43 +3,53 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.sparse import issparse
+from scipy.special import expit
 from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.kernel_approximation import Nystroem
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils._param_validation import Interval, StrOptions
-from threadpoolctl import threadpool_limits
 
-from probgap._core.folds import Fold, make_splitter, require_partition
+from probgap._core.features import (
+    KernelFeatures,
+    TrainingFeatures,
+    map_training_samples,
+)
+from probgap._core.folds import (
+    Fold,
+    make_splitter,
+    require_partition,
+)
 from probgap._core.inputs import check_fit_inputs, check_predict_input
 from probgap._core.kernels import Matrix, scale_gamma
-from probgap._core.overlap import CEILING_QUANTILE, separability
+from probgap._core.losses import Logistic
+from probgap._core.newton import Ridge, fit_linear
+from probgap._core.overlap import separability
+from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.threads import one_thread
 from probgap.gap._base import GapClassifier
-from probgap.gap._product import ProductFit, RatePrior, fit_product
+from probgap.gap._boosting import StackedFeatures, boost, log_loss
+from probgap.gap._folds import HeldOutBy
+from probgap.gap._product import fit_product
+from probgap.gap._rate import (
+    boundary_at,
+    ceiling_of,
+    chance_of_score,
+    even_score,
+    rate_prior,
+    score_of_chance,
+)
 
 Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
 
-_CEILING_RANGE = (0.01, 0.95)
-# The rate reaches its ceiling at this log-odds of being positive (a chance of 0.88).
-_SCORE_AT_CEILING = 2.0
-# How far the rate's level may move from what the ceiling says: 5% of the odds.
-_LEVEL_FREEDOM = 0.05
-# How far the boundary goes from even odds towards the least labelled positives, when
-# classes do not overlap and those positives mark where the positive class begins; and
-# the log-odds at which they are taken for strays instead, and followed no farther.
-_TOWARDS_THE_LEAST = 0.6
-_N_LEAST = 3
 _N_RESAMPLES = 100
-_FARTHEST = 1.0
 _SCORING_C = 10.0
 
 
@@ -66,11 +76,17 @@ class LabellingModel(GapClassifier):
     Parameters
     ----------
     n_components : int, default=300
-        Number of Nystroem features of the RBF kernel.
+        Number of Nystroem landmarks of the RBF kernel, and so at most of its features.
+        If they would take more than 1.6 GB for all samples, the model is fitted on as
+        many as that holds, labelled ones first, weighted to stand for all.
     gamma : float or "scale", default="scale"
         Width of the kernel; "scale" is 1 / (n_features * variance of X).
     C : float, default=100.0
         Inverse strength of the ridge penalty on f.
+    trees : bool, default=False
+        Whether to fit boosted trees beside the kernel features, and to take their
+        score for one more feature where it predicts held-out labels better. Worth its
+        time with many samples, or features that matter little. Not for sparse ``X``.
     method : {"out_of_fold", "in_sample"}, default="out_of_fold"
         How the attributes about training samples are computed: by models that have
         not seen the sample (averaged with the one that has, as far as classes do not
@@ -84,7 +100,10 @@ class LabellingModel(GapClassifier):
     random_state : int, Generator, RandomState or None, default=None
         Seeds the folds and the kernel features.
     n_jobs : int, default=None
-        Number of folds to fit at once.
+        Number of boosted models to fit at once. The rest needs no help: all folds are
+        fitted in the same passes over the features.
+    verbose : int, default=0
+        With 1, says on standard error what it is doing.
 
     Attributes
     ----------
@@ -109,10 +128,14 @@ class LabellingModel(GapClassifier):
         The labelling rate is expit(rate_level_ + rate_slope_ * f).
     even_score_ : float
         The f at which a sample is as likely positive as not.
-    feature_map_ : Nystroem
-        The kernel features.
-    product_ : object
-        The fit on all samples: coefficients of f and the optimiser's evidence.
+    trees_used_ : bool
+        Whether the score of boosted trees is among the features.
+    feature_map_ : object
+        The kernel features: ``transform(X)`` gives them.
+    coef_ : ndarray of shape (n_components,)
+        Coefficients of f.
+    intercept_ : float
+        Its constant.
     classes_ : ndarray of shape (2,)
         The two labels, in ascending order.
     positive_index_ : int
@@ -137,11 +160,13 @@ class LabellingModel(GapClassifier):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale"})],
         "C": [Interval(Real, 0, None, closed="neither")],
+        "trees": ["boolean"],
         "method": [StrOptions({"out_of_fold", "in_sample"})],
         "cv": ["cv_object"],
         "pos_label": "no_validation",
         "random_state": "no_validation",
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -150,20 +175,24 @@ class LabellingModel(GapClassifier):
         n_components: int = 300,
         gamma: float | Literal["scale"] = "scale",
         C: float = 100.0,
+        trees: bool = False,
         method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
         cv: Any = None,
         pos_label: object = None,
         random_state: RandomStateLike = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.gamma = gamma
         self.C = C
+        self.trees = trees
         self.method = method
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
@@ -181,123 +210,173 @@ class LabellingModel(GapClassifier):
         LabellingModel
             The fitted model.
         """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+        self._fit_features(X, y)
+        return self
+
+    def _fit_features(self, X: Matrix, y: ArrayLike) -> TrainingFeatures:
+        """Fit, and hand out the kernel features of the samples for further use."""
+        samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
         labelled = labels.labelled
         rng = as_generator(self.random_state)
         splitter = make_splitter(self.cv, labels, rng)
         folds = list(splitter.split(samples, labelled))
         require_partition(folds, labelled.size)
-        self.classes_, self.positive_index_ = labels.classes, labels.positive
-        # One thread, so that the bits depend neither on the machine's threads nor on
-        # how many folds run at once.
-        with threadpool_limits(1):
-            self._fit_to(samples, labelled, folds, draw_seed(rng))
+        seed = draw_seed(rng)
+        # The bits depend neither on the machine's threads nor on n_jobs.
+        with one_thread():
+            features = self._map(samples, labelled, seed)
+            features = self._fit_to(samples, features, labelled, folds, seed)
         if not self.converged_:
             warnings.warn(
                 f"The labelling model stopped after {self.n_iter_} iterations without "
                 "converging. Scale the features, or give a smaller C.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
+        return features
+
+    def _map(self, samples: Matrix, labelled: Mask, seed: int) -> TrainingFeatures:
+        gamma = scale_gamma(samples) if self.gamma == "scale" else self.gamma
+        with stage(self.verbose, "kernel features"):
+            kernel = KernelFeatures.fit(samples, self.n_components, gamma, seed)
+            return map_training_samples(
+                kernel, samples, labelled, seed, spare=int(self._grows_trees(samples))
+            )
+
+    def _grows_trees(self, samples: Matrix) -> bool:
+        return self.trees and not issparse(samples)
 
     def _fit_to(
-        self, samples: Matrix, labelled: Mask, folds: list[Fold], seed: int
-    ) -> None:
+        self,
+        samples: Matrix,
+        features: TrainingFeatures,
+        labelled: Mask,
+        folds: list[Fold],
+        seed: int,
+    ) -> TrainingFeatures:
         """Read the ceiling off a plain score, fit the product, place the boundary."""
-        self.feature_map_ = Nystroem(
-            gamma=scale_gamma(samples) if self.gamma == "scale" else self.gamma,
-            n_components=min(self.n_components, samples.shape[0]),
-            random_state=seed,
-        ).set_output(transform="default")
-        features = self.feature_map_.fit(samples).transform(samples)
-
-        chance = self._out_of_fold_chance(features, labelled, folds)
-        self.ceiling_ = _ceiling(chance[labelled])
-        self.separability_ = separability(
-            chance[labelled] < 0.5 * self.ceiling_, int(np.count_nonzero(~labelled))
+        observed = labelled[features.rows]
+        held_out_by = HeldOutBy.of(folds, labelled.size, features.rows)
+        with stage(self.verbose, "who is labelled, by kernels"):
+            plain = fit_linear(
+                features.values,
+                observed.astype(np.float64),
+                Logistic(),
+                Ridge(1.0 / _SCORING_C),
+                weight=features.weight,
+                trained=held_out_by.trained,
+            )
+        chance = expit(held_out_by.scores(plain, features.values))
+        start = np.append(plain.coef[:, 0], plain.intercept[0])
+        self.trees_used_ = False
+        if self._grows_trees(samples):
+            with stage(self.verbose, "who is labelled, by trees"):
+                features, chance, start = self._stack_trees(
+                    samples, features, labelled, chance, start, seed
+                )
+        self.feature_map_ = features.map
+        self.ceiling_ = ceiling_of(chance[observed])
+        n_unlabelled = int(np.count_nonzero(~labelled))
+        astray = chance[observed] < 0.5 * self.ceiling_
+        self.separability_ = separability(astray, n_unlabelled)
+        with stage(self.verbose, "who is positive"):
+            product = fit_product(
+                features.values,
+                observed,
+                C=self.C,
+                prior=rate_prior(self.ceiling_),
+                weight=features.weight,
+                trained=held_out_by.trained,
+                start=start,
+            )
+        self.coef_, self.intercept_ = product.coef[:, 0], float(product.intercept[0])
+        score = self._score_samples(samples, features)
+        if self.method == "out_of_fold":
+            # Without overlap the labels seen do no harm, and all the data give a
+            # smoother edge; with it they would pull each sample towards its own label.
+            share = 0.5 * self.separability_
+            unseen = held_out_by.scores(product, features.values)
+            score[features.rows] = share * score[features.rows] + (1.0 - share) * unseen
+        self._place_boundary(score, labelled, float(product.level[1:].mean()))
+        self.boundary_spread_ = self._spread(
+            score[features.rows], chance, observed, n_unlabelled, seed
         )
-        prior = _rate_prior(self.ceiling_)
-        parts = self._fit_parts(features, labelled, folds, prior)
-        self.product_ = fit_product(features, labelled, C=self.C, prior=prior)
-        score = self._training_score(features, folds, parts)
-        self._place_boundary(score, labelled, parts)
-        self.boundary_spread_ = self._spread(score, chance, labelled, seed)
-        self.n_iter_ = self.product_.n_iter
-        self.converged_ = all(part.converged for part in (self.product_, *parts))
+        self.n_iter_ = product.n_iter
+        self.converged_ = plain.converged and product.converged
+        return features
 
-    def _out_of_fold_chance(
-        self, features: Vector, labelled: Mask, folds: list[Fold]
-    ) -> Vector:
-        """Estimate P(s=1 | x) by plain logistic regression, to read the ceiling off."""
-        chance = np.full(labelled.size, np.nan)
-        jobs = (delayed(_logistic_chance)(features, labelled, fold) for fold in folds)
-        for (_, test), part in zip(folds, Parallel(self.n_jobs)(jobs), strict=True):
-            chance[test] = part
-        return chance
+    def _stack_trees(
+        self,
+        samples: Matrix,
+        features: TrainingFeatures,
+        labelled: Mask,
+        chance: Vector,
+        start: Vector,
+        seed: int,
+    ) -> tuple[TrainingFeatures, Vector, Vector]:
+        """Put the trees' score into the spare column, if they predict labels better."""
+        observed = labelled[features.rows]
+        boosted, of_all = boost(samples, labelled, seed, self.n_jobs)
+        by_trees = of_all[features.rows]
+        self.trees_used_ = log_loss(by_trees, observed) < log_loss(chance, observed)
+        if not self.trees_used_:
+            without = replace(features, values=features.values[:, :-1])
+            return without, chance, np.delete(start, -2)
+        prior = rate_prior(ceiling_of(by_trees[observed]))
+        features.values[:, -1] = score_of_chance(by_trees, prior)
+        stacked = replace(features, map=StackedFeatures(features.map, boosted, prior))
+        return stacked, by_trees, np.append(np.zeros(start.size - 2), [1.0, 0.0])
 
-    def _fit_parts(
-        self, features: Vector, labelled: Mask, folds: list[Fold], prior: RatePrior
-    ) -> list[ProductFit]:
-        jobs = (
-            delayed(_fit_part)(features, labelled, train, self.C, prior)
-            for train, _ in folds
-        )
-        return list(Parallel(self.n_jobs)(jobs))
+    def _score_samples(self, samples: Matrix, features: TrainingFeatures) -> Vector:
+        if features.complete:
+            score = features.values @ self.coef_.astype(np.float32)
+            return score.astype(np.float64) + self.intercept_
+        return self.feature_map_.score(samples, self.coef_) + self.intercept_
 
-    def _training_score(
-        self, features: Vector, folds: list[Fold], parts: list[ProductFit]
-    ) -> Vector:
-        """Score the training samples, by models that saw them only as far as is safe."""
-        seen = self.product_.score(features)
-        if self.method == "in_sample":
-            return seen
-        unseen = np.full_like(seen, np.nan)
-        for part, (_, test) in zip(parts, folds, strict=True):
-            unseen[test] = part.score(features[test])
-        # Without overlap the labels seen do no harm, and all the data give a smoother
-        # edge; with it they would pull each sample towards its own label.
-        share = 0.5 * self.separability_
-        return share * seen + (1.0 - share) * unseen
-
-    def _place_boundary(
-        self, score: Vector, labelled: Mask, parts: list[ProductFit]
-    ) -> None:
-        self.rate_level_ = float(np.mean([part.level for part in parts]))
-        self.rate_slope_ = _rate_slope(self.ceiling_)
-        self.even_score_ = _even_score(score[labelled], self.separability_)
+    def _place_boundary(self, score: Vector, labelled: Mask, level: float) -> None:
+        self.rate_level_ = level
+        self.rate_slope_ = rate_prior(self.ceiling_).slope
+        self.even_score_ = even_score(score[labelled], self.separability_)
         self.posterior_ = expit(score - self.even_score_)
-        self.observed_gap_ = 2.0 * self._chance_labelled(score, self.rate_level_) - 1.0
-        self.boundary_ = _boundary(self.even_score_, self.rate_level_, self.rate_slope_)
+        self.observed_gap_ = 2.0 * self._chance_of(score) - 1.0
+        self.boundary_ = boundary_at(
+            self.even_score_, self.rate_level_, self.rate_slope_
+        )
 
     def _spread(
-        self, score: Vector, chance: Vector, labelled: Mask, seed: int
+        self,
+        score: Vector,
+        chance: Vector,
+        labelled: Mask,
+        n_unlabelled: int,
+        seed: int,
     ) -> float:
         """Place the boundary by resampled labelled positives, and see how it moves."""
         rng = np.random.default_rng(seed)
         rows = np.flatnonzero(labelled)
-        off_prior = self.rate_level_ - _rate_prior(self.ceiling_).level
+        off_prior = self.rate_level_ - rate_prior(self.ceiling_).level
         boundaries = np.empty(_N_RESAMPLES)
         for i in range(_N_RESAMPLES):
             drawn = rng.choice(rows, rows.size)
-            ceiling = _ceiling(chance[drawn])
-            prior = _rate_prior(ceiling)
+            ceiling = ceiling_of(chance[drawn])
+            prior = rate_prior(ceiling)
             astray = chance[drawn] < 0.5 * ceiling
-            apart = separability(astray, labelled.size - rows.size)
-            even = _even_score(score[drawn], apart)
-            boundaries[i] = _boundary(even, prior.level + off_prior, prior.slope)
+            apart = separability(astray, n_unlabelled)
+            even = even_score(score[drawn], apart)
+            boundaries[i] = boundary_at(even, prior.level + off_prior, prior.slope)
         return float(boundaries.std())
 
-    def _chance_labelled(self, score: Vector, level: float) -> Vector:
-        chance: Vector = expit(score) * expit(level + self.rate_slope_ * score)
-        return chance
+    def _chance_of(self, score: Vector) -> Vector:
+        return chance_of_score(score, self.rate_level_, self.rate_slope_)
 
     def _score(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
-        return self.product_.score(self.feature_map_.transform(samples))
+        with one_thread():
+            return self.feature_map_.score(samples, self.coef_) + self.intercept_
 
     def _chance(self, X: Matrix) -> Vector:
-        return self._chance_labelled(self._score(X), self.rate_level_)
+        return self._chance_of(self._score(X))
 
     def predict_posterior(self, X: Matrix) -> Vector:
         """Give P(Y=1 | x), the chance to be positive whether labelled or not.
@@ -314,52 +393,3 @@ class LabellingModel(GapClassifier):
         """
         posterior: Vector = expit(self._score(X) - self.even_score_)
         return posterior
-
-
-def _even_score(of_labelled: Vector, separable: float) -> float:
-    least = float(np.sort(of_labelled)[:_N_LEAST].mean())
-    followed = float(np.clip(least, -_FARTHEST, 0.0))
-    return _TOWARDS_THE_LEAST * separable * followed
-
-
-def _boundary(even_score: float, level: float, slope: float) -> float:
-    return float(2.0 * expit(even_score) * expit(level + slope * even_score) - 1.0)
-
-
-def _ceiling(chance: Vector) -> float:
-    return float(np.clip(np.quantile(chance, CEILING_QUANTILE), *_CEILING_RANGE))
-
-
-def _rate_slope(ceiling: float) -> float:
-    # The fewer of the clearest positives are labelled, the more the labelling must
-    # have gone by how clear they are; the choice is a rule of thumb.
-    return 1.0 - ceiling
-
-
-def _rate_prior(ceiling: float) -> RatePrior:
-    slope = _rate_slope(ceiling)
-    return RatePrior(
-        slope=slope,
-        level=float(logit(ceiling)) - slope * _SCORE_AT_CEILING,
-        spread=_LEVEL_FREEDOM / (1.0 - ceiling),
-    )
-
-
-def _logistic_chance(features: Vector, labelled: Mask, fold: Fold) -> Vector:
-    train, test = fold
-    with threadpool_limits(1):
-        model = LogisticRegression(C=_SCORING_C, max_iter=1000)
-        model.fit(features[train], labelled[train])
-        chance: Vector = model.predict_proba(features[test])[:, 1]
-    return chance
-
-
-def _fit_part(
-    features: Vector,
-    labelled: Mask,
-    train: NDArray[np.intp],
-    C: float,
-    prior: RatePrior,
-) -> ProductFit:
-    with threadpool_limits(1):
-        return fit_product(features[train], labelled[train], C=C, prior=prior)

@@ -6,101 +6,89 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-Vector = NDArray[np.float64]
+from probgap._core.newton import LinearFits, Ridge, fit_linear
+from probgap.gap._rate import RatePrior
 
-_MAX_ITER = 500
+Vector = NDArray[np.float64]
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
 # Probabilities this near to 1 leave no information about an unlabelled sample.
 _NEAREST_TO_ONE = 1.0 - 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class RatePrior:
-    """What is assumed of the labelling rate expit(level + slope * score).
+class ProductLoss:
+    """Minus the log-likelihood of P(s=1 | x) = expit(score) * expit(level + slope * score).
 
-    Attributes
-    ----------
-    slope : float
-        How fast the rate rises with the score; 0 means that labels are missing at
-        random. It is fixed: positive and unlabelled data do not identify it.
-    level : float
-        Where the level is expected.
-    spread : float
-        Standard deviation of the level about that.
+    The first factor is the chance of being positive, the second the chance that a
+    positive is labelled. Not convex: an unlabelled sample with a high score may be a
+    positive or a negative.
     """
 
     slope: float
-    level: float
-    spread: float
 
-
-@dataclass(frozen=True, slots=True)
-class ProductFit:
-    """The fitted model, and the optimiser's evidence."""
-
-    coef: Vector
-    intercept: float
-    level: float
-    n_iter: int
-    converged: bool
-
-    def score(self, features: Vector) -> Vector:
-        """Give the log-odds of being positive."""
-        return features @ self.coef + self.intercept
-
-
-def fit_product(
-    features: Vector, labelled: NDArray[np.bool_], *, C: float, prior: RatePrior
-) -> ProductFit:
-    """Fit P(s=1 | x) = expit(f) * expit(level + slope * f), f linear in the features.
-
-    The first factor is the chance of being positive, the second the chance that a
-    positive is labelled. Maximises the likelihood of the observed labels less a ridge
-    penalty on f, and less the prior on the level. The penalty counts both factors,
-    or the rate could borrow f for nothing.
-    """
-    n_features = features.shape[1]
-    slope = prior.slope
-    ridge = (1.0 + slope**2) / C
-    positive = labelled.astype(np.float64)
-
-    def loss(parameters: Vector) -> tuple[float, Vector]:
-        coef, intercept, level = (
-            parameters[:n_features],
-            parameters[n_features],
-            parameters[n_features + 1],
-        )
-        score = features @ coef + intercept
-        rate_score = level + slope * score
+    def slopes(
+        self, target: Array, score: Array, level: Array
+    ) -> tuple[Array, Array, Array]:
+        """Give the loss, and its derivatives by the score and by the level."""
+        rate_score = level + self.slope * score
         is_positive, is_labelled = expit(score), expit(rate_score)
         p = np.minimum(is_positive * is_labelled, _NEAREST_TO_ONE)
         log_p = log_expit(score) + log_expit(rate_score)
-        off_level = (level - prior.level) / prior.spread
-        value = (
-            -float(positive @ log_p + (1.0 - positive) @ np.log1p(-p))
-            + 0.5 * ridge * float(coef @ coef)
-            + 0.5 * off_level**2
-        )
+        loss = -target * log_p - (1.0 - target) * np.log1p(-p)
         # d loss / d log p, then the chain rule through the two log-sigmoids.
-        residual = (p - positive) / (1.0 - p)
-        by_score = residual * ((1.0 - is_positive) + slope * (1.0 - is_labelled))
-        by_level = residual @ (1.0 - is_labelled) + off_level / prior.spread
-        gradient = np.concatenate(
-            [features.T @ by_score + ridge * coef, [by_score.sum(), by_level]]
-        )
-        return value, gradient
+        residual = (p - target) / (1.0 - p)
+        by_score = residual * ((1.0 - is_positive) + self.slope * (1.0 - is_labelled))
+        return loss, by_score, residual * (1.0 - is_labelled)
 
-    start = np.zeros(n_features + 2)
-    start[-1] = prior.level
-    found = minimize(
-        loss, start, jac=True, method="L-BFGS-B", options={"maxiter": _MAX_ITER}
-    )
-    return ProductFit(
-        coef=found.x[:n_features],
-        intercept=float(found.x[n_features]),
-        level=float(found.x[n_features + 1]),
-        n_iter=int(found.nit),
-        converged=bool(found.success),
+    def curvatures(
+        self, target: Vector, score: Vector, level: float, *, safe: bool
+    ) -> tuple[Vector, Vector, Vector]:
+        """Give second derivatives, or (``safe``) what they are on average over labels."""
+        is_positive, is_labelled = expit(score), expit(level + self.slope * score)
+        p = np.minimum(is_positive * is_labelled, _NEAREST_TO_ONE)
+        by_level = 1.0 - is_labelled
+        by_score = (1.0 - is_positive) + self.slope * by_level
+        if safe:
+            known = p / (1.0 - p)
+            return known * by_score**2, known * by_score * by_level, known * by_level**2
+        residual = (p - target) / (1.0 - p)
+        known = p * (1.0 - target) / (1.0 - p) ** 2
+        bend = is_labelled * by_level
+        return (
+            known * by_score**2
+            - residual * (is_positive * (1.0 - is_positive) + self.slope**2 * bend),
+            known * by_score * by_level - residual * self.slope * bend,
+            known * by_level**2 - residual * bend,
+        )
+
+
+def fit_product(
+    features: NDArray[np.float32],
+    labelled: Mask,
+    *,
+    C: float,
+    prior: RatePrior,
+    weight: Vector | None = None,
+    trained: Mask | None = None,
+    start: Vector | None = None,
+) -> LinearFits:
+    """Fit P(s=1 | x) = expit(f) * expit(level + slope * f), f linear in the features.
+
+    Maximises the likelihood of the observed labels less a ridge penalty on f, and less
+    the prior on the level. The penalty counts both factors, or the rate could borrow f
+    for nothing. ``start`` holds coefficients and intercept to begin with.
+    """
+    ridge = Ridge((1.0 + prior.slope**2) / C, prior.level, prior.spread**-2)
+    return fit_linear(
+        features,
+        labelled.astype(np.float64),
+        ProductLoss(prior.slope),
+        ridge,
+        weight=weight,
+        trained=trained,
+        start=None if start is None else np.append(start, prior.level),
     )

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.svm import SVC
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from probgap._core.classifier import TrueLabelClassifier
@@ -20,12 +20,23 @@ from probgap._core.estimators import (
     clone_with_seed,
     fit_on_shares,
     require_sample_weight,
+    round_shares,
+)
+from probgap._core.features import (
+    KernelFeatures,
+    TrainingFeatures,
+    map_training_samples,
 )
 from probgap._core.inputs import check_predict_input
-from probgap._core.kernels import Matrix
+from probgap._core.kernels import Matrix, scale_gamma, spread_rows
+from probgap._core.machine import FeatureMachine
+from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, draw_seed
+from probgap._core.svm import RBFMachine
+from probgap._core.threads import one_thread
 from probgap.boundary import Boundary
 from probgap.gap import LabellingModel, ObservedGapEstimator
+from probgap.pgpu._matching import match_features
 from probgap.pgpu._penalty import choose_penalty
 from probgap.pgpu._posterior import fit_slope
 from probgap.relabel import Relabelling, relabel, relabel_in_expectation
@@ -37,6 +48,14 @@ GapEstimator = LabellingModel | ObservedGapEstimator
 
 # Weights that rest on a smaller share of the samples than this are no estimate.
 _FEWEST_EFFECTIVE = 0.02
+
+# Beyond this many samples kernels give way to kernel features; so many for each unit of
+# the square root of the number of samples, within a range.
+MOST_EXACT = 6000
+_FEATURES_PER_ROOT = 3.0
+_FEATURE_RANGE = (300, 1000)
+
+_MOST_FOR_SLOPE = 10_000
 
 # The paper's Algorithm 1 to the letter, but for where the boundary comes from.
 PAPER: dict[str, Any] = {
@@ -79,10 +98,15 @@ class BasePGPU(TrueLabelClassifier):
         "upper": [Interval(Real, 0, None, closed="neither")],
         "slack": [Interval(Real, 0, None, closed="left"), None],
         "estimator": [HasMethods(["fit"]), None],
+        "kernel_features": [
+            StrOptions({"auto", "exact"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
         "cv": ["cv_object"],
         "pos_label": "no_validation",
         "random_state": "no_validation",
         "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
     }
 
     gap_estimator: Any
@@ -95,10 +119,12 @@ class BasePGPU(TrueLabelClassifier):
     upper: float
     slack: float | None
     estimator: Any
+    kernel_features: Literal["auto", "exact"] | int
     cv: Any
     pos_label: object
     random_state: RandomStateLike
     n_jobs: int | None
+    verbose: int
 
     def _fit_gap(
         self,
@@ -108,24 +134,57 @@ class BasePGPU(TrueLabelClassifier):
         *,
         cv: Any = None,
         n_jobs: int | None = None,
-    ) -> GapEstimator:
-        """Step 1: how likely each sample is to be labelled."""
-        settings = {
+        verbose: int = 0,
+    ) -> tuple[GapEstimator, TrainingFeatures | None]:
+        """Step 1: how likely each sample is to be labelled; and features, if it made any."""
+        settings: dict[str, Any] = {
             "method": self.gap_method,
             "cv": cv,
             "random_state": draw_seed(rng),
             "n_jobs": n_jobs,
         }
+        size = self._n_kernel_features(labelled.size)
         model: GapEstimator
         if self.gap_estimator is None:
-            model = LabellingModel(**settings)
+            if size is not None:
+                settings |= {"n_components": size, "trees": True}
+            model = LabellingModel(**settings, verbose=verbose)
         elif isinstance(self.gap_estimator, LabellingModel | ObservedGapEstimator):
             model = clone_with_seed(self.gap_estimator, rng)
-        elif self.gap_estimator == "platt":
+        elif self.gap_estimator != "platt":
+            model = ObservedGapEstimator(self.gap_estimator, **settings)
+        elif size is None:
             model = ObservedGapEstimator(**settings)
         else:
-            model = ObservedGapEstimator(self.gap_estimator, **settings)
-        return model.fit(samples, labelled)
+            machine = FeatureMachine(n_components=size)
+            scaled = CalibratedClassifierCV(machine, method="sigmoid", ensemble=False)
+            model = ObservedGapEstimator(scaled, **settings)
+        if isinstance(model, LabellingModel):
+            return model, model._fit_features(samples, labelled)
+        with stage(verbose, "who is labelled"):
+            model.fit(samples, labelled)
+        if size is None:
+            return model, None
+        seed = draw_seed(rng)
+        with one_thread(), stage(verbose, "kernel features"):
+            kernel = KernelFeatures.fit(samples, size, scale_gamma(samples), seed)
+            return model, map_training_samples(kernel, samples, labelled, seed)
+
+    def _in_double(self, samples: Matrix) -> Matrix:
+        """Leave single precision alone only where a copy would cost memory."""
+        if self._n_kernel_features(samples.shape[0]) is None:
+            return samples.astype(np.float64, copy=False)
+        return samples
+
+    def _n_kernel_features(self, n_samples: int) -> int | None:
+        """Say how many kernel features take the place of kernels; None for none."""
+        if self.kernel_features == "exact":
+            return None
+        if self.kernel_features != "auto":
+            return int(self.kernel_features)
+        if n_samples <= MOST_EXACT:
+            return None
+        return int(np.clip(_FEATURES_PER_ROOT * np.sqrt(n_samples), *_FEATURE_RANGE))
 
     def _learn(
         self,
@@ -135,11 +194,13 @@ class BasePGPU(TrueLabelClassifier):
         posterior: Vector,
         boundary: Boundary,
         estimator: Any,
+        features: TrainingFeatures | None = None,
     ) -> Learnt:
         """Relabel, remove the domain bias, train the weighted classifier: steps 3 to 5."""
         relabelling = self._relabel(observed_gap, labelled, posterior, boundary)
         chosen = relabelling.decided
-        matching = self._match(samples, chosen) if self.reweight else None
+        with stage(self.verbose if self.reweight else 0, "kernel mean matching"):
+            matching = self._match(samples, chosen, features) if self.reweight else None
         weight = spread_weights(chosen, matching)
         share = relabelling.positive_share
         if self.estimator is None and boundary.rule == "auto" and chosen.all():
@@ -151,7 +212,11 @@ class BasePGPU(TrueLabelClassifier):
                 separability=boundary.separability,
             )
             estimator.set_params(C=penalty)
-        fit_on_shares(estimator, samples, share, weight)
+        with stage(self.verbose, "final classifier"):
+            if features is not None and isinstance(estimator, FeatureMachine):
+                estimator.fit_on_features(features, share, weight)
+            else:
+                fit_on_shares(estimator, samples, round_shares(share), weight)
         return Learnt(relabelling, matching, weight, estimator)
 
     def _relabel(
@@ -186,30 +251,44 @@ class BasePGPU(TrueLabelClassifier):
             return self.relabelling
         return "expectation" if boundary.rule == "auto" else "corollary"
 
-    def _match(self, samples: Matrix, chosen: Mask) -> KMMResult:
-        result = kernel_mean_matching(
-            samples if chosen.all() else samples[chosen],
-            samples,
-            gamma=self.gamma,
-            upper=self.upper,
-            slack=self.slack,
-            kernel=self.kernel,
-        )
-        if result.effective_sample_size < _FEWEST_EFFECTIVE * result.weights.size:
+    def _match(
+        self, samples: Matrix, chosen: Mask, features: TrainingFeatures | None = None
+    ) -> KMMResult:
+        usual = self.kernel == "rbf" and self.gamma is None and not chosen.all()
+        large = self._n_kernel_features(chosen.size) is not None
+        if usual and large and features is not None:
+            result = match_features(
+                features, chosen, upper=self.upper, slack=self.slack
+            )
+        else:
+            result = kernel_mean_matching(
+                samples if chosen.all() else samples[chosen],
+                samples,
+                gamma=self.gamma,
+                upper=self.upper,
+                slack=self.slack,
+                kernel=self.kernel,
+            )
+        weighed = chosen if features is None else chosen[features.rows]
+        n_weighed = int(np.count_nonzero(weighed))
+        if result.effective_sample_size < _FEWEST_EFFECTIVE * n_weighed:
             warnings.warn(
                 "Kernel mean matching must spread its weight over many samples. Got an "
                 f"effective sample size of {result.effective_sample_size:.1f} out of "
-                f"{result.weights.size}: what was chosen does not cover what was left "
+                f"{n_weighed}: what was chosen does not cover what was left "
                 "out. Use a smaller upper, or reweight=False.",
                 ProbgapWarning,
                 stacklevel=2,
             )
         return result
 
-    def _final_estimator(self, rng: np.random.Generator) -> Any:
+    def _final_estimator(self, n_samples: int, rng: np.random.Generator) -> Any:
         """Give an unfitted copy of the final classifier."""
         if self.estimator is None:
-            return SVC(random_state=draw_seed(rng))
+            seed, size = draw_seed(rng), self._n_kernel_features(n_samples)
+            if size is None:
+                return RBFMachine(random_state=seed)
+            return FeatureMachine(n_components=size, random_state=seed)
         require_sample_weight(self.estimator, "estimator")
         return clone_with_seed(self.estimator, rng)
 
@@ -226,8 +305,10 @@ class BasePGPU(TrueLabelClassifier):
         self.estimator_ = learnt.estimator
         self.slope_ = None
         if not hasattr(learnt.estimator, "predict_proba"):
-            decision = learnt.estimator.decision_function(samples)
-            self.slope_ = fit_slope(decision, posterior)
+            # So many are enough for one number.
+            rows = spread_rows(posterior.size, _MOST_FOR_SLOPE)
+            decision = learnt.estimator.decision_function(samples[rows])
+            self.slope_ = fit_slope(decision, posterior[rows])
 
     def _decide(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)

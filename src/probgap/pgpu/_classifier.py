@@ -85,6 +85,21 @@ class PGPUClassifier(BasePGPU):
         automatic boundary its C, from 1 to 30, is what classifies held-out samples
         best by the chance of each to be positive (with fewer than 1000 samples, it
         goes by how well the classes part).
+    kernel_features : {"auto", "exact"} or int, default="auto"
+        "exact"
+            Support vector machines with kernels, and kernel mean matching with them.
+            Time grows with the square of the number of samples and more.
+        int
+            As many Nystroem landmarks take the place of kernels in the gap, in kernel
+            mean matching (unless ``kernel`` or ``gamma`` is set) and in the final
+            classifier, a support vector machine with squared hinge loss. Boosted trees
+            join where they predict held-out labels better. Time and memory grow with
+            the number of samples.
+        "auto"
+            "exact" up to 6000 samples, beyond that 3 sqrt(n) landmarks, from 300 to
+            1000. If the features of all samples would take more than 1.6 GB, the
+            model is fitted on as many as that holds, labelled ones first, weighted
+            to stand for all.
     cv : int, splitter or None, default=None
         Folds for out-of-fold gaps. ``None`` takes five stratified folds, or as many
         as there are labelled positives.
@@ -96,6 +111,8 @@ class PGPUClassifier(BasePGPU):
         ``n_jobs`` is.
     n_jobs : int, default=None
         Number of folds to fit at once.
+    verbose : int, default=0
+        With 1, says on standard error what it is doing and how long that took.
 
     Attributes
     ----------
@@ -173,10 +190,12 @@ class PGPUClassifier(BasePGPU):
         upper: float = 1000.0,
         slack: float | None = None,
         estimator: Any = None,
+        kernel_features: Literal["auto", "exact"] | int = "auto",
         cv: Any = None,
         pos_label: object = None,
         random_state: RandomStateLike = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.boundary = boundary
         self.n_smallest = n_smallest
@@ -191,10 +210,12 @@ class PGPUClassifier(BasePGPU):
         self.upper = upper
         self.slack = slack
         self.estimator = estimator
+        self.kernel_features = kernel_features
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
@@ -242,14 +263,28 @@ class PGPUClassifier(BasePGPU):
         PGPUClassifier
             The fitted classifier.
         """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+        samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
+        samples = self._in_double(samples)
         labelled = labels.labelled
         rng = as_generator(self.random_state)
-        gap = self._fit_gap(samples, labelled, rng, cv=self.cv, n_jobs=self.n_jobs)
+        gap, features = self._fit_gap(
+            samples,
+            labelled,
+            rng,
+            cv=self.cv,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
         boundary, posterior = self._place_boundary(gap, labelled, rng)
-        estimator = self._final_estimator(rng)
+        estimator = self._final_estimator(labelled.size, rng)
         learnt = self._learn(
-            samples, labelled, gap.observed_gap_, posterior, boundary, estimator
+            samples,
+            labelled,
+            gap.observed_gap_,
+            posterior,
+            boundary,
+            estimator,
+            features,
         )
         self.classes_, self.positive_index_ = labels.classes, labels.positive
         self.boundary_ = boundary

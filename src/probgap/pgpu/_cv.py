@@ -11,15 +11,16 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
-from threadpoolctl import threadpool_limits
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.folds import make_splitter
 from probgap._core.inputs import check_fit_inputs
 from probgap._core.kernels import Matrix
 from probgap._core.labels import require_labelled_and_unlabelled
+from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.scores import lee_liu, observed_accuracy
+from probgap._core.threads import one_thread
 from probgap.boundary import estimate_boundary
 from probgap.pgpu._base import PAPER, BasePGPU
 from probgap.pgpu._posterior import posterior_from_gap
@@ -105,6 +106,21 @@ class PGPUClassifierCV(BasePGPU):
         automatic boundary its C, from 1 to 30, is what classifies held-out samples
         best by the chance of each to be positive (with fewer than 1000 samples, it
         goes by how well the classes part).
+    kernel_features : {"auto", "exact"} or int, default="auto"
+        "exact"
+            Support vector machines with kernels, and kernel mean matching with them.
+            Time grows with the square of the number of samples and more.
+        int
+            As many Nystroem landmarks take the place of kernels in the gap, in kernel
+            mean matching (unless ``kernel`` or ``gamma`` is set) and in the final
+            classifier, a support vector machine with squared hinge loss. Boosted trees
+            join where they predict held-out labels better. Time and memory grow with
+            the number of samples.
+        "auto"
+            "exact" up to 6000 samples, beyond that 3 sqrt(n) landmarks, from 300 to
+            1000. If the features of all samples would take more than 1.6 GB, the
+            model is fitted on as many as that holds, labelled ones first, weighted
+            to stand for all.
     cv : int, splitter or None, default=None
         Folds of the search. ``None`` takes five stratified folds, or as many as
         there are labelled positives.
@@ -116,6 +132,8 @@ class PGPUClassifierCV(BasePGPU):
         ``n_jobs`` is.
     n_jobs : int, default=None
         Number of folds to fit at once.
+    verbose : int, default=0
+        With 1, says on standard error what it is doing and how long that took.
 
     Attributes
     ----------
@@ -188,10 +206,12 @@ class PGPUClassifierCV(BasePGPU):
         upper: float = 1000.0,
         slack: float | None = None,
         estimator: Any = None,
+        kernel_features: Literal["auto", "exact"] | int = "auto",
         cv: Any = None,
         pos_label: object = None,
         random_state: RandomStateLike = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.boundaries = boundaries
         self.scoring = scoring
@@ -205,10 +225,12 @@ class PGPUClassifierCV(BasePGPU):
         self.upper = upper
         self.slack = slack
         self.estimator = estimator
+        self.kernel_features = kernel_features
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
@@ -251,7 +273,8 @@ class PGPUClassifierCV(BasePGPU):
         PGPUClassifierCV
             The fitted classifier.
         """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+        samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
+        samples = self._in_double(samples)
         labelled = labels.labelled
         grid = _check_grid(self.boundaries)
         rng = as_generator(self.random_state)
@@ -270,18 +293,21 @@ class PGPUClassifierCV(BasePGPU):
         ]
         # Each fold asks for one thread, but where folds are threads of one process the
         # first to end would give the others back what there was before.
-        with threadpool_limits(1):
+        task = f"{len(folds)} folds of {grid.size} boundaries"
+        with one_thread(), stage(self.verbose, task):
             scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
         best = _middle_of_the_best(scores.mean(axis=0))
         self.classes_, self.positive_index_ = labels.classes, labels.positive
         self.cv_results_ = _tabulate(grid, scores)
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
-        gap = self._fit_gap(samples, labelled, rng, n_jobs=self.n_jobs)
+        gap, features = self._fit_gap(
+            samples, labelled, rng, n_jobs=self.n_jobs, verbose=self.verbose
+        )
         chosen = estimate_boundary(gap.observed_gap_, labelled, rule=float(grid[best]))
         spread = float(np.std([grid[_middle_of_the_best(row)] for row in scores]))
         self.boundary_ = replace(chosen, rule="cross_validated", spread=spread)
         posterior = posterior_from_gap(gap.observed_gap_, labelled, chosen.value)
-        estimator = self._final_estimator(rng)
+        estimator = self._final_estimator(labelled.size, rng)
         learnt = self._learn(
             samples,
             labelled,
@@ -289,6 +315,7 @@ class PGPUClassifierCV(BasePGPU):
             posterior,
             self.boundary_,
             estimator,
+            features,
         )
         self._store(samples, gap, posterior, learnt)
         return self

@@ -12,25 +12,25 @@ from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
-from sklearn.utils import gen_batches
 
-from probgap._core.estimators import fit_on_shares, weigh_copies
+from probgap._core.estimators import fit_on_shares, round_shares, weigh_copies
+from probgap._core.features import TrainingFeatures
 from probgap._core.folds import Fold
 from probgap._core.kernels import Matrix
+from probgap._core.machine import FeatureMachine
+from probgap._core.svm import RBFMachine, rbf_decisions
 
 Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
 
 # Beyond this many training rows a kernel matrix does not fit well into memory.
 _MOST_ROWS = 12_000
-# Few enough kernel values at a time to stay in the processor's cache.
-_BLOCK_VALUES = 2**18
 
 
 def shares_a_kernel(estimator: Any) -> bool:
     """Say whether a kernel matrix can be made before it is known which rows to fit on."""
     return (
-        type(estimator) is SVC
+        type(estimator) in (SVC, RBFMachine)
         and estimator.kernel == "rbf"
         and (estimator.gamma == "auto" or isinstance(estimator.gamma, Real))
         and estimator.class_weight is None
@@ -41,15 +41,20 @@ def shares_a_kernel(estimator: Any) -> bool:
 def decides_by_products(estimator: Any, samples: Matrix) -> bool:
     """Say whether matrix products give the decisions of a fitted classifier."""
     return (
-        type(estimator) is SVC and estimator.kernel == "rbf" and not issparse(samples)
+        type(estimator) in (SVC, RBFMachine)
+        and estimator.kernel == "rbf"
+        and not issparse(samples)
     )
 
 
 class FitOnFold:
     """Fit on some training rows of a fold, predict its test rows."""
 
-    def __init__(self, samples: Matrix, fold: Fold) -> None:
+    def __init__(
+        self, samples: Matrix, fold: Fold, features: TrainingFeatures | None = None
+    ) -> None:
         train, test = fold
+        self._features = features
         self._train = samples[train]
         self._test = samples[test]
         self._kernels: dict[float, tuple[Matrix, Matrix]] = {}
@@ -63,11 +68,14 @@ class FitOnFold:
             and self._train.shape[0] <= _MOST_ROWS
         ):
             return self._predict_by_kernel(estimator, share, weight)
+        if self._features is not None and isinstance(estimator, FeatureMachine):
+            estimator.fit_on_features(self._features, share, weight)
+            return estimator.decision_function(self._test) > 0.0
         # Where the width depends on the rows, making a kernel matrix of them all takes
         # longer than libsvm takes to find those it needs; so the machine is libsvm's.
-        fit_on_shares(estimator, self._train, share, weight)
+        fit_on_shares(estimator, self._train, round_shares(share), weight)
         if decides_by_products(estimator, self._test):
-            return _decide(estimator, self._test) > 0.0
+            return rbf_decisions(estimator, self._test) > 0.0
         predicted: Mask = estimator.predict(self._test) == 1
         return predicted
 
@@ -95,15 +103,3 @@ class FitOnFold:
                 rbf_kernel(self._test, self._train, gamma=gamma),
             )
         return self._kernels[gamma]
-
-
-def _decide(machine: SVC, samples: Matrix) -> Vector:
-    """Decide as libsvm does, up to rounding, which takes kernel values one by one."""
-    vectors, gamma = machine.support_vectors_, machine._gamma
-    decision = np.empty(samples.shape[0])
-    size = max(1, _BLOCK_VALUES // vectors.shape[0])
-    with sklearn.config_context(assume_finite=True):
-        for rows in gen_batches(samples.shape[0], size):
-            kernel = rbf_kernel(samples[rows], vectors, gamma=gamma)
-            decision[rows] = kernel @ machine.dual_coef_[0]
-    return decision + machine.intercept_[0]

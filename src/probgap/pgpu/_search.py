@@ -7,12 +7,13 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.features import TrainingFeatures
 from probgap._core.folds import Fold
 from probgap._core.kernels import Matrix
 from probgap._core.rng import draw_seed
+from probgap._core.threads import one_thread
 from probgap.boundary import Boundary, estimate_boundary
 from probgap.pgpu._base import BasePGPU, spread_weights
 from probgap.pgpu._fold import FitOnFold
@@ -38,13 +39,14 @@ def score_fold(
     """Score every boundary on one fold: one gap, and one fit per distinct selection."""
     train, test = fold
     # One thread, so that the bits do not depend on how many folds run at once.
-    with threadpool_limits(1):
+    with one_thread():
         rng = np.random.default_rng(seed)
-        gap = model._fit_gap(samples[train], labelled[train], rng).observed_gap_
+        model_of_gap, features = model._fit_gap(samples[train], labelled[train], rng)
+        gap = model_of_gap.observed_gap_
         seed = draw_seed(rng)
         first, which = _distinct(model, gap, grid)
         predictions = _predict_with_each(
-            model, grid[first], gap, samples, labelled, fold, seed
+            model, grid[first], gap, samples, labelled, fold, features, seed
         )
         distinct = [
             -np.inf
@@ -85,6 +87,7 @@ def _predict_with_each(
     samples: Matrix,
     labelled: Mask,
     fold: Fold,
+    features: TrainingFeatures | None,
     seed: int,
 ) -> list[Mask | None]:
     """Predict the test part of a fold, once for each value that is of any use.
@@ -108,24 +111,30 @@ def _predict_with_each(
             for i, boundary in enumerate(boundaries)
             if boundary is not None
         }
-    weights = _weigh_each(model, samples[train], relabelled)
+    weights = _weigh_each(model, samples[train], relabelled, features)
     predictions: list[Mask | None] = [None] * values.size
-    fit = FitOnFold(samples, fold)
+    fit = FitOnFold(samples, fold, features)
     for i, relabelling in relabelled.items():
-        estimator = model._final_estimator(np.random.default_rng(seed))
+        estimator = model._final_estimator(train.size, np.random.default_rng(seed))
         predictions[i] = fit.predict(estimator, relabelling.positive_share, weights[i])
     return predictions
 
 
 def _weigh_each(
-    model: BasePGPU, samples: Matrix, relabelled: dict[int, Relabelling]
+    model: BasePGPU,
+    samples: Matrix,
+    relabelled: dict[int, Relabelling],
+    features: TrainingFeatures | None,
 ) -> dict[int, Vector]:
     """Weight each selection so that it stands for all samples."""
     chosen = {i: relabelling.decided for i, relabelling in relabelled.items()}
     # Where nothing is left out there is nothing to match, unless 1 is too large a weight.
     partial = [i for i, mask in chosen.items() if not mask.all() or model.upper < 1.0]
     matched: dict[int, KMMResult] = {}
-    if model.reweight and partial:
+    if model.reweight and model._n_kernel_features(samples.shape[0]) is not None:
+        # A kernel matrix of all samples is what kernel features are there to avoid.
+        matched = {i: model._match(samples, chosen[i], features) for i in partial}
+    elif model.reweight and partial:
         results = match_selections(
             samples,
             [chosen[i] for i in partial],

@@ -11,10 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_array
-from threadpoolctl import threadpool_limits
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import Matrix, kernel_matrix, mean_kernel, median_gamma
+from probgap._core.kernels import (
+    Matrix,
+    kernel_matrix,
+    mean_kernel,
+    median_gamma,
+    spread_rows,
+)
+from probgap._core.threads import one_thread
 from probgap.reweight._problem import Bounds, MatchingBatch, Vector, default_slack
 from probgap.reweight._routes import DEFINITE, Task, match_at_scale
 from probgap.reweight._solvers import (
@@ -31,6 +37,8 @@ _KERNELS_OF_DISTANCE = ("rbf", "laplacian")
 # Fewer source samples than this, or a smaller tolerance, and an exact method is as fast.
 _SMALL = 500
 _EXACT_TOL = 1e-6
+# Rows that tell the objective of a sample matched to itself.
+_MOST_FOR_OBJECTIVE = 1000
 _DEFAULT_MEMORY = 1.25 * 2**30
 
 
@@ -183,10 +191,11 @@ def kernel_mean_matching(
     start = _check_start(warm_start, bounds)
 
     # One thread, so that the bits do not depend on how many the machine has.
-    with threadpool_limits(1):
+    with one_thread():
         if X_source is X_target and upper >= 1.0:
-            kappa = mean_kernel(source, target, kernel, params)
-            return nothing_to_match(bounds, float(kappa.mean()), gamma)
+            some = source[spread_rows(n, _MOST_FOR_OBJECTIVE)]
+            mean = float(kernel_matrix(some, None, kernel, params).mean())
+            return nothing_to_match(bounds, mean, gamma)
         task = Task(source, target, kernel, params, bounds, tol, memory, start)
         if solver in ("low_rank", "iterative") or (
             solver == "auto" and _is_large(task)
@@ -269,7 +278,7 @@ def match_selections(
     # solver then finds the others next to each other, and the rest is left out.
     order = np.argsort(-chosen.sum(axis=0), kind="stable")
     used = int(np.count_nonzero(chosen.any(axis=0)))
-    with threadpool_limits(1):
+    with one_thread():
         full = kernel_matrix(samples[order], None, kernel, params)
         kappa = full.mean(axis=1)
         batch = MatchingBatch(

@@ -32,7 +32,8 @@ class KMMResult:
         One weight for each source sample, in [0, upper].
     objective : float
         Squared distance between the weighted source mean and the target mean in
-        feature space, less the term that depends on the target alone.
+        feature space, less the term that depends on the target alone. Of a sample
+        matched to itself, where the distance is 0, it is an estimate from 1000 rows.
     kkt_residual : float
         Largest violation of the optimality conditions, in the scale in which the
         gradient of the problem has entries of order one. Zero at a solution.

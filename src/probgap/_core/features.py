@@ -1,0 +1,188 @@
+"""Features whose products are nearly the values of a kernel, a block of rows at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse import issparse
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.utils import gen_batches
+
+from probgap._core.kernels import Matrix
+
+Vector = NDArray[np.float64]
+Single = NDArray[np.float32]
+
+_BLOCK_BYTES = 16 * 2**20
+# Features that are held in memory: 1.6 GB.
+_MOST_VALUES = 400_000_000
+# Directions with less than this share of the largest eigenvalue are noise in single
+# precision, and too faint for a ridge penalty to let through.
+_FAINTEST = 1e-7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelFeatures:
+    """Nystroem features of the RBF kernel, in single precision.
+
+    Landmarks are drawn from the samples. Two samples' features have the product that
+    their kernel value has after projection on the landmarks. scikit-learn's
+    ``Nystroem`` holds several copies in double precision; here a block of rows is
+    computed at a time, directions without content are dropped, and a linear model is
+    applied without making the features at all.
+
+    Attributes
+    ----------
+    landmarks : {ndarray, sparse matrix} of shape (n_landmarks, n_features)
+        Samples that the kernel is evaluated with.
+    gamma : float
+        Width of the kernel.
+    rotation : ndarray of shape (n_landmarks, n_components)
+        From kernel values to features.
+    """
+
+    landmarks: Matrix
+    gamma: float
+    rotation: Vector
+
+    @classmethod
+    def fit(cls, samples: Matrix, n_landmarks: int, gamma: float, seed: int) -> Self:
+        """Draw landmarks and find the directions that they span."""
+        n = samples.shape[0]
+        rng = np.random.default_rng(seed)
+        rows = np.sort(rng.choice(n, min(n_landmarks, n), replace=False))
+        landmarks = samples[rows].astype(np.float64)
+        value, vector = eigh(rbf_kernel(landmarks, gamma=gamma), check_finite=False)
+        strong = value > _FAINTEST * value[-1]
+        return cls(landmarks, gamma, vector[:, strong] / np.sqrt(value[strong]))
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of features of a sample before."""
+        return int(self.landmarks.shape[1])
+
+    @property
+    def n_components(self) -> int:
+        """Number of features."""
+        return int(self.rotation.shape[1])
+
+    def transform(self, samples: Matrix, *, spare: int = 0) -> Single:
+        """Give the features of samples, and beside them ``spare`` columns of zeros."""
+        width = self.n_components
+        features = np.zeros((samples.shape[0], width + spare), dtype=np.float32)
+        rotation = self.rotation.astype(np.float32)
+        for rows in self._blocks(samples):
+            features[rows, :width] = self._kernel(samples[rows]) @ rotation
+        return features
+
+    def score(self, samples: Matrix, coef: Vector) -> Vector:
+        """Give the product of the features with coefficients, one column or several."""
+        weights = (self.rotation @ coef).astype(np.float32)
+        score = np.empty((samples.shape[0], *coef.shape[1:]))
+        for rows in self._blocks(samples):
+            score[rows] = self._kernel(samples[rows]) @ weights
+        return score
+
+    def _blocks(self, samples: Matrix) -> list[slice]:
+        size = max(64, _BLOCK_BYTES // (8 * self.landmarks.shape[0]))
+        return list(gen_batches(samples.shape[0], size))
+
+    def _kernel(self, samples: Matrix) -> Single:
+        if issparse(samples) or issparse(self.landmarks):
+            kernel: Single = rbf_kernel(
+                samples, self.landmarks, gamma=self.gamma
+            ).astype(np.float32)
+            return kernel
+        # Differences of squares need double precision, the exponential does not.
+        block = samples.astype(np.float64, copy=False)
+        exponent = block @ (2.0 * self.gamma * self.landmarks.T)
+        exponent -= self.gamma * np.einsum("ij,ij->i", block, block)[:, None]
+        exponent -= self.gamma * np.einsum("ij,ij->i", self.landmarks, self.landmarks)
+        kernel = np.minimum(exponent, 0.0).astype(np.float32)
+        return np.exp(kernel, out=kernel)
+
+
+class FeatureMap(Protocol):
+    """Makes features of samples, or their product with coefficients."""
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of features of a sample before."""
+        ...
+
+    @property
+    def n_components(self) -> int:
+        """Number of kernel features, which come first."""
+        ...
+
+    def transform(self, samples: Matrix) -> Single:
+        """Give the features of samples."""
+        ...
+
+    def score(self, samples: Matrix, coef: Vector) -> Vector:
+        """Give the product of the features with coefficients."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingFeatures:
+    """Features of the samples that a model is fitted on: all, or as many as fit memory.
+
+    Attributes
+    ----------
+    map : FeatureMap
+        How to make such features.
+    values : ndarray of shape (n_rows, n_components)
+        The features.
+    rows : ndarray of shape (n_rows,) or slice
+        Which samples they belong to.
+    weight : ndarray of shape (n_rows,) or None
+        How many samples each of them stands for; None for one each.
+    """
+
+    map: FeatureMap
+    values: Single
+    rows: NDArray[np.intp] | slice
+    weight: Vector | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether every sample is there."""
+        return self.weight is None
+
+
+def map_training_samples(
+    features: KernelFeatures,
+    samples: Matrix,
+    labelled: NDArray[np.bool_],
+    seed: int,
+    *,
+    spare: int = 0,
+) -> TrainingFeatures:
+    """Give the features of all samples, or of as many as a fixed amount of memory holds.
+
+    Labelled samples, the scarce ones, are kept as far as they take up no more than half
+    of it. ``spare`` columns of zeros leave room for other features.
+    """
+    most = max(1, _MOST_VALUES // features.n_components)
+    n = labelled.size
+    if n <= most:
+        values = features.transform(samples, spare=spare)
+        return TrainingFeatures(features, values, slice(None), None)
+    rng = np.random.default_rng(seed)
+    groups = [np.flatnonzero(labelled), np.flatnonzero(~labelled)]
+    few = min(groups[0].size, most // 2)
+    sizes = [max(few, most - groups[1].size), most - few]
+    rows, weight = [], []
+    for group, size in zip(groups, sizes, strict=True):
+        kept = min(size, group.size)
+        rows.append(rng.choice(group, kept, replace=False))
+        weight.append(np.full(kept, group.size / kept))
+    order = np.argsort(np.concatenate(rows))
+    chosen = np.concatenate(rows)[order]
+    values = features.transform(samples[chosen], spare=spare)
+    return TrainingFeatures(features, values, chosen, np.concatenate(weight)[order])

@@ -1,0 +1,108 @@
+"""Trees beside kernels: a score of its own where those predict the labels better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.special import xlogy
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import gen_batches
+
+from probgap._core.features import FeatureMap, Single
+from probgap._core.folds import Fold
+from probgap._core.kernels import Matrix
+from probgap._core.threads import one_thread
+from probgap.gap._rate import RatePrior, score_of_chance
+
+Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# Boosting costs little beside a million rows of features; two parts are cheapest.
+_PARTS = 2
+_BLOCK_ROWS = 2**16
+_SURE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoostedChance:
+    """P(s=1 | x) by boosted trees, the mean of models fitted on parts of the samples."""
+
+    parts: tuple[HistGradientBoostingClassifier, ...]
+
+    def __call__(self, samples: Matrix) -> Vector:
+        """Give the chance of each sample to be labelled."""
+        mean = np.zeros(samples.shape[0])
+        with one_thread():
+            for rows in gen_batches(mean.size, _BLOCK_ROWS):
+                for part in self.parts:
+                    mean[rows] += part.predict_proba(samples[rows])[:, 1]
+        return mean / len(self.parts)
+
+
+def boost(
+    samples: Matrix, labelled: Mask, seed: int, n_jobs: int | None
+) -> tuple[BoostedChance, Vector]:
+    """Fit boosted trees on parts; give them, and the chance of each sample held out."""
+    splitter = StratifiedKFold(_PARTS, shuffle=True, random_state=seed)
+    folds = list(splitter.split(labelled, labelled))
+    jobs = (delayed(_boost_part)(samples, labelled, fold, seed) for fold in folds)
+    chance = np.full(labelled.size, np.nan)
+    parts = []
+    for (_, test), (part, held_out) in zip(folds, Parallel(n_jobs)(jobs), strict=True):
+        chance[test] = held_out
+        parts.append(part)
+    return BoostedChance(tuple(parts)), chance
+
+
+def _boost_part(
+    samples: Matrix, labelled: Mask, fold: Fold, seed: int
+) -> tuple[HistGradientBoostingClassifier, Vector]:
+    train, test = fold
+    # One thread, as everywhere: more would change the last bits.
+    with one_thread():
+        model = HistGradientBoostingClassifier(early_stopping=False, random_state=seed)
+        model.fit(samples[train], labelled[train])
+        return model, model.predict_proba(samples[test])[:, 1]
+
+
+def log_loss(chance: Vector, labelled: Mask) -> float:
+    """Give minus the mean log-likelihood of the labels."""
+    sure = np.clip(chance, _SURE, 1.0 - _SURE)
+    return -float(np.mean(xlogy(labelled, sure) + xlogy(~labelled, 1.0 - sure)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StackedFeatures:
+    """Kernel features, and the log-odds of being positive that boosted trees suggest."""
+
+    kernel: FeatureMap
+    chance: BoostedChance
+    prior: RatePrior
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of features of a sample before."""
+        return self.kernel.n_inputs
+
+    @property
+    def n_components(self) -> int:
+        """Number of kernel features, which come first."""
+        return self.kernel.n_components
+
+    def transform(self, samples: Matrix) -> Single:
+        """Give the features of samples."""
+        score = self.boosted_score(samples)[:, None].astype(np.float32)
+        return np.hstack([self.kernel.transform(samples), score])
+
+    def score(self, samples: Matrix, coef: Vector) -> Vector:
+        """Give the product of the features with coefficients."""
+        boosted = self.boosted_score(samples)
+        return self.kernel.score(samples, coef[:-1]) + coef[-1] * boosted
+
+    def boosted_score(self, samples: Matrix) -> Vector:
+        """Give the log-odds of being positive that boosted trees suggest."""
+        return score_of_chance(self.chance(samples), self.prior)

@@ -1,0 +1,36 @@
+import re
+
+import numpy as np
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from probgap._core.progress import stage
+from probgap._core.threads import one_thread
+
+
+def test_a_stage_is_announced_before_it_begins_and_timed_when_it_ends(capsys):
+    with stage(1, "long work"):
+        assert capsys.readouterr().err == "[probgap] long work ..."
+    assert re.fullmatch(r" \d+\.\d s\n", capsys.readouterr().err)
+
+
+def test_a_stage_is_silent_unless_asked(capsys):
+    with stage(0, "long work"):
+        pass
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_one_thread_is_one_and_ends():
+    def threads():
+        return {library["num_threads"] for library in threadpool_info()}
+
+    np.ones((2, 2)) @ np.ones((2, 2))
+    with threadpool_limits(2):
+        before = threads()
+        assert 2 in before
+        with one_thread():
+            assert threads() == {1}
+            with one_thread():
+                assert threads() == {1}
+            assert threads() == {1}
+        assert threads() == before
