@@ -318,3 +318,14 @@ def test_blocks_of_rows_change_nothing(rng, monkeypatch):
     monkeypatch.setattr(newton, "_BLOCK_BYTES", 1)
     blocks = fit_linear(features, target, ProductLoss(0.7), RIDGE)
     assert_allclose(parameters(blocks), parameters(once), atol=1e-4)
+
+
+def test_a_start_beyond_every_margin_has_no_curvature_and_is_left_all_the_same():
+    features = np.array([[1.0], [2.0], [-1.0], [-2.0]], dtype=np.float32)
+    target = np.array([1.0, 1.0, 0.0, 0.0])
+    far = fit_linear(
+        features, target, SquaredHinge(), Ridge(0.1), start=np.array([9.0, 0.0, 0.0])
+    )
+    near = fit_linear(features, target, SquaredHinge(), Ridge(0.1))
+    assert far.converged
+    assert_allclose(far.coef, near.coef, rtol=1e-2)

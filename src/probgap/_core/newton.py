@@ -236,7 +236,8 @@ class _Problem:
     def _factorise(self, matrix: Array, *, rounding: float = 0.0) -> Factor:
         diagonal = np.full(matrix.shape[0], self.ridge.coef)
         diagonal[-2:] = 0.0, self.ridge.pull
-        diagonal += rounding * float(matrix.diagonal().max())
+        # At least as much as that: where no row has any curvature, nothing else is there.
+        diagonal += rounding * max(1.0, float(matrix.diagonal().max()))
         matrix = matrix.copy()
         matrix[np.diag_indices_from(matrix)] += diagonal
         return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
