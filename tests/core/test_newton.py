@@ -329,3 +329,18 @@ def test_a_start_beyond_every_margin_has_no_curvature_and_is_left_all_the_same()
     near = fit_linear(features, target, SquaredHinge(), Ridge(0.1))
     assert far.converged
     assert_allclose(far.coef, near.coef, rtol=1e-2)
+
+
+def test_rounding_that_leaves_no_definite_hessian_is_made_up_for(rng):
+    # Two features and the intercept that are the same but for rounding, on many rows.
+    n = 8000
+    features = np.ones((n, 2), dtype=np.float32) * np.float32([-1.0, 2.4])
+    labelled = (rng.random(n) < 0.4).astype(float)
+    fits = fit_linear(
+        features, labelled, ProductLoss(0.1), Ridge(0.012, -0.87, 91.0), trained=None
+    )
+    chance = expit(fits.score(features)) * expit(
+        fits.level[0] + 0.1 * fits.score(features)
+    )
+    assert fits.converged
+    assert_allclose(chance, labelled.mean(), rtol=0.05)

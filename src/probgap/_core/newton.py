@@ -45,9 +45,9 @@ _MEMORY = 10
 # A Hessian takes so many rows, or so many for each feature if that is more.
 _HESSIAN_ROWS = 8192
 _HESSIAN_ROWS_PER_FEATURE = 8
-# What single precision can add to an eigenvalue of a Hessian, as a share of the largest
-# entry; and a change of the gradient along a step that is none.
-_LARGEST_ROUNDING = 1e-6
+# What single precision can take off an eigenvalue of a Hessian, as a share of the largest
+# entry: as a rule, and at worst; and a change of the gradient along a step that is none.
+_ROUNDINGS = (1e-6, 1e-4, 1e-2)
 _FLATTEST = 1e-12
 _BLOCK_BYTES = 8 * 2**20
 
@@ -254,7 +254,12 @@ class _Problem:
             return self._factorise(scale * self._hessian(parameters, some, safe=False))
         except LinAlgError:
             safe = scale * self._hessian(parameters, some, safe=True)
-            return self._factorise(safe, rounding=_LARGEST_ROUNDING)
+        for rounding in _ROUNDINGS[:-1]:
+            try:
+                return self._factorise(safe, rounding=rounding)
+            except LinAlgError:
+                continue
+        return self._factorise(safe, rounding=_ROUNDINGS[-1])
 
     def fold_factors(self, parameters: Vector, trained: Mask) -> list[Factor | None]:
         """Factorise a Hessian for each fold: that of all less what the fold leaves out."""
