@@ -341,3 +341,22 @@ def test_bad_options_are_refused(rng, arguments, message):
     source, target = rng.normal(size=(20, 2)), rng.normal(size=(20, 2))
     with pytest.raises(ValueError, match=message):
         kernel_mean_matching(source, target, **arguments)
+
+
+class Insatiable(Best):
+    """Takes nothing for good enough."""
+
+    @property
+    def is_good_enough(self):
+        return False
+
+
+def test_a_barrier_that_nothing_is_good_enough_for_ends_all_the_same():
+    K, kappa, bounds = barrier_problem(0.5, 1000.0)
+    uniform = np.ones(60)
+    kappa = K @ uniform / 60  # nothing to gain: no share of it can be certain
+    best = Insatiable(bounds, kappa, Goal(1e-4, 1e-6), -0.5 * uniform @ kappa)
+    best.see_weights(uniform, np.zeros(60))
+    factor = np.linalg.cholesky(K + 1e-10 * np.eye(60))
+    assert 0 < follow_barrier(System(DenseKernel(K), factor, 0.0), best) <= 60
+    assert_allclose(best.weights, 1.0, atol=1e-3)

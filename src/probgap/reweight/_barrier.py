@@ -22,6 +22,8 @@ _SLOWEST = 0.7
 _PATIENCE = 6
 # Less than this is rounding, too.
 _LEAST_SLACK = 1e-100
+# Products of slacks and multipliers that are this small promise nothing but rounding.
+_LEAST_MEAN = 1e-20
 # How much of the way to the nearest bound a step may go.
 _SHARE_OF_WAY = 0.99
 # A band narrower than this has no inside: it is an equation.
@@ -59,7 +61,7 @@ def follow_barrier(system: System, best: Best) -> int:
     past = [np.inf] * _PATIENCE
     while (
         not best.is_good_enough
-        and pairs.mean < past[-_PATIENCE]
+        and _LEAST_MEAN < pairs.mean < past[-_PATIENCE]
         and pairs.slack.min() > _LEAST_SLACK
     ):
         steps += 1
