@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.special import xlogy
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import gen_batches
 
@@ -17,6 +17,9 @@ from probgap._core.folds import Fold
 from probgap._core.kernels import Matrix
 from probgap._core.threads import one_thread
 from probgap.gap._rate import RatePrior, score_of_chance
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import HistGradientBoostingClassifier
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -61,6 +64,8 @@ def boost(
 def _boost_part(
     samples: Matrix, labelled: Mask, fold: Fold, seed: int
 ) -> tuple[HistGradientBoostingClassifier, Vector]:
+    from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 (slow to load, and seldom needed)
+
     train, test = fold
     # One thread, as everywhere: more would change the last bits.
     with one_thread():

@@ -51,10 +51,11 @@ class PGPUClassifierCV(BasePGPU):
     in ascending order, the middle one wins, the lower of two in the middle. They need
     not be neighbours on the grid.
 
-    Held-out folds have only observed labels. Accuracy against them, the paper's choice as far as it says,
-    favours boundaries near those of a classifier that takes unlabelled for negative;
-    the criterion of Lee and Liu does well with few labels. Neither sees a bias in the
-    labels: where labels are biased, prefer :class:`PGPUClassifier`.
+    Held-out folds have only observed labels. Accuracy against them, the paper's choice
+    as far as it says, favours boundaries near those of a classifier that takes
+    unlabelled for negative; the criterion of Lee and Liu does well with few labels.
+    Neither sees a bias in the labels: where labels are biased, prefer
+    :class:`PGPUClassifier`.
 
     The search gives the scores of plain refits, one for each fold and boundary, at a
     fraction of their price: one gap for a fold, one kernel matrix to match by, and one

@@ -40,7 +40,6 @@ def match_features(
     if features.weight is None:
         return result
     weights = np.zeros(chosen.size)
-    rows = np.flatnonzero(here)
     share = features.weight[here] / features.weight[here].mean()
-    weights[np.arange(chosen.size)[features.rows][rows]] = result.weights / share
+    weights[np.arange(chosen.size)[features.rows][here]] = result.weights / share
     return replace(result, weights=weights[chosen])

@@ -12,7 +12,12 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from sklearn.utils import gen_batches
 
-from probgap._core.kernels import Matrix, kernel_diagonal, kernel_matrix
+from probgap._core.kernels import (
+    Matrix,
+    kernel_diagonal,
+    kernel_matrix,
+    spread_rows,
+)
 from probgap.reweight._blocks import BlockKernel
 from probgap.reweight._certificate import Certified, Goal
 from probgap.reweight._growing import GrowingFactor
@@ -118,8 +123,7 @@ def _by_features(task: Task) -> Outcome:
 
 def _stack(task: Task) -> Matrix:
     """Put some of the target below the source."""
-    m = task.target.shape[0]
-    some = np.unique(np.linspace(0, m - 1, min(m, _TARGET_ROWS)).astype(np.intp))
+    some = spread_rows(task.target.shape[0], _TARGET_ROWS)
     both = [task.source, task.target[some]]
     if any(map(sp.issparse, both)):
         return sp.vstack(both, format="csr")
