@@ -88,7 +88,7 @@ figures: $(VENV)/.dev
 lock: pyproject.toml
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet uv
-	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --no-header --no-annotate --upgrade --output-file requirements/lock.txt
+	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --extra docs --extra browser --universal --python-version 3.11 --no-header --no-annotate --upgrade --output-file requirements/lock.txt
 	rm -rf .venv-lock
 
 clean:
