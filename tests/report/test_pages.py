@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from probgap.exceptions import InvalidInputError, MissingLibraryError
-from probgap.report import _optional, build_report, summarise
+from probgap.report import build_report, summarise
 from probgap.report._prose import headline
 from probgap.report._text import NONE, duration, fixed, p_value, signed
 
@@ -308,7 +308,7 @@ def test_a_missing_library_is_named_with_its_cure(monkeypatch, make_rows, tmp_pa
     def refuse(name):
         raise ImportError(name)
 
-    monkeypatch.setattr(_optional, "import_module", refuse)
+    monkeypatch.setattr("probgap._core.optional.import_module", refuse)
     with pytest.raises(MissingLibraryError, match=r"pip install 'probgap\[report\]'"):
         build_report(make_rows(seeds=1), tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from probgap._core.errors import InvalidInputError, MissingLibraryError
+from probgap._core.errors import InvalidInputError
+from probgap._core.optional import load_library
 
 # The files are known by their content: another version would give other numbers.
 _SHA256 = {
@@ -162,12 +163,7 @@ def _find(name: str) -> Path:
 
 
 def _download(file_name: str, address: str, sha256: str) -> Path:
-    try:
-        import pooch  # noqa: PLC0415 (an extra)
-    except ImportError:
-        raise MissingLibraryError(
-            library="pooch", extra="data", purpose="downloading"
-        ) from None
+    pooch = load_library("pooch", extra="data", purpose="downloading")
     url = f"{address.rstrip('/')}/{file_name}"
     try:
         path = pooch.retrieve(

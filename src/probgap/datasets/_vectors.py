@@ -15,7 +15,8 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from threadpoolctl import threadpool_limits
 
-from probgap._core.errors import InvalidInputError, MissingLibraryError
+from probgap._core.errors import InvalidInputError
+from probgap._core.optional import load_library
 from probgap._core.rng import draw_seed
 from probgap.datasets._files import cache_folder, load_tcdb
 
@@ -84,12 +85,7 @@ def doc2vec_vectors(
     counts: Any, n_dimensions: int, seed: int, *, epochs: int = _EPOCHS
 ) -> Vectors:
     """Train PV-DBOW on word counts, or fetch what an equal training gave before."""
-    try:
-        import gensim  # noqa: PLC0415 (an extra)
-    except ImportError:
-        raise MissingLibraryError(
-            library="gensim", extra="text", purpose="Doc2Vec"
-        ) from None
+    gensim = load_library("gensim", extra="text", purpose="Doc2Vec")
     settings = {
         "dm": 0,
         "vector_size": n_dimensions,

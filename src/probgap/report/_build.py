@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from probgap._core.files import whole_file
 from probgap.report._figures import draw_all
 from probgap.report._render import render_html, render_markdown
 from probgap.report._summary import summarise
@@ -84,16 +83,7 @@ def build_report(
 
 
 def _write(path: Path, text: str) -> Path:
-    """Write to a file beside it first, so that nobody ever finds half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        temporary.chmod(0o644)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        file.write(text)
     return path

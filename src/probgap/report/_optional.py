@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from types import ModuleType
 
-from probgap._core.errors import MissingLibraryError
+from probgap._core.optional import load_library
 
 
 def check_libraries() -> None:
@@ -27,10 +26,4 @@ def check_libraries() -> None:
 
 def load(name: str) -> ModuleType:
     """Import a module of matplotlib or jinja2, or say how to get it."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        library = name.partition(".")[0]
-        raise MissingLibraryError(
-            library=library, extra="report", purpose="a report"
-        ) from error
+    return load_library(name, extra="report", purpose="a report")
