@@ -1,0 +1,225 @@
+"""Read tables: whole, or a chunk of rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from probgap._core.errors import InvalidInputError
+from probgap.tables._csv import CsvBatches
+from probgap.tables._names import check_columns
+from probgap.tables._optional import Frame, load
+from probgap.tables._parquet import ParquetBatches
+from probgap.tables._source import PARQUET, OpenSource, Source
+
+_CHUNK_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that was read, and what is known of its file.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        The rows. Cells of a CSV file are text, as they stand in the file, and missing
+        where they are empty; columns of a Parquet file are numbers, booleans or text.
+    name : str
+        Name of the file.
+    sha256 : str
+        Of the file's bytes.
+    notes : tuple of str
+        How the file was read, where there was a choice.
+    """
+
+    frame: Frame
+    name: str
+    sha256: str
+    notes: tuple[str, ...]
+
+
+def read_table(source: Source) -> Table:
+    r"""Read a whole table from a CSV, TSV or Parquet file, maybe gzipped.
+
+    What the file is shows in its first bytes, not in its name. The delimiter is the
+    one of comma, semicolon, tab and bar that cuts most lines into as many cells as the
+    header. Text is UTF-8, or UTF-16 with a mark; other bytes are read as latin-1, with
+    a note. No cell of a CSV file is interpreted here: which columns hold numbers is
+    decided by :func:`plan_columns`, so that it never depends on how a file is read.
+
+    Parameters
+    ----------
+    source : path, "-" or binary stream
+        The file; "-" is standard input.
+
+    Returns
+    -------
+    Table
+        The rows as a DataFrame, the file's name and SHA-256, and notes.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file is no table: the message names what is wrong and where.
+
+    Examples
+    --------
+    >>> import io
+    >>> from probgap.tables import read_table
+    >>> table = read_table(io.BytesIO(b"size;fraud\n3,5;yes\n2;\n"))
+    >>> table.frame["size"].tolist()
+    ['3.5', '2']
+    >>> table.notes
+    ('semicolon separated', 'decimal commas read as points')
+    """
+    with TableReader(source, hashed=True) as reader:
+        batches = list(reader.batches())
+        frame = _to_frame(batches, start=0)
+        return Table(frame, reader.name, reader.finish(), reader.notes)
+
+
+def open_table(
+    source: Source, *, chunk_rows: int = 50_000, columns: Iterable[str] | None = None
+) -> TableReader:
+    r"""Open a table to go through it a chunk of rows at a time.
+
+    Memory is bounded by the chunk, whatever the size of the file: a chunk ends after
+    ``chunk_rows`` rows or 64 MB of cells, whichever comes first, and a CSV file is read
+    64 MB ahead at most. Cells are the same as those of :func:`read_table`.
+
+    Parameters
+    ----------
+    source : path, "-" or binary stream
+        The file, as in :func:`read_table`.
+    chunk_rows : int, default=50_000
+        The most rows a chunk may have.
+    columns : iterable of str, default=None
+        The columns that are wanted, in this order; the others are skipped. All by
+        default.
+
+    Returns
+    -------
+    TableReader
+        A context manager and an iterator of DataFrames, indexed by row from 0 on.
+
+    Examples
+    --------
+    >>> import io
+    >>> from probgap.tables import open_table
+    >>> with open_table(io.BytesIO(b"a,b\n1,x\n2,y\n3,z\n"), chunk_rows=2) as reader:
+    ...     [len(chunk) for chunk in reader]
+    [2, 1]
+    """
+    return TableReader(source, chunk_rows=chunk_rows, wanted=columns)
+
+
+class TableReader:
+    """An open table: a context manager that gives DataFrames, chunk by chunk.
+
+    Made by :func:`open_table`.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Names of all columns of the file.
+    name : str
+        Name of the file.
+    n_bytes : int or None
+        Size of the file, where it is known.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        chunk_rows: int = 50_000,
+        wanted: Iterable[str] | None = None,
+        hashed: bool = False,
+    ) -> None:
+        if chunk_rows < 1:
+            msg = f"chunk_rows must be at least 1. Got {chunk_rows!r}."
+            raise InvalidInputError(msg)
+        load("pandas")
+        self._chunk_rows = chunk_rows
+        self._source = OpenSource(source, hashed=hashed)
+        self.name = self._source.name
+        self.n_bytes = self._source.n_bytes
+        with ExitStack() as on_error:
+            on_error.callback(self._source.close)
+            self._source.refuse_other_formats()
+            is_parquet = self._source.peek(len(PARQUET)) == PARQUET
+            self._rows = (ParquetBatches if is_parquet else CsvBatches)(self._source)
+            on_error.callback(self._rows.close)
+            self.columns = tuple(self._rows.columns)
+            self.select(self.columns if wanted is None else wanted)
+            on_error.pop_all()
+
+    def select(self, columns: Iterable[str]) -> None:
+        """Read these columns alone, in this order, from now on."""
+        self._wanted = tuple(dict.fromkeys(columns))
+        check_columns(self._wanted, self.columns, name=self.name)
+
+    @property
+    def bytes_read(self) -> int:
+        """How many bytes of the file were read so far."""
+        if isinstance(self._rows, ParquetBatches) and self.n_bytes is not None:
+            return int(self.n_bytes * self._rows.share_read)
+        return self._source.counted.bytes_read
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How the file is read, where there was a choice, as far as that is known."""
+        unzipped = ("gzipped",) if self._source.unzipped else ()
+        return (*unzipped, *self._rows.notes)
+
+    def batches(self) -> Iterator[Any]:
+        """Give the rows as Arrow batches, in the sizes in which they come."""
+        return self._rows.batches(self._wanted)
+
+    def finish(self) -> str:
+        """Read to the end and give the SHA-256 of the file, if it was asked for."""
+        return self._source.counted.finish()
+
+    def __iter__(self) -> Iterator[Frame]:
+        start, rows, size = 0, 0, 0
+        waiting: list[Any] = []
+        for whole in self.batches():
+            batch = whole
+            while batch.num_rows:
+                part = batch.slice(0, self._chunk_rows - rows)
+                batch = batch.slice(part.num_rows)
+                waiting.append(part)
+                rows += part.num_rows
+                size += part.nbytes
+                if rows >= self._chunk_rows or size >= _CHUNK_BYTES:
+                    yield _to_frame(waiting, start=start)
+                    start, rows, size, waiting = start + rows, 0, 0, []
+        if waiting:
+            yield _to_frame(waiting, start=start)
+
+    def close(self) -> None:
+        """Close the file and remove what was needed to read it."""
+        self._rows.close()
+        self._source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _to_frame(batches: list[Any], *, start: int) -> Frame:
+    pa, pd = load("pyarrow"), load("pandas")
+    table = pa.Table.from_batches(batches)
+    frame = table.to_pandas(date_as_object=False, integer_object_nulls=True)
+    frame.index = pd.RangeIndex(start, start + len(frame))
+    return frame

@@ -1,0 +1,101 @@
+"""Write tables as CSV that a spreadsheet can open without harm."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from probgap._core.errors import InvalidInputError
+from probgap.tables._cells import NUMBER, is_number_typed, to_cells
+from probgap.tables._optional import Frame, Series, load
+
+Target: TypeAlias = str | os.PathLike[str] | Any
+
+_DANGER = r"^[=+\-@\t\r]"
+
+
+def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> None:
+    r"""Write a table as CSV: RFC 4180, UTF-8, without the index.
+
+    Spreadsheets take a cell that begins with ``=``, ``+``, ``-`` or ``@`` for a formula
+    and run it. A cell of text, or a name of a column, that begins with one of these, a
+    tab or a carriage return therefore gets an apostrophe in front, unless it is a plain
+    number such as ``-1.5``. Numbers are written so that they read back as the same
+    numbers; a missing cell is empty.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        The table.
+    path_or_stream : path or stream
+        Where to: a file, which is replaced, or a stream of text or of bytes.
+    header : bool, default=True
+        Whether to write the names of the columns first.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import io
+    >>> import pandas as pd
+    >>> from probgap.tables import write_csv
+    >>> stream = io.StringIO()
+    >>> write_csv(pd.DataFrame({"note": ["=cmd()", "-2"], "x": [-0.5, 3]}), stream)
+    >>> stream.getvalue()
+    "note,x\r\n'=cmd(),-0.5\r\n-2,3.0\r\n"
+    """
+    safe = load("pandas").DataFrame(
+        {at: _harmless(frame.iloc[:, at]) for at in range(frame.shape[1])},
+        index=frame.index,
+    )
+    names = [_harmless_name(str(name)) for name in frame.columns]
+
+    def write(stream: Any) -> None:
+        safe.to_csv(
+            stream,
+            index=False,
+            header=names if header else False,
+            lineterminator="\r\n",
+        )
+
+    if not isinstance(path_or_stream, str | os.PathLike):
+        if isinstance(path_or_stream, io.TextIOBase) or hasattr(
+            path_or_stream, "encoding"
+        ):
+            write(path_or_stream)
+        else:
+            text = io.StringIO(newline="")
+            write(text)
+            path_or_stream.write(text.getvalue().encode("utf-8"))
+        return
+    path = Path(path_or_stream)
+    try:
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            write(stream)
+    except OSError as error:
+        msg = f"The file must be writable. Got {str(path)!r}: {error.strerror}."
+        raise InvalidInputError(msg) from error
+
+
+def _harmless(column: Series) -> Series:
+    pc = load("pyarrow.compute")
+    if column.dtype.kind in "biuf":
+        return column
+    cells = to_cells(column)
+    if is_number_typed(cells):
+        return column
+    risky = pc.fill_null(pc.match_substring_regex(cells, _DANGER), False)
+    if pc.any(risky).as_py():
+        risky = pc.and_not(risky, pc.match_substring_regex(cells, NUMBER))
+        quoted = pc.replace_substring_regex(cells, "^", "'", max_replacements=1)
+        cells = pc.if_else(risky, quoted, cells)
+    return load("pandas").Series(cells.to_pylist(), index=column.index, dtype=object)
+
+
+def _harmless_name(name: str) -> str:
+    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name

@@ -1,0 +1,83 @@
+"""Which rows are labelled, and no guess between two words."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from probgap.exceptions import InvalidInputError
+from probgap.tables import read_labels
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 0, 0], [True, False, False]),
+        ([1.0, np.nan, 1.0], [True, False, True]),
+        (["1", "0", ""], [True, False, False]),
+        (["1.0", "0.0", "0"], [True, False, False]),
+        ([True, False, False], [True, False, False]),
+        (["True", "False", None], [True, False, False]),
+        (["yes", "no", "NO"], [True, False, False]),
+        (["Yes", "yes ", "n"], [True, True, False]),
+        (["fraud", "", " "], [True, False, False]),
+        (["fraud", "unlabelled", "Unknown"], [True, False, False]),
+        (["P", "U", "U"], [True, False, False]),
+        ([1, -1, 0], [True, False, False]),
+        (["positive", "negative", "N/A"], [True, False, False]),
+        ([7, 0, 0], [True, False, False]),
+        ([True, None, "no"], [True, False, False]),
+    ],
+)
+def test_spellings(values, expected):
+    labels = read_labels(pd.Series(values, dtype=object))
+    assert labels.labelled.tolist() == expected
+    assert labels.n_labelled == sum(expected)
+    assert sum(labels.unlabelled.values()) == len(values) - sum(expected)
+    assert read_labels(pd.Series(values)).labelled.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "expected"),
+    [
+        (["a", "b", "c"], "b", [False, True, False]),
+        ([1, 2, 3], "2", [False, True, False]),
+        ([1.0, 2.0, np.nan], "1", [True, False, False]),
+        (["1", "2"], "1.0", [True, False]),
+        ([True, False], "1", [True, False]),
+        ([1, 0], "true", [True, False]),
+        (["no", "yes"], "no", [True, False]),
+        (["Fraud", "ok"], "fraud", [True, False]),
+    ],
+)
+def test_a_named_positive_is_taken_and_nothing_else(values, positive, expected):
+    assert read_labels(pd.Series(values), positive).labelled.tolist() == expected
+
+
+def test_the_sentence_and_the_counts():
+    labels = read_labels(pd.Series(["no", "fraud", None, "no"], name="y"))
+    assert labels.unlabelled == {"": 1, "no": 2}
+    assert labels.positive == "fraud"
+    assert labels.sentence == (
+        "Took 'fraud' (1 row) as labelled positive and empty, 'no' as unlabelled."
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "positive", "says"),
+    [
+        (["a", "b", ""], None, "'a', 'b'; say which"),
+        ([0, 1, 2], None, "'1', '2'"),
+        (["fraud", "legit"], None, "--positive"),
+        ([0, 0, 0], None, "mark some rows"),
+        (["", None], None, "mark some rows"),
+        ([], None, "mark some rows"),
+        (["x", "x"], None, "in all of them"),
+        (["x", ""], "z", "never 'z'"),
+        (["x", ""], "", "not an empty cell"),
+        (list(np.arange(100) / 7), None, "93 more values"),
+        ([[1], [2]], None, "one value"),
+    ],
+)
+def test_bad_labels_give_one_sentence(values, positive, says):
+    with pytest.raises(InvalidInputError, match=says):
+        read_labels(pd.Series(values, dtype=object), positive)

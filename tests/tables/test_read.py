@@ -1,0 +1,303 @@
+"""Files become tables, or one sentence says why not."""
+
+import gzip
+import hashlib
+import io
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from probgap.exceptions import InvalidInputError, MissingLibraryError
+from probgap.tables import open_table, read_table
+
+PLAIN = b"a,b\n1,x\n2,y\n3,\n"
+
+
+def parquet(table, **options):
+    stream = io.BytesIO()
+    pq.write_table(table, stream, **options)
+    return stream.getvalue()
+
+
+def rows(data):
+    return read_table(io.BytesIO(data)).frame
+
+
+def chunks(data):
+    with open_table(io.BytesIO(data)) as reader:
+        return list(reader)
+
+
+@pytest.mark.parametrize(
+    ("data", "note"),
+    [
+        (PLAIN, None),
+        (PLAIN.replace(b",", b"\t"), "tab separated"),
+        (PLAIN.replace(b",", b";"), "semicolon separated"),
+        (PLAIN.replace(b",", b"|"), "bar separated"),
+        (b"sep=;\n" + PLAIN.replace(b",", b";"), "semicolon separated"),
+        (PLAIN.replace(b"\n", b"\r\n"), None),
+        (PLAIN.replace(b"\n", b"\r"), None),
+        (PLAIN.rstrip(b"\n,"), None),
+        (b"\n \n" + PLAIN, None),
+        (b"\xef\xbb\xbf" + PLAIN, None),
+        (PLAIN.decode().encode("utf-16"), "read as UTF-16"),
+        (b"\xfe\xff" + PLAIN.decode().encode("utf-16-be"), "read as UTF-16"),
+        (PLAIN.decode().encode("utf-32"), "read as UTF-32"),
+        (gzip.compress(PLAIN), "gzipped"),
+        (gzip.compress(PLAIN[:9]) + gzip.compress(PLAIN[9:]), "gzipped"),
+        (b'"a","b"\n"1","x"\n2,y\n"3",""\n', None),
+    ],
+)
+def test_one_table_in_many_dresses(data, note):
+    if data == PLAIN.rstrip(b"\n,"):
+        data += b","
+    table = read_table(io.BytesIO(data))
+    assert list(table.frame.columns) == ["a", "b"]
+    assert table.frame["a"].tolist() == ["1", "2", "3"]
+    assert table.frame["b"].tolist()[:2] == ["x", "y"]
+    assert table.frame["b"].isna().tolist() == [False, False, True]
+    assert table.notes == (() if note is None else (note,))
+    assert table.sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_a_file_is_known_by_its_content_not_its_name(tmp_path):
+    path = tmp_path / "odd.csv"
+    path.write_bytes(gzip.compress(parquet(pa.table({"a": [1, 2]}))))
+    table = read_table(path)
+    assert table.name == "odd.csv"
+    assert table.frame["a"].tolist() == [1, 2]
+    assert table.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_parquet_from_a_path_has_its_hash_and_progress(tmp_path):
+    path = tmp_path / "t.parquet"
+    path.write_bytes(parquet(pa.table({"a": list(range(20_000))})))
+    assert read_table(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    with open_table(path, chunk_rows=9_000) as reader:
+        read = [(len(chunk), reader.bytes_read) for chunk in reader]
+    assert [n for n, _ in read] == [9_000, 9_000, 2_000]
+    assert 0 < read[0][1] < read[-1][1] == reader.n_bytes
+
+
+def test_standard_input(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(PLAIN))
+    monkeypatch.setattr(sys, "stdin", stream)
+    table = read_table("-")
+    assert table.name == "standard input"
+    assert len(table.frame) == 3
+
+
+def test_latin1_is_read_where_utf8_fails_wherever_that_is():
+    head = "a,b\n" + "é,1\n" * 3
+    data = head.encode() + "ü,2\n".encode("latin-1") + b"\x80,3\n\x81,4\n"
+    table = read_table(io.BytesIO(data))
+    assert table.frame["a"].tolist() == ["é", "é", "é", "ü", "€", "\x81"]
+    assert table.notes == ("read as latin-1 where it is not UTF-8",)
+    late = b"a,b\n" + b"x,1\n" * 400_000 + b"\xfc,2\n"
+    with open_table(io.BytesIO(late)) as reader:
+        *_, last = reader
+        assert last["a"].iloc[-1] == "ü"
+        assert reader.notes == ("read as latin-1 where it is not UTF-8",)
+
+
+def test_a_character_may_lie_on_the_border_of_two_blocks():
+    data = ("a,b\n" + "éßñ€,1\n" * 300_000).encode()
+    frame = rows(data)
+    assert set(frame["a"]) == {"éßñ€"}
+
+
+def test_decimal_commas_in_a_file_with_semicolons():
+    table = read_table(io.BytesIO(b'a;b;c\n3,5;1.234,5;"x, y"\n-2,25;7;\n'))
+    assert table.frame["a"].tolist() == ["3.5", "-2.25"]
+    assert table.frame["b"].tolist() == ["1234.5", "7"]
+    assert table.frame["c"].iloc[0] == "x, y"
+    assert "decimal commas read as points" in table.notes
+
+
+def test_headers_are_tidied_with_a_note():
+    table = read_table(io.BytesIO('," b ","c\nd",😀\n1,2,3,4\n'.encode()))
+    assert list(table.frame.columns) == ["column 1", "b", "c d", "😀"]
+    assert len(table.notes) == 2
+
+
+def test_quoted_cells_keep_delimiters_newlines_and_quotes():
+    frame = rows(b'a,b\n"1,5\nx","say ""hi"""\n')
+    assert frame["a"].tolist() == ["1,5\nx"]
+    assert frame["b"].tolist() == ['say "hi"']
+
+
+def test_ten_thousand_columns():
+    header = ",".join(f"c{i}" for i in range(10_000))
+    data = (header + "\n" + ",".join("1" * 10_000) + "\n").encode()
+    assert rows(data).shape == (1, 10_000)
+
+
+def test_parquet_types_become_numbers_booleans_and_text():
+    table = pa.table(
+        {
+            "int": pa.array([1, None, 3], pa.int64()),
+            "float": pa.array([1.5, None, 2.0], pa.float32()),
+            "decimal": pa.array([1, None, 3]).cast(pa.decimal128(22, 2)),
+            "bool": [True, None, False],
+            "text": ["x", None, "y"],
+            "bytes": pa.array([b"x", None, b"y"], pa.binary()),
+            "dict": pa.array(["x", None, "y"]).dictionary_encode(),
+            "day": pa.array([0, None, 1], pa.int32()).cast(pa.date32()),
+            "time": pa.array([0, None, 1], pa.timestamp("ns", "UTC")),
+            "nothing": pa.nulls(3),
+        }
+    )
+    frame = rows(parquet(table))
+    assert frame.isna().iloc[1].all()
+    assert frame["float"].tolist()[::2] == [1.5, 2.0]
+    assert frame["dict"].tolist()[::2] == ["x", "y"]
+    assert frame["day"].iloc[0] == "1970-01-01"
+    assert frame["time"].iloc[0].startswith("1970-01-01")
+
+
+def test_the_index_that_pandas_stores_is_no_column(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2]}, index=[5, 3])
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    assert list(table.frame.columns) == ["a"]
+    assert table.notes == ("the index that pandas stored is left out",)
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 2, 7, 1000])
+@pytest.mark.parametrize("kind", ["csv", "gzip", "parquet"])
+def test_chunks_are_the_table(chunk_rows, kind):
+    data = b"a,b\n" + b"".join(b"%d,x%d\n" % (i, i % 3) for i in range(50))
+    if kind == "gzip":
+        data = gzip.compress(data)
+    if kind == "parquet":
+        table = pa.table({"a": range(50), "b": ["x"] * 50})
+        data = parquet(table, row_group_size=8)
+    whole = rows(data)
+    with open_table(io.BytesIO(data), chunk_rows=chunk_rows) as reader:
+        assert reader.columns == ("a", "b")
+        assert reader.n_bytes is None
+        parts = list(reader)
+    assert max(map(len, parts)) <= chunk_rows
+    pd.testing.assert_frame_equal(pd.concat(parts), whole)
+
+
+def test_wanted_columns_alone_are_read_in_the_order_wanted():
+    nested = pa.table({"a": [1], "b": [[1, 2]], "c": ["x"]})
+    for data in (b"a,b,c\n1,2,x\n", parquet(nested)):
+        with open_table(io.BytesIO(data), columns=["c", "a"]) as reader:
+            (chunk,) = reader
+        assert list(chunk.columns) == ["c", "a"]
+        with open_table(io.BytesIO(data)) as reader:
+            reader.select(["c", *(name for name in reader.columns if name != "b")])
+            (chunk,) = reader
+        assert list(chunk.columns) == ["c", "a"]
+
+
+LONG = pa.table({"a": list(range(999))})
+BIG_CELL = b"a,b\n" + b"x" * 10_000_000 + b",1\n"
+BAD = {
+    "empty": (b"", "header and rows"),
+    "blank": (b"\n\n  \n", "header and rows"),
+    "mark alone": (b"\xef\xbb\xbf", "header and rows"),
+    "header only": (b"a,b\n", "header alone"),
+    "header and blanks": (b"a,b\n\n\n", "header alone"),
+    "long row": (b"a,b\n1,2\n3,4,5\n", "data row 2"),
+    "short row": (b"a,b\n1,2\n3\n", "data row 2"),
+    "delimiter at the end": (b"a,b\n1,2,\n", "Got 3"),
+    "open quote": (b'a,b\n"1,2\n3,4\n5,6\n', "quote left open"),
+    "duplicate": (b"a,b,a\n1,2,3\n", "columns 1, 3"),
+    "no names": (b"1,2,3\n4,5,6\n", "names"),
+    "junk": (bytes(range(256)) * 9, "no text"),
+    "nul": (b"a,b\n1,\x00\n", "no text"),
+    "utf-16 unmarked": ("a,b\n1,2\n".encode("utf-16-le"), "no text"),
+    "broken utf-16": (b"\xff\xfea", "announce"),
+    "pickle": (b"\x80\x04\x95\x0c\x00\x00\x00\x00\x00\x00\x00\x8c", "no text"),
+    "zip": (b"PK\x03\x04rest", "Excel"),
+    "old excel": (b"\xd0\xcf\x11\xe0\xa1\xb1", "Excel"),
+    "bzip2": (b"BZh91AY", "bzip2"),
+    "zstd": (b"\x28\xb5\x2f\xfd", "zstd"),
+    "pdf": (b"%PDF-1.7", "PDF"),
+    "sqlite": (b"SQLite format 3\x00", "SQLite"),
+    "cut gzip": (gzip.compress(PLAIN * 1000)[:-9], "cut off"),
+    "gzip head": (b"\x1f\x8b\x08", "cut off"),
+    "altered gzip": (gzip.compress(PLAIN)[:-8] + b"12345678", "damaged"),
+    "gzip in gzip": (gzip.compress(gzip.compress(PLAIN)), "at most once"),
+    "parquet magic": (b"PAR1", "damaged"),
+    "parquet no rows": (parquet(pa.table({"a": pa.array([], pa.int8())})), "empty"),
+    "parquet no columns": (parquet(pa.table({})), "empty"),
+    "parquet list": (parquet(pa.table({"a": [[1], [2]]})), "'a'.*nested"),
+    "parquet struct": (parquet(pa.table({"a": [{"b": 1}]})), "'a'.*nested"),
+    "parquet bytes": (parquet(pa.table({"a": [b"\xff\xfe"]})), "'a'"),
+    "cut gzipped parquet": (gzip.compress(parquet(LONG))[:-30], "cut off"),
+    "cut parquet": (parquet(LONG)[:-20], "damaged"),
+    "long line": (b'a,"' + b"x" * 20_000_000, "first line"),
+    "endless header": (b"a," * 10_000_000, "several megabytes"),
+    "long field": (b"a," + b"x" * 200_000 + b"\n1,2\n", "first line"),
+    "huge cell": (BIG_CELL, "quote left open"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_give_one_sentence(name):
+    data, says = BAD[name]
+    for read in (rows, chunks):
+        with pytest.raises(InvalidInputError, match=rf"(?s)must .*Got.*{says}|{says}"):
+            read(data)
+
+
+def test_an_altered_parquet_file_is_no_traceback():
+    good = parquet(pa.table({"a": list(range(999)), "b": ["x"] * 999}))
+    rng = np.random.default_rng(0)
+    for _ in range(60):
+        data = bytearray(good)
+        for at in rng.integers(4, len(good), size=4):
+            data[at] = rng.integers(256)
+        try:
+            rows(bytes(data))
+        except InvalidInputError:
+            continue
+
+
+def test_what_is_no_file(tmp_path):
+    for source in (tmp_path / "none.csv", tmp_path, "a\0b", 3, io.StringIO("a,b\n1,2")):
+        with pytest.raises(InvalidInputError, match="must be a"):
+            read_table(source)
+
+
+def test_a_file_that_cannot_be_read_to_its_end():
+    class Broken(io.BytesIO):
+        def read(self, size=-1):
+            if self.tell():
+                raise OSError(5, "Input/output error")
+            return super().read(size)
+
+    with pytest.raises(InvalidInputError, match="Input/output error"):
+        read_table(Broken(b"a,b\n" + b"1,2\n" * 200_000))
+
+
+def test_progress_of_a_csv_file(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(PLAIN)
+    with open_table(path) as reader:
+        list(reader)
+        assert reader.bytes_read == reader.n_bytes == len(PLAIN)
+
+
+def test_wrong_wishes():
+    with pytest.raises(InvalidInputError, match="chunk_rows"):
+        open_table(io.BytesIO(PLAIN), chunk_rows=0)
+    with pytest.raises(InvalidInputError, match="a column 'A'"):
+        open_table(io.BytesIO(PLAIN), columns=["A"])
+    with pytest.raises(InvalidInputError, match="and 2 more"):
+        open_table(io.BytesIO(PLAIN), columns=list("ABCDEFGHIJ"))
+
+
+def test_a_missing_library_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow.csv", None)
+    with pytest.raises(MissingLibraryError, match=r"probgap\[tool\]"):
+        rows(PLAIN)
