@@ -4,6 +4,8 @@ from probgap._core.errors import (
     BoundaryWarning,
     InvalidInputError,
     MissingLibraryError,
+    ModelFileError,
+    ModelVersionWarning,
     ProbgapError,
     ProbgapWarning,
 )
@@ -12,6 +14,8 @@ __all__ = [
     "BoundaryWarning",
     "InvalidInputError",
     "MissingLibraryError",
+    "ModelFileError",
+    "ModelVersionWarning",
     "ProbgapError",
     "ProbgapWarning",
 ]

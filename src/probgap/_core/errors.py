@@ -11,6 +11,10 @@ class InvalidInputError(ProbgapError, ValueError):
     """An argument breaks a rule: the message names it, the rule and the value."""
 
 
+class ModelFileError(InvalidInputError):
+    """A model cannot be written to a file, or not be read from one: see why."""
+
+
 class MissingLibraryError(ProbgapError, ImportError):
     """A library that only some parts need is not installed."""
 
@@ -27,3 +31,7 @@ class ProbgapWarning(UserWarning):
 
 class BoundaryWarning(ProbgapWarning):
     """The boundary rule gave an answer that cannot be used as it stands."""
+
+
+class ModelVersionWarning(ProbgapWarning):
+    """A model was saved with another version of scikit-learn than the one here."""

@@ -1,0 +1,219 @@
+"""Looks into a model that was read: whether it is whole, and safe to compute with.
+
+Compiled code in scikit-learn and scipy follows indices that it finds in a model without
+asking whether they point anywhere. In a file made to harm they may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+
+from probgap._core.errors import ModelFileError
+
+_INSIDE = ("probgap.", "sklearn.")
+_FOREST = "HistGradientBoostingClassifier"
+
+
+def require_sound_parts(model: object) -> None:
+    """Refuse a model that lacks something, or whose indices point outside of it."""
+    things = list(_things(model))
+    known_trees: set[int] = set()
+    for thing in things:
+        _require_whole(thing)
+        if issparse(thing):
+            _judge(_sparse_is_sound, thing)
+        for kind in type(thing).__mro__:
+            learnt, check = _CHECKS.get(f"{kind.__module__}.{kind.__name__}", _NONE)
+            # What is not fitted, a parameter, fails before compiled code runs.
+            if hasattr(thing, learnt):
+                _judge(check, thing)
+        if type(thing).__name__ == _FOREST and hasattr(thing, "_predictors"):
+            known_trees.update(map(id, _trees(thing)))
+    if any(
+        type(t).__name__ == "TreePredictor" and id(t) not in known_trees for t in things
+    ):
+        msg = "it has a tree that belongs to no forest"
+        raise ModelFileError(msg)
+
+
+def _judge(check: Callable[[Any], bool], thing: object) -> None:
+    try:
+        sound = check(thing)
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+    ) as error:
+        msg = f"its {type(thing).__name__} is not sound ({error})"
+        raise ModelFileError(msg) from error
+    if not sound:
+        msg = f"its {type(thing).__name__} was altered: indices in it point outside"
+        raise ModelFileError(msg)
+
+
+def _things(model: object) -> Iterator[object]:
+    """Give everything that a model consists of, once each."""
+    seen: set[int] = set()
+    waiting = [model]
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen or isinstance(thing, str | bytes | int | float | type):
+            continue
+        seen.add(id(thing))
+        yield thing
+        waiting.extend(_inner(thing))
+
+
+def _inner(thing: Any) -> list[object]:
+    if isinstance(thing, dict):
+        return [*thing.keys(), *thing.values()]
+    if isinstance(thing, list | tuple | set | frozenset):
+        return list(thing)
+    if isinstance(thing, np.ndarray):
+        return list(thing.ravel()) if thing.dtype == object else []
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return [getattr(thing, f.name, None) for f in fields(thing)]
+    return list(vars(thing).values()) if hasattr(thing, "__dict__") else []
+
+
+def _require_whole(thing: Any) -> None:
+    """Refuse what another version left without something, and methods laid over."""
+    kind = type(thing)
+    if not kind.__module__.startswith(_INSIDE):
+        return
+    lacking: list[str] = []
+    if kind.__module__.startswith("probgap."):
+        names = [f.name for f in fields(kind)] if is_dataclass(kind) else []
+        if isinstance(thing, BaseEstimator):
+            names = kind._get_param_names()
+        lacking = [name for name in names if not hasattr(thing, name)]
+    if lacking:
+        msg = f"its {kind.__name__} lacks {', '.join(lacking)}"
+        raise ModelFileError(msg)
+    hidden = [
+        n
+        for n in getattr(thing, "__dict__", ())
+        if callable(getattr(kind, str(n), None))
+    ]
+    if hidden:
+        msg = f"its {kind.__name__} brings {', '.join(map(str, hidden))} of its own"
+        raise ModelFileError(msg)
+
+
+def _sparse_is_sound(matrix: Any) -> bool:
+    parts = (matrix.data, matrix.indices, matrix.indptr)
+    if not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
+        return False
+    matrix.check_format(full_check=True)
+    return bool(matrix.indptr[-1] <= min(matrix.indices.size, matrix.data.size))
+
+
+def _trees(forest: Any) -> list[Any]:
+    return [tree for trees in forest._predictors for tree in trees]
+
+
+def _forest_is_sound(forest: Any) -> bool:
+    """Judge boosted trees: a child comes after its parent, a feature is one of X's."""
+    if getattr(forest, "_in_fit", False) or np.any(forest._bin_mapper.is_categorical_):
+        return False
+    n_features = forest.n_features_in_
+    return type(n_features) is int and all(
+        _tree_is_sound(tree.nodes, n_features) for tree in _trees(forest)
+    )
+
+
+def _tree_is_sound(nodes: NDArray[Any], n_features: int) -> bool:
+    inner = np.flatnonzero(nodes["is_leaf"] == 0)
+    split = nodes[inner]
+    children = np.stack([split["left"], split["right"]]).astype(np.int64)
+    return bool(
+        nodes.ndim == 1
+        and nodes.size > 0
+        and (children > inner).all()
+        and (children < nodes.size).all()
+        and (split["feature_idx"] >= 0).all()
+        and (split["feature_idx"] < n_features).all()
+        and not nodes["is_categorical"].any()
+    )
+
+
+def _machine_is_sound(machine: Any) -> bool:
+    """Judge a machine of libsvm: every count fits the arrays that it counts."""
+    counts = np.asarray(machine._n_support)
+    n_vectors, n_inputs = machine.support_vectors_.shape
+    n_classes = counts.size
+    n_pairs = n_classes * (n_classes - 1) // 2
+    coef = machine._dual_coef_
+    if machine._sparse != issparse(coef) or machine._sparse != issparse(
+        machine.support_vectors_
+    ):
+        return False
+    if machine._sparse and coef.nnz != (n_classes - 1) * n_vectors:
+        return False
+    return bool(
+        counts.ndim == 1
+        and n_classes > 1
+        and (counts >= 0).all()
+        and counts.sum() == n_vectors == machine.support_.size
+        and n_inputs == machine.n_features_in_ == machine.shape_fit_[1]
+        and coef.shape == (n_classes - 1, n_vectors)
+        and machine._intercept_.size == n_pairs
+        and machine._probA.size in (0, n_pairs)
+        and machine._probB.size == machine._probA.size
+        and isinstance(machine.kernel, str)
+    )
+
+
+def _words_are_sound(vectorizer: Any) -> bool:
+    places = sorted(vectorizer.vocabulary_.values())
+    return all(type(p) is int for p in places) and places == list(range(len(places)))
+
+
+def _categories_are_sound(encoder: Any) -> bool:
+    """Judge a one-hot encoder: every level has a column of its own, or a shared one."""
+    sizes = [len(levels) for levels in encoder.categories_]
+    if encoder._infrequent_enabled:
+        for column, mapping in enumerate(encoder._default_to_infrequent_mappings):
+            rare = encoder._infrequent_indices[column]
+            if mapping is None and rare is None:
+                continue
+            if mapping.size != sizes[column] or not (
+                0 <= rare.min() <= rare.max() < sizes[column]
+            ):
+                return False
+            sizes[column] -= rare.size - 1
+            if not 0 <= mapping.min() <= mapping.max() < sizes[column]:
+                return False
+    if encoder._drop_idx_after_grouping is not None:
+        for column, dropped in enumerate(encoder._drop_idx_after_grouping):
+            if dropped is not None:
+                if not 0 <= dropped < sizes[column]:
+                    return False
+                sizes[column] -= 1
+    return list(encoder._n_features_outs) == sizes
+
+
+# By type: the attribute without which it is not fitted, and the judge.
+_CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting."
+    "HistGradientBoostingClassifier": ("_predictors", _forest_is_sound),
+    "sklearn.feature_extraction.text.CountVectorizer": (
+        "vocabulary_",
+        _words_are_sound,
+    ),
+    "sklearn.preprocessing._encoders.OneHotEncoder": (
+        "categories_",
+        _categories_are_sound,
+    ),
+    "sklearn.svm._base.BaseLibSVM": ("support_vectors_", _machine_is_sound),
+}
+_NONE: tuple[str, Callable[[Any], bool]] = ("__no_such_attribute__", bool)

@@ -1,0 +1,377 @@
+"""Files made to harm, by someone who knows the format: every digest is right."""
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix, save_npz
+
+from probgap import PGPUClassifier
+from probgap.exceptions import ModelFileError
+from probgap.io import load, save
+from probgap.io._archive import HEADER, pack
+
+SCHEMA = "schema.json"
+
+
+def refused(path, why, **options):
+    with pytest.raises(ModelFileError, match=why) as caught:
+        load(path, **options)
+    return str(caught.value)
+
+
+def node(loader, module, name, number, **more):
+    return {
+        "__class__": name,
+        "__module__": module,
+        "__loader__": loader,
+        "__id__": 10**6 + number,
+        **more,
+    }
+
+
+def text(value, number):
+    return node("JsonNode", "builtins", "str", number, content=json.dumps(value))
+
+
+def planted(part):
+    """Put a node among the attributes of the model."""
+
+    def change(schema):
+        content = schema["content"]
+        content["content"]["planted"] = part
+        content["key_types"]["content"].append(node("TypeNode", "builtins", "str", 0))
+
+    return change
+
+
+def call(module, name, *arguments):
+    """Ask skops to call something with arguments when the file is read."""
+    given = [text(value, 10 + k) for k, value in enumerate(arguments)]
+    inner = node("TupleNode", "builtins", "tuple", 2, content=given)
+    return node("ConstructorFromReduceNode", module, name, 1, content=inner)
+
+
+def key_of(module, name, value):
+    """Ask skops to call something with the key of a dictionary."""
+    kinds = node(
+        "ListNode", "builtins", "list", 2, content=[node("TypeNode", module, name, 3)]
+    )
+    inner = {value: text(1, 4)}
+    return node("DictNode", "builtins", "dict", 1, key_types=kinds, content=inner)
+
+
+def method(module, name, function):
+    owner = node("ObjectNode", module, name, 2)
+    inner = {"func": function, "obj": owner}
+    return node("MethodNode", module, name, 1, content=inner)
+
+
+# Code
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        (call("os", "system", "touch pwned"), "os.system"),
+        (call("builtins", "eval", "1"), "builtins.eval"),
+        (call("numpy", "zeros", 10**12), "numpy.zeros"),
+        # What is trusted as a part is not trusted to be called.
+        (call("probgap.boundary", "Boundary", 1), "probgap.boundary.Boundary"),
+        (call("sklearn.svm._classes", "SVC"), "sklearn.svm._classes.SVC"),
+        (key_of("builtins", "eval", "1"), "builtins.eval"),
+        (key_of("probgap.tables", "read_table", "/x"), "probgap.tables.read_table"),
+        (key_of("probgap.tables", "write_csv", "/x"), "probgap.tables.write_csv"),
+        (node("FunctionNode", "os", "system", 1), "os.system"),
+        (node("FunctionNode", "probgap.io._files", "_write", 1), "_write"),
+        (node("FunctionNode", "numpy", "load", 1), "numpy.load"),
+        (node("TypeNode", "subprocess", "Popen", 1), "subprocess.Popen"),
+        (node("TypeNode", "numpy", "void", 1), "numpy.void"),
+        (node("ObjectNode", "pathlib", "Path", 1), "pathlib.Path"),
+        (
+            node("ObjectNode", "sklearn.tree._tree", "Tree", 1),
+            "sklearn.tree._tree.Tree",
+        ),
+        (method("sklearn.pipeline", "Pipeline", "fit"), r"Pipeline\.fit"),
+        (
+            node("OperatorFuncNode", "operator", "methodcaller", 1, attrs=text(1, 2)),
+            "operator.methodcaller",
+        ),
+        (node("PartialNode", "functools", "partial", 1), "functools.partial"),
+        (node("NoSuchNode", "a", "B", 1), "a.B"),
+        (node("ObjectNode", ["a"], {"b": 1}, 1), "not trusted"),
+    ],
+)
+def test_nothing_but_the_list_is_made_or_called(part, name, saved, forge, monkeypatch):
+    monkeypatch.chdir(saved.parent)
+    why = refused(forge(saved, change=planted(part)), name)
+    assert "not trusted" in why
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_no_module_is_imported_for_a_type_that_is_refused(saved, forge):
+    forge(saved, change=planted(node("ObjectNode", "this", "Zen", 1)))
+    refused(saved, "this.Zen")
+    assert "this" not in sys.modules
+
+
+def test_trust_of_the_caller_opens_a_door(data, tmp_path):
+    from sklearn.naive_bayes import GaussianNB  # noqa: PLC0415
+
+    path = tmp_path / "m.skops"
+    model = PGPUClassifier(estimator=GaussianNB(), random_state=0).fit(*data)
+    save(model, path)
+    refused(path, r"1 type\(s\) .*: sklearn.naive_bayes.GaussianNB. If you know them")
+    for trusted in ([GaussianNB], ["sklearn.naive_bayes.GaussianNB"]):
+        back = load(path, trusted=trusted)
+        assert (back.predict(data[0]) == model.predict(data[0])).all()
+
+
+def test_an_attribute_cannot_take_the_place_of_a_method(saved, forge):
+    def change(schema):
+        planted(node("FunctionNode", "numpy", "exp", 1))(schema)
+        content = schema["content"]["content"]
+        content["predict"] = content.pop("planted")
+
+    refused(forge(saved, change=change), "brings predict of its own")
+
+
+def test_a_file_without_a_model_is_refused(saved, forge):
+    def change(schema):
+        for key in [k for k in schema if k not in ("protocol", "_skops_version")]:
+            del schema[key]
+        schema.update(text([1, 2], 1))
+
+    forge(saved, change=change)
+    refused(saved, "different parts")
+    about = {"versions": {}, "metadata": {}}
+    schema = {**text([1, 2], 1), "protocol": 2}
+    saved.write_bytes(pack({SCHEMA: json.dumps(schema).encode()}, about))
+    refused(saved, "it holds no model but a list")
+
+
+# Size
+
+
+def test_compressed_parts_are_refused(saved):
+    with zipfile.ZipFile(saved) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(saved, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+        archive.writestr("999.npy", bytes(10**7))
+    refused(saved, "is compressed or encrypted")
+
+
+def raw(path, edit):
+    """Write the zip again with its entries edited."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        edit(archive, parts)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../etc/passwd",
+        "/etc/passwd",
+        "C:\\x.npy",
+        "a/1.npy",
+        "0.npy",
+        "1.py",
+        "1.npy\n",
+    ],
+)
+def test_odd_names_are_refused(name, saved):
+    def edit(archive, parts):
+        for part, content in {**parts, name: b""}.items():
+            archive.writestr(zipfile.ZipInfo(part), content)
+
+    raw(saved, edit)
+    refused(saved, "a part by the name")
+
+
+def test_two_parts_of_one_name_are_refused(saved):
+    def edit(archive, parts):
+        for part, content in parts.items():
+            archive.writestr(part, content)
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr(SCHEMA, b"{}")
+
+    raw(saved, edit)
+    refused(saved, "two of its parts have one name")
+
+
+def test_overlapping_parts_are_refused(saved):
+    # A thousand entries that all point at the same megabyte.
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("1.npy", bytes(10**6))
+        first = archive.infolist()[0]
+        for number in range(2, 1000):
+            entry = zipfile.ZipInfo(f"{number}.npy")
+            for field in ("header_offset", "CRC", "compress_size", "file_size"):
+                setattr(entry, field, getattr(first, field))
+            archive.filelist.append(entry)
+            archive.NameToInfo[entry.filename] = entry
+        archive._didModify = True
+    saved.write_bytes(buffer.getvalue())
+    refused(saved, "claim more room than the file has")
+
+
+def array_bytes(shape="(3,)", kind="<f8", content=bytes(24)):
+    header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    length = len(header) + 1
+    return (
+        b"\x93NUMPY\x01\x00"
+        + length.to_bytes(2, "little")
+        + header.encode()
+        + b"\n"
+        + content
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        array_bytes("(10000000000000,)"),
+        array_bytes("(2, 1000000000000)"),
+        array_bytes("(4,)"),
+        array_bytes("(2,)"),
+        array_bytes("(-3,)"),
+        array_bytes("(3, -1, -1)"),
+        array_bytes("(1000000000000,)", "|S0", b""),
+        array_bytes("(1000000000000,)", "|V0", b""),
+        array_bytes("(3,)", "|O"),
+        array_bytes("'x'"),
+        array_bytes("(3,)", "no type"),
+        b"\x93NUMPY\x03\x00" + bytes(100),
+        b"\x93NUMPY",
+        b"",
+        b"\x80\x04.",
+    ],
+    ids=lambda content: str(content[10:70]),
+)
+def test_an_array_has_the_size_it_claims(content, saved, forge):
+    with zipfile.ZipFile(saved) as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".npy"))
+    refused(forge(saved, members={name: content}), f"its part {name}")
+
+
+def test_a_plan_cannot_grow_when_it_is_built(saved, forge):
+    # Two references to the layer below, thirty times: a billion, if followed.
+    part = text(1, 1)
+    for level in range(2, 32):
+        part = node("ListNode", "builtins", "list", level, content=[part, dict(part)])
+        if level > 2:
+            part["content"][1] = node(
+                "JsonNode", "builtins", "str", level - 1, content="1"
+            )
+    refused(forge(saved, change=planted(part)), "occurs in two forms")
+
+
+def test_a_plan_cannot_refer_to_itself(saved, forge):
+    inner = node("JsonNode", "builtins", "str", 1, content="1")
+    part = node("ListNode", "builtins", "list", 1, content=[inner])
+    refused(forge(saved, change=planted(part)), "occurs in two forms")
+    part = node("CachedNode", "builtins", "list", 1)
+    refused(forge(saved, change=planted(part)), "not trusted")
+
+
+def test_a_part_is_read_once(saved, forge):
+    def change(schema):
+        owner = schema["content"]["content"]["observed_gap_"]
+        planted({**owner, "__id__": 10**6 + 1})(schema)
+
+    refused(forge(saved, change=change), "uses the part")
+
+
+@pytest.mark.parametrize("number", [0, -1, None, "1", 1.0, True, [1]])
+def test_objects_are_numbered(number, saved, forge):
+    part = {**text(1, 1), "__id__": number}
+    refused(forge(saved, change=planted(part)), "has the number")
+
+
+def test_parts_that_nothing_uses_are_refused(saved, forge):
+    refused(forge(saved, members={"987654.npy": array_bytes()}), "'987654.npy'")
+
+
+def test_deep_plans_are_refused(saved, forge):
+    for depth in (500, 100_000):
+        deep = "[" * depth + "]" * depth
+        about = {"versions": {}, "metadata": {}}
+        plan = f'{{"protocol": 2, "content": {deep}}}'.encode()
+        saved.write_bytes(pack({SCHEMA: plan}, about))
+        with pytest.raises(ModelFileError):
+            load(saved)
+
+
+def test_a_sparse_part_cannot_hide_a_bomb(data, tmp_path, forge):
+    path = tmp_path / "m.skops"
+    X, labels = data
+    save(
+        PGPUClassifier(kernel_features=20, random_state=0).fit(csr_matrix(X), labels),
+        path,
+    )
+    with zipfile.ZipFile(path) as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".npz"))
+    for content, why in (
+        (_npz(np.zeros(10**6), compressed=True), "is compressed"),
+        (b"PK", "is no array"),
+        (_zip_of("data.npy", array_bytes("(10000000000000,)")), "claims an array"),
+    ):
+        refused(forge(path, members={name: content}), why)
+
+
+def _npz(array, *, compressed):
+    buffer = io.BytesIO()
+    save_npz(buffer, csr_matrix(array), compressed=compressed)
+    return buffer.getvalue()
+
+
+def _zip_of(name, content):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def test_a_header_cannot_be_missing_or_hold_wrong_digests(saved):
+    def edit(archive, parts):
+        header = json.loads(parts[HEADER])
+        header["sha256"].pop(SCHEMA)
+        for part, content in {**parts, HEADER: json.dumps(header)}.items():
+            archive.writestr(part, content)
+
+    raw(saved, edit)
+    refused(saved, "lists other parts than it has")
+
+
+def test_a_refusal_is_quick_and_small(saved, forge, tmp_path):
+    # In a process that may not take more than a gigabyte beyond what it has.
+    with zipfile.ZipFile(saved) as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".npy"))
+    forge(saved, members={name: array_bytes("(10000000000,)")})
+    script = (
+        "import sys, resource, skops.io\n"
+        "from probgap.io import load\n"
+        "from probgap.exceptions import ModelFileError\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "try:\n    load(sys.argv[1])\nexcept ModelFileError as e:\n    print(e)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)\n"
+    )
+    pytest.importorskip("resource")
+    out = subprocess.run(
+        [sys.executable, "-c", script, str(saved)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "claims an array" in out.stdout
+    assert out.stdout.endswith("True\n")

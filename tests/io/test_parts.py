@@ -1,0 +1,152 @@
+"""Indices that compiled code would follow: a model made to crash is refused.
+
+Each test changes a fitted model and saves it: the file is in order, the model is not.
+"""
+
+import copy
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.preprocessing import OneHotEncoder
+
+from probgap import PGPUClassifier
+from probgap.baselines import NaiveClassifier
+from probgap.exceptions import ModelFileError
+from probgap.io import load, save
+from probgap.io._parts import require_sound_parts
+
+
+def refused(model, path, why):
+    save(model, path)
+    with pytest.raises(ModelFileError, match=why):
+        load(path)
+
+
+def set_node(field, value):
+    def change(forest):
+        nodes = forest._predictors[0][0].nodes
+        at = np.flatnonzero(nodes["is_leaf"] == 0)[-1]
+        nodes[field][at] = value(at, nodes.size) if callable(value) else value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        set_node("left", 10**9),
+        set_node("right", lambda _, size: size),
+        set_node("left", lambda at, _: at),
+        set_node("right", 0),
+        set_node("feature_idx", 10**9),
+        set_node("feature_idx", 12),
+        set_node("feature_idx", -1),
+        set_node("is_categorical", 1),
+        lambda forest: setattr(forest, "n_features_in_", 2),
+        lambda forest: setattr(forest, "n_features_in_", 10.0**9),
+        lambda forest: setattr(forest, "_in_fit", True),
+        lambda forest: delattr(forest, "n_features_in_"),
+        lambda forest: delattr(forest._predictors[0][0], "nodes"),
+        lambda forest: setattr(
+            forest._predictors[0][0], "nodes", forest._predictors[0][0].nodes[:0]
+        ),
+        lambda forest: setattr(forest, "_bin_mapper", None),
+        lambda forest: setattr(
+            forest._bin_mapper, "is_categorical_", np.ones(12, np.uint8)
+        ),
+    ],
+)
+def test_trees_point_at_their_own_nodes_and_features(change, forest, tmp_path):
+    model = copy.deepcopy(forest[0])
+    change(model.gap_estimator_.feature_map_.chance.parts[1])
+    refused(model, tmp_path / "m.skops", "HistGradientBoosting|TreePredictor")
+
+
+def test_a_tree_outside_of_a_forest_is_refused(forest, model, tmp_path):
+    part = forest[0].gap_estimator_.feature_map_.chance.parts[0]
+    stray = copy.deepcopy(model)
+    stray.slope_ = part._predictors[0][0]
+    refused(stray, tmp_path / "m.skops", "belongs to no forest")
+
+
+SHAPES = {
+    "_n_support": np.array([-5, 10**6], dtype=np.int32),
+    "support_": np.arange(3, dtype=np.int32),
+    "support_vectors_": np.ones((3, 2)),
+    "_dual_coef_": np.ones((1, 2)),
+    "_intercept_": np.ones(0),
+    "_probA": np.ones(5),
+    "_probB": np.ones(5),
+    "n_features_in_": 3,
+    "shape_fit_": (200, 3),
+    "_sparse": True,
+    "kernel": np.exp,
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("kind", [PGPUClassifier(random_state=0), NaiveClassifier()])
+def test_counts_of_support_vectors_fit_their_arrays(name, kind, data, tmp_path):
+    model = kind.fit(*data)
+    setattr(model.estimator_, name, SHAPES[name])
+    refused(model, tmp_path / "m.skops", "its (SVC|RBFMachine)")
+
+
+def test_sparse_machines_are_looked_into_too(data, tmp_path):
+    X, labels = data
+    model = PGPUClassifier(random_state=0).fit(csr_matrix(X), labels)
+    machine = model.estimator_
+    coef = machine._dual_coef_
+    machine._dual_coef_ = csr_matrix(coef.shape)
+    refused(model, tmp_path / "m.skops", "its RBFMachine")
+    machine._dual_coef_ = coef
+    machine.support_vectors_.indices[0] = 10**6
+    refused(model, tmp_path / "m.skops", "csr_")
+
+
+def test_sparse_landmarks_point_at_their_own_columns(data, tmp_path):
+    X, labels = data
+    model = PGPUClassifier(kernel_features=20, random_state=0)
+    model.fit(csr_matrix(X), labels)
+    model.estimator_.feature_map_.landmarks.indices[-1] = 2
+    refused(model, tmp_path / "m.skops", "csr_matrix is not sound|csr_matrix was")
+
+
+@pytest.mark.parametrize("place", [10**9, -1, 0, 1.0, True])
+def test_words_have_columns(place, table_model, tmp_path):
+    model = copy.deepcopy(table_model)
+    words = model[0].named_transformers_["words"][0]
+    words.vocabulary_[max(words.vocabulary_, key=words.vocabulary_.get)] = place
+    refused(model, tmp_path / "m.skops", "its TfidfVectorizer")
+
+
+def test_levels_have_columns(table_model, tmp_path):
+    def levels(model):
+        return model[0].named_transformers_["levels"]
+
+    sound = levels(table_model)
+    assert sound._infrequent_enabled
+    for name, value in {
+        "_n_features_outs": [1],
+        "_default_to_infrequent_mappings": [np.array([0, 1, 10**6, 2, 2])],
+        "_infrequent_indices": [np.array([10**6])],
+        "categories_": [np.array(list("abcdefgh"), dtype=object)],
+        "_infrequent_enabled": False,
+        "_drop_idx_after_grouping": np.array([7], dtype=object),
+    }.items():
+        model = copy.deepcopy(table_model)
+        setattr(levels(model), name, value)
+        refused(model, tmp_path / "m.skops", "its OneHotEncoder")
+
+
+@pytest.mark.parametrize("drop", [None, "first", "if_binary"])
+@pytest.mark.parametrize("least", [None, 3])
+def test_sound_encoders_pass(drop, least, rng):
+    X = rng.choice(list("aaaabbbbccd"), size=(60, 2)).astype(object)
+    X[:, 1] = np.where(X[:, 1] == "a", "a", "b")
+    encoder = OneHotEncoder(drop=drop, min_frequency=least, handle_unknown="ignore")
+    require_sound_parts(encoder.fit(X))
+    encoder._n_features_outs = [1, 1]
+    with pytest.raises(ModelFileError, match="its OneHotEncoder was altered"):
+        require_sound_parts(encoder)

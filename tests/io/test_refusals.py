@@ -1,0 +1,237 @@
+"""What a disk, a version or an attacker can do to a file, and what load says to it."""
+
+import io
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+import sklearn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+import probgap.io._files
+from probgap.exceptions import (
+    InvalidInputError,
+    MissingLibraryError,
+    ModelFileError,
+    ModelVersionWarning,
+)
+from probgap.io import load, read_metadata, save
+
+SCHEMA = "schema.json"
+
+
+def refused(path, why, **options):
+    with pytest.raises(ModelFileError, match=why) as caught:
+        load(path, **options)
+    assert str(caught.value).startswith(
+        f"{path} must be a model that probgap can read."
+    )
+    assert str(caught.value).endswith(".")
+    return str(caught.value)
+
+
+# A disk
+
+
+def test_other_files_are_refused(tmp_path, model):
+    path = tmp_path / "m.skops"
+    assert issubclass(ModelFileError, InvalidInputError)
+    for content, why in (
+        (b"", "it is empty"),
+        (b"a,b\n1,2\n", "it is not a model file"),
+        (pickle.dumps(model), "it is a pickle"),
+        (pickle.dumps(model, protocol=0), "it is not a model file"),
+        (b"PK\x05\x06" + bytes(18), "it is not a model file"),
+        (b"PK\x03\x04" + bytes(100), "cut off"),
+    ):
+        path.write_bytes(content)
+        refused(path, why)
+        with pytest.raises(ModelFileError, match=why):
+            read_metadata(path)
+
+
+def test_files_that_are_not_there_are_refused(tmp_path):
+    refused(tmp_path / "none.skops", "No such file")
+    refused(tmp_path, "Is a directory")
+
+
+def test_a_zip_of_something_else_is_refused(tmp_path, model):
+    path = tmp_path / "m.skops"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("1.npy", b"")
+    refused(path, "a zip without a model of probgap")
+    skops = pytest.importorskip("skops.io")
+    skops.dump(model, path)
+    refused(path, "without a model of probgap|a part by the name")
+
+
+def test_a_file_cut_anywhere_is_refused(saved):
+    whole = saved.read_bytes()
+    for length in np.linspace(0, len(whole) - 1, 60).astype(int):
+        saved.write_bytes(whole[:length])
+        refused(saved, "empty|cut off|not a model file")
+    for extra in (b"\n", bytes(100), whole):
+        saved.write_bytes(whole + extra)
+        refused(saved, "something was added|stands before")
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(share=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+def test_a_flipped_bit_is_refused_or_harmless(saved, data, model, share, bit):
+    whole = saved.read_bytes()
+    damaged = bytearray(whole)
+    damaged[int(share * len(whole))] ^= 1 << bit
+    path = saved.with_name("damaged.skops")
+    path.write_bytes(damaged)
+    try:
+        back = load(path)
+    except ModelFileError:
+        return
+    # Some bytes of a zip say nothing: times, permissions.
+    assert_array_equal(back.predict_proba(data[0]), model.predict_proba(data[0]))
+    assert read_metadata(path) == read_metadata(saved)
+
+
+def test_an_altered_part_is_named(saved):
+    with zipfile.ZipFile(saved) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name = next(name for name in parts if name.endswith(".npy"))
+    parts[name] = parts[name][:-1] + bytes([parts[name][-1] ^ 1])
+    with zipfile.ZipFile(saved, "w") as archive:
+        for part, content in parts.items():
+            archive.writestr(part, content)
+    refused(saved, f"the part {name} does not have its SHA-256")
+    with pytest.raises(ModelFileError, match=r"SHA-256"):
+        read_metadata(saved)
+
+
+# A version
+
+
+def test_a_newer_format_is_refused(saved, forge):
+    forge(saved, header={"format": 2, "versions": {"probgap": "9.1"}})
+    refused(saved, r"format 2, of probgap 9.1; this version reads format 1. Upgrade")
+    with pytest.raises(ModelFileError, match=r"Upgrade"):
+        read_metadata(saved)
+
+
+@pytest.mark.parametrize("number", [None, "1", True, 1.5])
+def test_a_format_must_be_a_number(number, saved, forge):
+    refused(forge(saved, header={"format": number}), "no format number")
+
+
+@pytest.mark.parametrize("part", ["versions", "metadata"])
+def test_a_header_must_be_complete(part, saved, forge):
+    refused(forge(saved, header={part: None}), f"its header has no {part}")
+
+
+def versions(**others):
+    return {"versions": {**probgap.io._files._versions(), **others}}
+
+
+def test_another_scikit_learn_is_warned_about_once(saved, forge, data, model):
+    forge(saved, header=versions(**{"scikit-learn": "1.5.0"}))
+    why = rf"saved with scikit-learn 1.5.0, and this is {sklearn.__version__}"
+    with pytest.warns(ModelVersionWarning, match=why) as caught:
+        back = load(saved)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert_array_equal(back.predict(data[0]), model.predict(data[0]))
+
+
+def test_parts_from_another_scikit_learn_say_nothing_more(table_model, tmp_path, forge):
+    path = tmp_path / "m.skops"
+    save(table_model, path)
+
+    def age(part):
+        if isinstance(part, dict):
+            content = part.get("_sklearn_version")
+            if content is not None:
+                content["content"] = '"1.5.0"'
+                content["__id__"] = 10**6
+            for inner in part.values():
+                age(inner)
+        elif isinstance(part, list):
+            for inner in part:
+                age(inner)
+
+    forge(path, change=age, header=versions(**{"scikit-learn": "1.5.0"}))
+    with pytest.warns(ModelVersionWarning) as caught:
+        load(path)
+    assert len(caught) == 1
+
+
+def attributes_of(schema):
+    return schema["content"]["content"]
+
+
+def test_a_model_of_a_version_with_other_parameters_says_so(saved, forge):
+    def age(schema):
+        content = schema["content"]
+        content["key_types"]["content"].pop()
+        del content["content"]["kernel_features"]
+
+    forge(saved, change=age, header=versions(probgap="0.0.9"))
+    why = refused(saved, r"its PGPUClassifier lacks kernel_features")
+    assert "probgap==0.0.9 (here 0.1.0): install these, or fit again" in why
+
+
+def test_a_result_of_a_version_with_fewer_fields_says_so(saved, forge):
+    def age(schema):
+        attributes_of(schema)["boundary_"]["content"]["content"].pop()
+
+    forge(saved, change=age, header=versions(probgap="0.0.9"))
+    assert "probgap==0.0.9" in refused(saved, r"its Boundary lacks fallback")
+
+
+def test_a_type_that_is_gone_says_so(saved, forge):
+    def rename(schema):
+        attributes_of(schema)["boundary_"]["__class__"] = "Border"
+
+    forge(saved, change=rename, header=versions(probgap="0.0.9"))
+    refused(saved, r"not trusted: probgap.boundary.Border.*probgap==0.0.9")
+    refused(
+        saved,
+        r"does not load \(AttributeError: .*Border.*probgap==0.0.9",
+        trusted=["probgap.boundary.Border"],
+    )
+
+
+def test_another_protocol_of_skops_is_refused(saved, forge):
+    for number in (0, 1, 3, "2", None):
+        forge(saved, change=lambda schema, n=number: schema.update(protocol=n))
+        refused(saved, rf"protocol {number!r} of skops")
+
+
+# The caller
+
+
+@pytest.mark.parametrize("trusted", [True, "a.b", int, [1], [None]])
+def test_trust_is_a_list_of_names(trusted, saved):
+    with pytest.raises(ModelFileError, match=r"trusted must be a list .* Got"):
+        load(saved, trusted=trusted)
+
+
+def test_without_skops_it_says_how_to_get_it(saved, model, monkeypatch):
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("probgap._core.optional.import_module", missing)
+    for call in (lambda: load(saved), lambda: save(model, saved)):
+        with pytest.raises(MissingLibraryError, match=r"skops .*probgap\[io\]"):
+            call()
+    assert read_metadata(saved) == {"columns": ["a", "b"]}
+
+
+def test_a_header_that_is_no_json_is_refused(saved):
+    for content in (b"{", b"[" * 100_000, b"\xff", b"[]"):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            archive.writestr("probgap.json", content)
+            archive.writestr(SCHEMA, json.dumps({}))
+        saved.write_bytes(buffer.getvalue())
+        refused(saved, "its header")

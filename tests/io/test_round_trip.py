@@ -1,0 +1,211 @@
+"""A model that comes back predicts as before, to the last bit."""
+
+import os
+import stat
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from scipy.sparse import csr_array, csr_matrix
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.cluster import Birch
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
+
+from probgap import PGPUClassifier, PGPUClassifierCV
+from probgap.baselines import (
+    ElkanNotoClassifier,
+    LiuTaoClassifier,
+    NaiveClassifier,
+    NatarajanClassifier,
+)
+from probgap.exceptions import InvalidInputError, ModelFileError
+from probgap.gap import LabellingModel, ObservedGapEstimator
+from probgap.io import load, read_metadata, save
+
+MODELS = {
+    "exact": PGPUClassifier(random_state=0),
+    "paper": PGPUClassifier.paper(random_state=0),
+    "kernel features": PGPUClassifier(kernel_features=40, random_state=0),
+    "Platt in features": PGPUClassifier(
+        gap_estimator="platt", boundary=-0.5, kernel_features=40, random_state=0
+    ),
+    "search": PGPUClassifierCV(boundaries=[-0.8, -0.6], cv=3, random_state=0),
+    "own classifier": PGPUClassifier(estimator=LogisticRegression(), random_state=0),
+    "own gap": PGPUClassifier(gap_estimator=LogisticRegression(), random_state=0),
+    "calibrated": PGPUClassifier(
+        estimator=CalibratedClassifierCV(SVC(), ensemble=False), random_state=0
+    ),
+    "generator": PGPUClassifier(random_state=np.random.default_rng(3)),
+    "random state": PGPUClassifier(random_state=np.random.RandomState(3)),
+    "pipeline": make_pipeline(
+        FunctionTransformer(np.sinh), StandardScaler(), PGPUClassifier(random_state=0)
+    ),
+    "naive": NaiveClassifier(),
+    "Elkan-Noto": ElkanNotoClassifier(random_state=0),
+    "Natarajan": NatarajanClassifier(),
+    "Liu-Tao": LiuTaoClassifier(),
+    "labelling model": LabellingModel(random_state=0),
+    "observed gap": ObservedGapEstimator(random_state=0),
+}
+
+
+def assert_same(before, after, X):
+    assert_array_equal(before.predict(X), after.predict(X))
+    for name in ("decision_function", "predict_proba"):
+        if hasattr(before, name):
+            assert_array_equal(getattr(before, name)(X), getattr(after, name)(X))
+
+
+def round_trip(model, folder, X):
+    save(model, folder / "m.skops")
+    back = load(folder / "m.skops")
+    assert type(back) is type(model)
+    assert back.get_params().keys() == model.get_params().keys()
+    assert_same(model, back, X)
+    return back
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_comes_back(name, data, tmp_path):
+    X, labels = data
+    model = MODELS[name].fit(X, labels)
+    back = round_trip(model, tmp_path, X)
+    fresh = np.random.default_rng(5).uniform(-1, 1, size=(500, 2))
+    assert_same(model, back, fresh)
+
+
+@pytest.mark.parametrize("form", [csr_matrix, csr_array])
+@pytest.mark.parametrize("size", ["exact", 40])
+def test_sparse_models_come_back(form, size, data, tmp_path):
+    X, labels = data
+    sparse = form(np.where(np.abs(X) < 0.2, 0.0, X))
+    model = PGPUClassifier(kernel_features=size, random_state=0).fit(sparse, labels)
+    round_trip(model, tmp_path, sparse)
+
+
+def test_trees_come_back(forest, tmp_path):
+    round_trip(*forest[:1], tmp_path, forest[1])
+
+
+def test_a_pipeline_from_a_table_comes_back(table_model, frame, tmp_path):
+    back = round_trip(table_model, tmp_path, frame)
+    strange = frame.assign(colour="never seen", words="nor this", b=np.nan)
+    assert_same(table_model, back, strange)
+
+
+def test_labels_and_evidence_come_back(data, tmp_path):
+    X, labels = data
+    names = np.where(labels == 1, "fraud", "none given")
+    model = PGPUClassifier(pos_label="fraud", random_state=0).fit(X, names)
+    back = round_trip(model, tmp_path, X)
+    assert_array_equal(back.classes_, model.classes_)
+    assert back.boundary_ == model.boundary_
+    assert_array_equal(back.relabelling_.labels, model.relabelling_.labels)
+    assert_array_equal(back.kmm_.weights, model.kmm_.weights)
+    assert back.kmm_.effective_sample_size == model.kmm_.effective_sample_size
+
+
+def test_the_same_model_makes_the_same_bytes(data, saved, tmp_path):
+    again = PGPUClassifier(random_state=0).fit(*data)
+    save(again, tmp_path / "again.skops", metadata={"columns": ["a", "b"]})
+    assert (tmp_path / "again.skops").read_bytes() == saved.read_bytes()
+
+
+def test_metadata_come_back_alone(saved, tmp_path, model):
+    assert read_metadata(saved) == {"columns": ["a", "b"]}
+    save(model, tmp_path / "none.skops")
+    assert read_metadata(tmp_path / "none.skops") == {}
+    odd = {"naïve \U0001f600": [1, 2.5, None, True, {"<script>": "\u202e"}]}
+    save(model, tmp_path / "odd.skops", metadata=odd)
+    assert read_metadata(tmp_path / "odd.skops") == odd
+
+
+@pytest.mark.parametrize("metadata", [{"a": {1, 2}}, {"a": np.ones(2)}, [1], "text"])
+def test_metadata_must_be_json(metadata, model, tmp_path):
+    with pytest.raises(ModelFileError, match=r"metadata must be .* Got"):
+        save(model, tmp_path / "m.skops", metadata=metadata)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("thing", [PGPUClassifier(), [1, 2], "model", None])
+def test_only_fitted_models_are_saved(thing, tmp_path):
+    with pytest.raises(InvalidInputError, match=r"model must be .* Got"):
+        save(thing, tmp_path / "m.skops")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_imported_is_not_saved(data, tmp_path):
+    model = make_pipeline(
+        FunctionTransformer(lambda X: X), PGPUClassifier(random_state=0)
+    )
+    with pytest.raises(ModelFileError, match=r"can be imported. Got .*<lambda>"):
+        save(model.fit(*data), tmp_path / "m.skops")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_skops_cannot_take_is_not_saved(data, tmp_path):
+    model = PGPUClassifier(random_state=0).fit(*data)
+    model.note_ = Birch()
+    with pytest.raises(ModelFileError, match=r"skops can save. Got: .*Birch"):
+        save(model, tmp_path / "m.skops")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_what_was_there(model, saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ModelFileError, match=r"No space left"):
+        save(model, saved)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_an_interrupted_write_leaves_what_was_there(model, saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def stop(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", stop)
+    with pytest.raises(KeyboardInterrupt):
+        save(model, saved)
+    assert saved.read_bytes() == before
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_places_that_cannot_be_written(model, tmp_path):
+    for place in (tmp_path, tmp_path / "no" / "m.skops", "/proc/m.skops"):
+        with pytest.raises(ModelFileError, match=r"path must be a place"):
+            save(model, place)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_replaced_with_its_permissions(model, saved):
+    plain = saved.with_name("plain")
+    plain.touch()
+    assert stat.S_IMODE(saved.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    saved.chmod(0o600)
+    save(model, saved)
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o600
+
+
+def test_a_link_stays_a_link(model, tmp_path, data):
+    target = tmp_path / "real.skops"
+    link = tmp_path / "link.skops"
+    link.symlink_to(target)
+    save(model, str(link))
+    assert link.is_symlink()
+    assert_same(model, load(str(link)), data[0])
+
+
+def test_skops_reads_the_file_too(saved, model, data):
+    skops = pytest.importorskip("skops.io")
+    names = skops.get_untrusted_types(file=saved)
+    assert_same(model, skops.load(saved, trusted=names), data[0])

@@ -1,0 +1,72 @@
+"""The pipeline of a table, saved and read in another process."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.pipeline import make_pipeline
+
+from probgap import PGPUClassifier
+from probgap.exceptions import ModelFileError
+from probgap.io import load, save
+from probgap.io._trust import is_trusted
+
+tables = pytest.importorskip("probgap.tables")
+
+
+@pytest.fixture(scope="module")
+def fitted(frame, data):
+    table = frame.assign(label=np.where(data[1] == 1, "yes", ""))
+    step = tables.make_preprocessor(tables.plan_columns(table, label="label"))
+    return make_pipeline(step, PGPUClassifier(random_state=0)).fit(frame, data[1])
+
+
+def test_a_tables_pipeline_is_trusted_and_comes_back(fitted, frame, tmp_path):
+    save(fitted, tmp_path / "m.skops")
+    back = load(tmp_path / "m.skops")
+    strange = frame.assign(colour="new", words="never read", b=np.nan)
+    for table in (frame, frame[frame.columns[::-1]], strange):
+        assert_array_equal(back.predict_proba(table), fitted.predict_proba(table))
+
+
+def test_another_process_predicts_the_same(fitted, frame, tmp_path):
+    save(fitted, tmp_path / "m.skops")
+    frame.to_pickle(tmp_path / "frame.pkl")
+    script = (
+        "import sys, numpy, pandas\n"
+        "from probgap.io import load\n"
+        "frame = pandas.read_pickle(sys.argv[2])\n"
+        "numpy.save(sys.argv[3], load(sys.argv[1]).predict_proba(frame))\n"
+    )
+    places = [str(tmp_path / name) for name in ("m.skops", "frame.pkl", "out.npy")]
+    subprocess.run([sys.executable, "-c", script, *places], check=True, timeout=120)
+    assert_array_equal(np.load(places[2]), fitted.predict_proba(frame))
+
+
+def test_of_the_functions_of_tables_only_the_steps_are_trusted():
+    trusted = {
+        name
+        for module in (
+            "probgap.tables",
+            "probgap.tables._steps",
+            "probgap.tables._write",
+        )
+        for name in dir(sys.modules[module])
+        if is_trusted("FunctionNode", f"{module}.{name}")
+    }
+    assert trusted == {"bend", "hold", "to_categories", "to_documents", "to_numbers"}
+    for name in trusted:
+        for loader in ("TypeNode", "ConstructorFromReduceNode", "ObjectNode"):
+            assert not is_trusted(loader, f"probgap.tables._steps.{name}")
+
+
+def test_a_function_that_writes_cannot_be_a_step(fitted, frame, data, tmp_path):
+    from sklearn.preprocessing import FunctionTransformer  # noqa: PLC0415
+
+    step = FunctionTransformer(tables.write_csv)
+    harmful = make_pipeline(fitted[0], step, fitted[1])
+    save(harmful, tmp_path / "m.skops")
+    with pytest.raises(ModelFileError, match=r"not trusted: probgap.tables.*write_csv"):
+        load(tmp_path / "m.skops")
