@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import BoundaryWarning, InvalidInputError
+from probgap._core.html import fact_table, number, share
 from probgap._core.overlap import CEILING_QUANTILE, separability
 from probgap._core.rng import RandomStateLike, as_generator
 
@@ -64,6 +65,21 @@ class Boundary:
     n_positive: int
     separability: float
     fallback: str | None = None
+
+    def _repr_html_(self) -> str:
+        n_samples = self.n_negative + self.n_undecided + self.n_positive
+        facts = {
+            "value": number(self.value),
+            "rule": self.rule,
+            "spread": number(self.spread, 2),
+            "negative": share(self.n_negative, n_samples),
+            "undecided": share(self.n_undecided, n_samples),
+            "positive": share(self.n_positive, n_samples),
+            "separability": number(self.separability, 2),
+        }
+        if self.fallback is not None:
+            facts["fallback"] = self.fallback
+        return fact_table("Boundary", facts)
 
 
 def estimate_boundary(

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled, check_unit_interval
 from probgap._core.errors import InvalidInputError
+from probgap._core.html import fact_table, share
 
 __all__ = ["Relabelling", "relabel", "relabel_in_expectation"]
 
@@ -49,6 +50,17 @@ class Relabelling:
     def n_undecided(self) -> int:
         """How many samples the rule leaves out."""
         return int(np.count_nonzero(self.labels < 0))
+
+    def _repr_html_(self) -> str:
+        n_samples = int(self.labels.size)
+        facts = {
+            "samples": f"{n_samples:,}",
+            "positive": share(self.n_positive, n_samples),
+            "negative": share(self.n_negative, n_samples),
+            "undecided": share(self.n_undecided, n_samples),
+            "counted as positive": f"{np.nansum(self.positive_share):,.1f}",
+        }
+        return fact_table("Relabelling", facts)
 
 
 def relabel(

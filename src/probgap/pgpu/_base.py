@@ -36,6 +36,7 @@ from probgap._core.svm import RBFMachine
 from probgap._core.threads import one_thread
 from probgap.boundary import Boundary
 from probgap.gap import LabellingModel, ObservedGapEstimator
+from probgap.pgpu._html import fit_table
 from probgap.pgpu._matching import match_features
 from probgap.pgpu._penalty import choose_penalty
 from probgap.pgpu._posterior import fit_slope
@@ -309,6 +310,16 @@ class BasePGPU(TrueLabelClassifier):
             rows = spread_rows(posterior.size, _MOST_FOR_SLOPE)
             decision = learnt.estimator.decision_function(samples[rows])
             self.slope_ = fit_slope(decision, posterior[rows])
+
+    def _repr_html_inner(self) -> str:
+        diagram: str = super()._repr_html_inner()
+        return diagram + fit_table(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += fit_table(self)
+        return bundle
 
     def _decide(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)

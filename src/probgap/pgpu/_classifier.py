@@ -134,6 +134,8 @@ class PGPUClassifier(BasePGPU):
         The two labels, in ascending order.
     positive_index_ : int
         Which of them is positive: 1, unless ``pos_label`` says otherwise.
+    n_labelled_ : int
+        Number of labelled positives among the training samples.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -287,6 +289,7 @@ class PGPUClassifier(BasePGPU):
             features,
         )
         self.classes_, self.positive_index_ = labels.classes, labels.positive
+        self.n_labelled_ = int(np.count_nonzero(labelled))
         self.boundary_ = boundary
         self._store(samples, gap, posterior, learnt)
         return self

@@ -161,6 +161,8 @@ class PGPUClassifierCV(BasePGPU):
         The two labels, in ascending order.
     positive_index_ : int
         Which of them is positive: 1, unless ``pos_label`` says otherwise.
+    n_labelled_ : int
+        Number of labelled positives among the training samples.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -299,6 +301,7 @@ class PGPUClassifierCV(BasePGPU):
             scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
         best = _middle_of_the_best(scores.mean(axis=0))
         self.classes_, self.positive_index_ = labels.classes, labels.positive
+        self.n_labelled_ = int(np.count_nonzero(labelled))
         self.cv_results_ = _tabulate(grid, scores)
         self.best_score_ = float(self.cv_results_["mean_test_score"][best])
         gap, features = self._fit_gap(

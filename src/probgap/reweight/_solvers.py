@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from probgap._core.html import fact_table, number
 from probgap.reweight._pivoting import solve_by_pivoting
 from probgap.reweight._problem import Bounds, MatchingBatch, Vector
 from probgap.reweight._qp import solve_exactly
@@ -67,6 +68,20 @@ class KMMResult:
         """Number of equally weighted samples with the same variance of a mean."""
         total = float(self.weights.sum())
         return total**2 / float(self.weights @ self.weights) if total > 0.0 else 0.0
+
+    def _repr_html_(self) -> str:
+        largest = float(self.weights.max(initial=0.0))
+        facts = {
+            "weights": f"{self.weights.size:,}, largest {number(largest)}",
+            "effective sample size": f"{self.effective_sample_size:,.1f}",
+            "objective": number(self.objective, 6),
+            "duality gap": number(self.duality_gap, 2),
+            "KKT residual": number(self.kkt_residual, 2),
+            "converged": "yes" if self.converged else "no",
+            "solver": f"{self.solver} (iterations: {self.n_iter:,})",
+            "kernel width": "none" if self.gamma is None else number(self.gamma),
+        }
+        return fact_table("Kernel mean matching", facts)
 
 
 class _Answer(NamedTuple):
