@@ -1,0 +1,182 @@
+"""The sections of the account: what the checks found, as a page wants to tell it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probgap.diagnostics._curve import LabellingCurve
+from probgap.diagnostics._held_out import LEVEL, HeldOutCalibration
+from probgap.diagnostics._plain import as_plain
+from probgap.diagnostics._scar import ScarTest
+from probgap.diagnostics._stability import BoundaryStability
+from probgap.diagnostics._warnings import find_warnings
+from probgap.inspection import ColumnImportance
+
+Mask = NDArray[np.bool_]
+
+_N_HISTOGRAM = 40
+# A boundary is stable if fewer rows than this change sides within its interval.
+_MOST_UNSTEADY = 0.1
+
+
+@dataclass
+class Evidence:
+    """What the checks found; None where one could not be made."""
+
+    held_out: HeldOutCalibration | None = None
+    curve: LabellingCurve | None = None
+    scar: ScarTest | None = None
+    stability: BoundaryStability | None = None
+    others: list[dict[str, Any]] = field(default_factory=list)
+    drivers: ColumnImportance | None = None
+    next: list[dict[str, Any]] = field(default_factory=list)
+    failures: list[dict[str, str]] = field(default_factory=list)
+
+
+def write_account(
+    classifier: Any, labelled: Mask, called: Mask, evidence: Evidence
+) -> dict[str, Any]:
+    """Put sections and warnings together, in plain Python."""
+    account = {
+        "found": _found(labelled, called, evidence),
+        "boundary": _boundary(classifier, evidence),
+        "decision": _decision(classifier, labelled, evidence),
+        "belief": _belief(evidence),
+        "drivers": _drivers(evidence),
+        "next": evidence.next,
+    }
+    plain: dict[str, Any] = as_plain(account)
+    found = find_warnings(plain, evidence.held_out, evidence.scar)
+    plain["warnings"] = [*found, *evidence.failures]
+    return plain
+
+
+def _found(labelled: Mask, called: Mask, evidence: Evidence) -> dict[str, Any]:
+    n, n_labelled = labelled.size, int(labelled.sum())
+    hidden = int(np.count_nonzero(called & ~labelled))
+    stability = evidence.stability
+    interval = None if stability is None else stability.hidden_interval
+    return {
+        "rows": n,
+        "labelled": n_labelled,
+        "unlabelled": n - n_labelled,
+        "hidden": float(hidden),
+        "hidden_interval": interval,
+        "level": LEVEL,
+        "share_positive": (n_labelled + hidden) / n,
+        "share_interval": None
+        if interval is None
+        else [(n_labelled + end) / n for end in interval],
+        "called_positive": hidden,
+    }
+
+
+def _boundary(classifier: Any, evidence: Evidence) -> dict[str, Any]:
+    boundary, stability = classifier.boundary_, evidence.stability
+    interval, stable = None, None
+    if stability is not None:
+        interval = stability.boundary_interval
+        gap = classifier.observed_gap_
+        moved = np.mean((gap > interval[0]) & (gap <= interval[1]))
+        stable = bool(moved <= _MOST_UNSTEADY) and stability.agrees
+    return {
+        "value": boundary.value,
+        "rule": boundary.rule,
+        "spread": boundary.spread,
+        "separability": boundary.separability,
+        "fallback": boundary.fallback,
+        "resampled": [] if stability is None else stability.boundary,
+        "interval": interval,
+        "stable": stable,
+    }
+
+
+def _decision(classifier: Any, labelled: Mask, evidence: Evidence) -> dict[str, Any]:
+    boundary, gap = classifier.boundary_, classifier.observed_gap_
+    edges = np.linspace(-1.0, 1.0, _N_HISTOGRAM + 1)
+    calibration = evidence.held_out
+    return {
+        "n_negative": boundary.n_negative,
+        "n_undecided": boundary.n_undecided,
+        "n_positive": boundary.n_positive,
+        "undecided_share": boundary.n_undecided / labelled.size,
+        "histogram": {
+            "edges": edges,
+            "unlabelled": np.histogram(gap[~labelled], edges)[0],
+            "labelled": np.histogram(gap[labelled], edges)[0],
+        },
+        "reliability": [] if calibration is None else calibration.bins,
+        "weights": _weights(classifier),
+    }
+
+
+def _weights(classifier: Any) -> dict[str, Any]:
+    weight, matching = classifier.sample_weight_, classifier.kmm_
+    chosen = weight[classifier.relabelling_.decided]
+    total, squares = float(chosen.sum()), float(np.sum(chosen**2))
+    return {
+        "reweighted": matching is not None
+        and not classifier.relabelling_.decided.all(),
+        "effective_sample_size": total**2 / squares if squares > 0.0 else 0.0,
+        "n_weighted": int(chosen.size),
+        "largest": float(chosen.max()),
+        "kkt_residual": None if matching is None else matching.kkt_residual,
+        "converged": None if matching is None else bool(matching.converged),
+    }
+
+
+def _belief(evidence: Evidence) -> dict[str, Any]:
+    scar, curve = evidence.scar, evidence.curve
+    held_out, stability = evidence.held_out, evidence.stability
+    return {
+        "scar": None
+        if scar is None
+        else {
+            "statistic": scar.statistic,
+            "p_value": scar.p_value,
+            "n_resamples": scar.n_resamples,
+            "verdict": scar.verdict,
+        },
+        "labelling": None
+        if curve is None
+        else {
+            "bins": curve.bins,
+            "rises": curve.rises,
+            "rank_correlation": curve.rank_correlation,
+        },
+        "held_out": None
+        if held_out is None
+        else {
+            "recall": held_out.recall,
+            "recall_interval": held_out.recall_interval,
+            "n_labelled": held_out.n_labelled,
+            "calibration_error": held_out.error,
+        },
+        "stability": None
+        if stability is None
+        else {
+            "n_resamples": stability.n_resamples,
+            "boundary": stability.boundary,
+            "hidden": stability.hidden,
+        },
+        "others": evidence.others,
+    }
+
+
+def _drivers(evidence: Evidence) -> dict[str, Any] | None:
+    found = evidence.drivers
+    if found is None:
+        return None
+    rows = zip(found.columns, found.importance, found.spread, strict=True)
+    return {
+        "scored_by": found.scored_by,
+        "score": found.score,
+        "columns": [
+            {"column": str(name), "importance": mean, "spread": spread}
+            for name, mean, spread in rows
+        ],
+    }

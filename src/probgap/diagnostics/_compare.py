@@ -1,0 +1,265 @@
+"""The methods side by side, judged on rows that they have not seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    f1_score,
+    roc_auc_score,
+)
+
+from probgap._core.checks import check_labelled
+from probgap._core.errors import InvalidInputError
+from probgap._core.pipelines import (
+    called_positive,
+    check_rows,
+    refit,
+    sample_rows,
+    take_rows,
+)
+from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.scores import lee_liu
+from probgap.baselines import (
+    ElkanNotoClassifier,
+    LiuTaoClassifier,
+    NaiveClassifier,
+    NatarajanClassifier,
+)
+from probgap.diagnostics._held_out import Progress, split
+from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+Vector = NDArray[np.float64]
+
+OURS = "probgap"
+METHODS: Mapping[str, Callable[[], Any]] = {
+    "naive SVM": NaiveClassifier,
+    "Elkan-Noto": ElkanNotoClassifier,
+    "Natarajan": NatarajanClassifier,
+    "Liu-Tao": LiuTaoClassifier,
+    "PGPU (paper)": PGPUClassifier.paper,
+    "PGPUcv (paper)": PGPUClassifierCV.paper,
+    OURS: PGPUClassifier,
+}
+# Kernels of more rows than this take too long to learn from.
+_MOST_TO_LEARN_FROM = 4000
+_KEYS = (
+    "hidden",
+    "agreement",
+    "both",
+    "only_here",
+    "only_there",
+    "lee_liu",
+    "recall",
+    "share_positive",
+)
+_KEYS_WITH_TRUTH = (
+    "accuracy",
+    "balanced_accuracy",
+    "f1",
+    "roc_auc",
+    "hidden_found",
+    "false_alarms",
+)
+
+Outcome = tuple[Vector, Mask] | str
+
+
+def compare_methods(
+    X: Any,
+    labelled: ArrayLike,
+    *,
+    truth: ArrayLike | None = None,
+    preprocessor: Any = None,
+    methods: Iterable[str] | None = None,
+    ours: Any = None,
+    n_splits: int = 5,
+    random_state: RandomStateLike = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Set the paper's methods and ours side by side on held-out rows.
+
+    Every method is fitted on the same folds, and predicts the rows that it was not
+    fitted on; predictions are pooled over folds. Without truth the labels can only show
+    how many held-out labelled rows are found and how few rows are called positive for
+    it: a method that is best by that need not be best by the truth where labels are
+    biased.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
+        Rows.
+    labelled : array-like of shape (n_samples,)
+        True for labelled positives.
+    truth : array-like of shape (n_samples,), default=None
+        True for positives, where that is known. Used to judge, never to learn.
+    preprocessor : transformer, default=None
+        What to put before each method; fitted anew on each fold. ``None`` takes X as
+        it is.
+    methods : iterable of str, default=None
+        Which methods, of "naive SVM", "Elkan-Noto", "Natarajan", "Liu-Tao",
+        "PGPU (paper)", "PGPUcv (paper)" and "probgap". ``None`` takes all.
+    ours : PGPUClassifier, default=None
+        What "probgap" stands for. ``None`` takes the default.
+    n_splits : int, default=5
+        Number of folds; fewer where fewer rows are labelled.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds folds and methods.
+    n_jobs : int, default=None
+        Number of fits at once.
+    progress : callable, default=None
+        Called with how many fits are done, how many there are, and what was fitted.
+
+    Returns
+    -------
+    list of dict
+        For each method, plain numbers: ``hidden`` (unlabelled rows called positive),
+        ``agreement`` with ours, ``both``, ``only_here`` and ``only_there`` (unlabelled
+        rows called positive by both, by ours only, by this method only), ``lee_liu``,
+        ``recall`` of labelled rows, ``share_positive``; with truth ``accuracy``,
+        ``balanced_accuracy``, ``f1``, ``roc_auc``, ``hidden_found`` and
+        ``false_alarms``. ``error`` says why a method failed, and its numbers are None.
+
+    Notes
+    -----
+    Methods are fitted on at most 4000 rows of each fold, drawn at random; they predict
+    all rows.
+
+    Examples
+    --------
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.diagnostics import compare_methods
+    >>> X, y, posterior = make_square(300, random_state=0)
+    >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> rows = compare_methods(
+    ...     X, s == 1, truth=y == 1, methods=["naive SVM", "probgap"], random_state=0
+    ... )
+    >>> [row["method"] for row in rows]
+    ['naive SVM', 'probgap']
+    >>> rows[1]["accuracy"] > 0.95
+    True
+    """
+    mask = check_rows(X, labelled)
+    known = None if truth is None else check_labelled(truth, mask.size)
+    names = _check_names(methods)
+    fitted = [*names, *([] if OURS in names else [OURS])]
+    rng = as_generator(random_state)
+    folds = split(mask, n_splits, draw_seed(rng))
+    tell = progress or (lambda _done, _total, _what: None)
+    parts: list[dict[str, Outcome]] = []
+    for k, (train, test) in enumerate(folds):
+        drawn = train[sample_rows(mask[train], _MOST_TO_LEARN_FROM, rng)]
+        seen, unseen = _prepare(preprocessor, X, drawn, test)
+        seed = draw_seed(rng)
+        jobs = (
+            delayed(_fit_and_judge)(name, ours, seen, mask[drawn], unseen, seed)
+            for name in fitted
+        )
+        outcomes: dict[str, Outcome] = {}
+        results = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+        for name, outcome in zip(fitted, results, strict=True):
+            outcomes[name] = outcome
+            done = k * len(fitted) + len(outcomes)
+            tell(done, len(folds) * len(fitted), name)
+        parts.append(outcomes)
+    order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
+    pooled = {name: _pool([part[name] for part in parts], order) for name in fitted}
+    of_ours = pooled[OURS]
+    here = None if isinstance(of_ours, str) else of_ours[1]
+    return [_describe(name, pooled[name], here, mask, known) for name in names]
+
+
+def _check_names(methods: Iterable[str] | None) -> list[str]:
+    names = list(METHODS if methods is None else methods)
+    for name in names:
+        if name not in METHODS:
+            msg = f"methods must be among {tuple(METHODS)}. Got {name!r}."
+            raise InvalidInputError(msg)
+    return names
+
+
+def _prepare(preprocessor: Any, X: Any, train: Rows, test: Rows) -> tuple[Any, Any]:
+    seen, unseen = take_rows(X, train), take_rows(X, test)
+    if preprocessor is None:
+        return seen, unseen
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a level that a fold has not seen
+        fitted = clone(preprocessor).fit(seen)
+        return fitted.transform(seen), fitted.transform(unseen)
+
+
+def _fit_and_judge(
+    name: str, ours: Any, seen: Any, labelled: Mask, unseen: Any, seed: int
+) -> Outcome:
+    method = ours if name == OURS and ours is not None else METHODS[name]()
+    try:
+        copy = refit(method, seen, labelled, seed)
+        return copy.decision_function(unseen), called_positive(copy, unseen)
+    except Exception as error:  # noqa: BLE001 (a failure is an outcome to report)
+        return str(error) or type(error).__name__
+
+
+def _pool(parts: list[Outcome], order: Rows) -> Outcome:
+    """Put folds together; decisions are ranked within each, whose scales may differ."""
+    decisions, called = [], []
+    for part in parts:
+        if isinstance(part, str):
+            return part
+        decisions.append(part[0])
+        called.append(part[1])
+    return np.concatenate(decisions)[order], np.concatenate(called)[order]
+
+
+def _describe(
+    name: str, outcome: Outcome, ours: Mask | None, labelled: Mask, truth: Mask | None
+) -> dict[str, Any]:
+    keys = _KEYS if truth is None else _KEYS + _KEYS_WITH_TRUTH
+    row: dict[str, Any] = {"method": name, **dict.fromkeys(keys), "error": None}
+    if isinstance(outcome, str):
+        return row | {"error": outcome}
+    decision, called = outcome
+    row |= {
+        "hidden": int(np.count_nonzero(called & ~labelled)),
+        "lee_liu": lee_liu(labelled, called),
+        "recall": float(called[labelled].mean()),
+        "share_positive": float(called.mean()),
+    }
+    if ours is not None:
+        row |= {
+            "agreement": float(np.mean(called == ours)),
+            "both": int(np.count_nonzero(called & ours & ~labelled)),
+            "only_here": int(np.count_nonzero(~called & ours & ~labelled)),
+            "only_there": int(np.count_nonzero(called & ~ours & ~labelled)),
+        }
+    return (
+        row
+        if truth is None
+        else row | _judge_by_truth(decision, called, labelled, truth)
+    )
+
+
+def _judge_by_truth(
+    decision: Vector, called: Mask, labelled: Mask, truth: Mask
+) -> dict[str, Any]:
+    two = truth.any() and not truth.all()
+    return {
+        "accuracy": float(accuracy_score(truth, called)),
+        "balanced_accuracy": float(balanced_accuracy_score(truth, called))
+        if two
+        else None,
+        "f1": float(f1_score(truth, called, zero_division=0.0)),
+        "roc_auc": float(roc_auc_score(truth, decision)) if two else None,
+        "hidden_found": int(np.count_nonzero(called & truth & ~labelled)),
+        "false_alarms": int(np.count_nonzero(called & ~truth)),
+    }

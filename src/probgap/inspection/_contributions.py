@@ -1,0 +1,161 @@
+"""What each column of a row adds to its score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import _num_samples
+
+from probgap._core.errors import InvalidInputError
+from probgap._core.pipelines import (
+    chance_positive,
+    classifier_of,
+    input_columns,
+    log_odds,
+    samples_of,
+    take_rows,
+)
+from probgap._core.rng import RandomStateLike, as_generator
+from probgap.inspection._columns import append_row, as_table, mix_rows
+
+Rows = NDArray[np.intp]
+Vector = NDArray[np.float64]
+
+# Cells of the rows that are scored at once, and rows that are scored in all.
+_BLOCK_CELLS = 4_000_000
+_MOST_SCORED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class RowContributions:
+    """What each column adds to the log-odds of one row.
+
+    Attributes
+    ----------
+    columns : list
+        Names of the columns, or their numbers where they have none.
+    values : ndarray of shape (n_columns,)
+        Contributions, which sum to ``prediction - baseline``.
+    baseline : float
+        Mean log-odds of the background rows.
+    prediction : float
+        Log-odds of the row.
+    n_background : int
+        How many background rows were used.
+    """
+
+    columns: list[Any]
+    values: Vector
+    baseline: float
+    prediction: float
+    n_background: int
+
+
+def row_contributions(
+    model: Any,
+    row: Any,
+    background: Any,
+    *,
+    n_background: int = 100,
+    random_state: RandomStateLike = None,
+) -> RowContributions:
+    """Share out a row's score among its columns, by Shapley values.
+
+    The score is the log-odds of P(Y=1 | x). For each background row the columns are
+    replaced by those of the row one at a time, in a random order and then in the
+    reverse of it; a column's contribution is the mean change that its replacement
+    makes. Whatever the orders, contributions sum to the log-odds of the row less the
+    mean of those of the background rows. Which of two columns that say the same gets
+    the credit is a matter of convention, and columns are combined in ways that may
+    not occur in nature.
+
+    Parameters
+    ----------
+    model : PGPUClassifier or Pipeline
+        A fitted classifier, or a pipeline that ends in one.
+    row : {array-like, frame} of shape (1, n_features)
+        The row, as the model takes it.
+    background : {array-like, frame} of shape (n_samples, n_features)
+        Rows to compare with.
+    n_background : int, default=100
+        Of more background rows, so many are drawn; fewer where columns are many.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the draw and the orders.
+
+    Returns
+    -------
+    RowContributions
+        A contribution for each column that the model looks at.
+
+    References
+    ----------
+    .. [1] Strumbelj, Kononenko, "Explaining prediction models and individual
+       predictions with feature contributions", Knowledge and Information Systems, 2014.
+
+    Examples
+    --------
+    >>> from probgap import PGPUClassifier
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.inspection import row_contributions
+    >>> X, y, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> model = PGPUClassifier(random_state=0).fit(X, s)
+    >>> parts = row_contributions(model, [[-0.8, 0.8]], X, random_state=0)
+    >>> bool(abs(parts.values.sum() - (parts.prediction - parts.baseline)) < 1e-9)
+    True
+    >>> bool((parts.values > 0).all())
+    True
+    """
+    classifier = classifier_of(model)
+    row, background = as_table(row), as_table(background)
+    if _num_samples(row) != 1:
+        msg = f"row must be one row. Got {_num_samples(row)}."
+        raise InvalidInputError(msg)
+    rng = as_generator(random_state)
+    columns = input_columns(model, background)
+    most = max(1, min(n_background, _MOST_SCORED // (2 * len(columns))))
+    drawn = np.sort(rng.permutation(_num_samples(background))[:most])
+    table = append_row(take_rows(background, drawn), row)
+
+    def score(rows: Any) -> Vector:
+        return log_odds(chance_positive(classifier, samples_of(model, rows)))
+
+    ends = score(table)
+    orders = np.array([rng.permutation(len(columns)) for _ in drawn])
+    orders = np.concatenate([orders, orders[:, ::-1]])
+    base = np.tile(np.arange(drawn.size), 2)
+    size = max(1, _BLOCK_CELLS // len(columns) ** 2)
+    total = np.zeros(len(columns))
+    for pairs in gen_batches(base.size, size):
+        source = _sources(orders[pairs], base[pairs], drawn.size)
+        between = score(mix_rows(table, columns, source)) if source.size else source
+        path = np.column_stack(
+            [
+                ends[base[pairs]],
+                between.reshape(base[pairs].size, len(columns) - 1),
+                np.full(base[pairs].size, ends[-1]),
+            ]
+        )
+        np.add.at(total, orders[pairs], np.diff(path, axis=1))
+    return RowContributions(
+        columns=columns,
+        values=total / base.size,
+        baseline=float(ends[:-1].mean()),
+        prediction=float(ends[-1]),
+        n_background=int(drawn.size),
+    )
+
+
+def _sources(orders: Rows, base: Rows, row: int) -> Rows:
+    """Say from where each cell comes on the way from a background row to the row.
+
+    After step k the first k columns of an order are the row's.
+    """
+    n_columns = orders.shape[1]
+    rank = np.argsort(orders, axis=1)
+    taken = rank[:, None, :] < np.arange(1, n_columns)[None, :, None]
+    return np.where(taken, row, base[:, None, None]).reshape(-1, n_columns)

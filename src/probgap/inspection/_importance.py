@@ -1,0 +1,187 @@
+"""Which input columns a model's ranking rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
+
+from probgap._core.errors import InvalidInputError
+from probgap._core.folds import smaller_group
+from probgap._core.pipelines import (
+    chance_positive,
+    check_rows,
+    classifier_of,
+    input_columns,
+    refit,
+    sample_rows,
+    samples_of,
+    take_rows,
+)
+from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap.inspection._columns import as_table, shuffle_column
+
+Mask = NDArray[np.bool_]
+Vector = NDArray[np.float64]
+
+SCORED_BY = "ROC AUC of held-out labelled rows against unlabelled ones"
+_MOST_TO_LEARN_FROM = 10_000
+_MOST_TO_SHUFFLE = 2000
+_HELD_OUT = 0.4
+_FEWEST_LABELLED = 5
+_N_GROUPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnImportance:
+    """How much worse held-out rows are ranked without a column, the greatest first.
+
+    Attributes
+    ----------
+    columns : list
+        Names of the columns, or their numbers where they have none.
+    importance : ndarray of shape (n_columns,)
+        Mean fall of the score when the column is shuffled.
+    spread : ndarray of shape (n_columns,)
+        Standard deviation of that over shuffles.
+    score : float
+        The score with all columns in place.
+    scored_by : str
+        What the score is.
+    n_left_out : int
+        How many columns were not tried: those least tied to the score, of very many.
+    """
+
+    columns: list[Any]
+    importance: Vector
+    spread: Vector
+    score: float
+    scored_by: str
+    n_left_out: int
+
+
+def column_importance(
+    model: Any,
+    X: Any,
+    labelled: ArrayLike,
+    *,
+    n_repeats: int = 5,
+    max_columns: int = 100,
+    random_state: RandomStateLike = None,
+) -> ColumnImportance:
+    """Shuffle input columns of held-out rows, and see how much worse they are ranked.
+
+    A copy of the classifier is fitted on a part of the rows. On the others each column
+    of X, not of what a pipeline makes of it, is shuffled. The score is what positive
+    and unlabelled data allow: the chance that a labelled row is ranked above an
+    unlabelled one. It has its ceiling below 1, as hidden positives are rightly ranked
+    high. Columns that say the same stand in for each other, and each seems to matter
+    less than it does.
+
+    Parameters
+    ----------
+    model : PGPUClassifier or Pipeline
+        A fitted classifier, or a pipeline that ends in one.
+    X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
+        Rows, as the model takes them.
+    labelled : array-like of shape (n_samples,)
+        True for labelled positives.
+    n_repeats : int, default=5
+        How often each column is shuffled.
+    max_columns : int, default=100
+        Of more columns, those are tried that are tied most to the model's score, each
+        by itself.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the split, the fit and the shuffles.
+
+    Returns
+    -------
+    ColumnImportance
+        Columns, the most important first, with mean and spread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probgap import PGPUClassifier
+    >>> from probgap.inspection import column_importance
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> s = (X[:, 2] > 0) & (rng.random(300) < 0.7)
+    >>> model = PGPUClassifier(random_state=0).fit(X, s)
+    >>> column_importance(model, X, s, random_state=0).columns[0]
+    2
+    """
+    mask = check_rows(X, labelled)
+    if smaller_group(mask) < _FEWEST_LABELLED:
+        msg = (
+            f"labelled must mark at least {_FEWEST_LABELLED} rows and leave as many, to "
+            f"hold some out. Got {int(mask.sum())} of {mask.size}."
+        )
+        raise InvalidInputError(msg)
+    rng = as_generator(random_state)
+    train, test = train_test_split(
+        np.arange(mask.size),
+        test_size=_HELD_OUT,
+        stratify=mask,
+        random_state=draw_seed(rng),
+    )
+    train = train[sample_rows(mask[train], _MOST_TO_LEARN_FROM, rng)]
+    test = test[sample_rows(mask[test], _MOST_TO_SHUFFLE, rng)]
+    seen = samples_of(model, take_rows(X, train))
+    copy = refit(classifier_of(model), seen, mask[train], draw_seed(rng))
+    unseen = as_table(take_rows(X, test))
+
+    def rank(rows: Any) -> Vector:
+        return chance_positive(copy, samples_of(model, rows))
+
+    chance = rank(unseen)
+    score = float(roc_auc_score(mask[test], chance))
+    columns = input_columns(model, unseen)
+    tried = _most_tied(unseen, columns, chance, max_columns)
+    falls = np.empty((len(tried), n_repeats))
+    for i, column in enumerate(tried):
+        for k in range(n_repeats):
+            shuffled = shuffle_column(unseen, column, rng.permutation(test.size))
+            falls[i, k] = score - roc_auc_score(mask[test], rank(shuffled))
+    importance = falls.mean(axis=1)
+    order = np.argsort(-importance, kind="stable")
+    return ColumnImportance(
+        columns=[tried[i] for i in order],
+        importance=importance[order],
+        spread=falls.std(axis=1)[order],
+        score=score,
+        scored_by=SCORED_BY,
+        n_left_out=len(columns) - len(tried),
+    )
+
+
+def _most_tied(X: Any, columns: list[Any], score: Vector, most: int) -> list[Any]:
+    """Keep the columns whose groups of values differ most in the score."""
+    if len(columns) <= most:
+        return columns
+    tie = np.array([_tie(_column(X, name), score) for name in columns])
+    kept = np.sort(np.argsort(-tie, kind="stable")[:most])
+    return [columns[i] for i in kept]
+
+
+def _column(X: Any, name: Any) -> NDArray[Any]:
+    values: NDArray[Any] = (
+        X[name].to_numpy() if hasattr(X, "columns") else np.asarray(X[:, name])
+    )
+    return values
+
+
+def _tie(values: NDArray[Any], score: Vector) -> float:
+    """Give the share of the score's variance that lies between groups of values."""
+    if values.dtype.kind in "fiub":
+        codes = np.nan_to_num(values.astype(np.float64), nan=np.inf).argsort().argsort()
+    else:
+        _, codes = np.unique(values.astype(str), return_inverse=True)
+    group = codes * _N_GROUPS // (int(codes.max()) + 1)
+    size = np.maximum(np.bincount(group, minlength=_N_GROUPS), 1)
+    mean = np.bincount(group, weights=score, minlength=_N_GROUPS) / size
+    return float(np.sum(size * (mean - score.mean()) ** 2))
