@@ -20,7 +20,7 @@ _MARKDOWN = str.maketrans(
 
 def render_html(summary: dict[str, Any], pictures: dict[str, Picture]) -> str:
     """Write the report as one HTML page that needs nothing else."""
-    environment = _environment(autoescape=True)
+    environment = make_environment(autoescape=True)
     markup = load("markupsafe").Markup
     drawn = {name: markup(p.page) for name, p in pictures.items()}
     return _render(environment, "report.html", summary, drawn=drawn)
@@ -28,7 +28,7 @@ def render_html(summary: dict[str, Any], pictures: dict[str, Picture]) -> str:
 
 def render_markdown(summary: dict[str, Any], pictures: dict[str, Picture]) -> str:
     """Write the report as Markdown that links to its figures."""
-    environment = _environment(autoescape=False, finalize=escape_markdown)
+    environment = make_environment(autoescape=False, finalize=escape_markdown)
     text = _render(environment, "report.md", summary, pictures=pictures)
     lines = [line.rstrip() for line in text.splitlines()]
     kept = [
@@ -45,7 +45,8 @@ def escape_markdown(value: object) -> object:
     return value.translate(_MARKDOWN)
 
 
-def _environment(**options: Any) -> Any:
+def make_environment(**options: Any) -> Any:
+    """Make an environment that knows our templates and how we write numbers."""
     jinja2 = load("jinja2")
     folder = files("probgap.report").joinpath("templates")
     loader = jinja2.FunctionLoader(

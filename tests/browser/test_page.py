@@ -1,0 +1,118 @@
+"""The page of a fit in a real browser: whole, quiet, legible and within reach of all."""
+
+import pytest
+
+ACCOUNTS = ("typical", "doubtful", "unfit", "hostile")
+ROOMS = ["found", "believe", "decided", "drivers", "next", "record"]
+WIDEST = "document.documentElement.scrollWidth"
+
+
+@pytest.mark.parametrize("name", ACCOUNTS)
+def test_it_asks_for_nothing_and_complains_of_nothing(visit, name):
+    page = visit(name)
+    page.wait_for_load_state("networkidle")
+    assert [url for url in page.asked if not url.startswith("data:")] == [page.url]
+    assert page.url.startswith("file://")
+    assert page.said == []
+    assert page.locator("script, img, iframe, object, embed, form").count() == 0
+
+
+def test_tables_and_figures_are_there(visit):
+    page = visit("typical")
+    charts = page.locator("figure svg.chart")
+    assert charts.count() == 7
+    for place in range(charts.count()):
+        box = charts.nth(place).bounding_box()
+        assert box["width"] > 250
+        assert box["height"] > 60
+        assert charts.nth(place).locator("rect, circle, line").count() > 3
+    for figure in page.locator("figure").all():
+        assert figure.locator("figcaption").inner_text().strip()
+    for table in page.locator("table").all():
+        assert table.locator("caption").text_content().strip()
+        assert table.locator("th:not([scope])").count() == 0
+    assert page.locator("table").first.locator("tbody tr").count() == 20
+    drawn = page.locator("#ranked-caption").locator("xpath=ancestor::div[1]")
+    assert drawn.is_visible()
+
+
+def test_the_first_screen_holds_the_answer(visit):
+    page = visit("typical")
+    for place in range(3):
+        box = page.locator(".answers > div").nth(place).bounding_box()
+        assert box["y"] + box["height"] < 900
+    page = visit("doubtful")
+    box = page.locator(".warn.strong").bounding_box()
+    assert box["y"] + box["height"] < 700
+
+
+@pytest.mark.parametrize("name", ACCOUNTS)
+def test_it_reads_the_same_without_javascript(visit, name):
+    page = visit(name, java_script_enabled=False)
+    assert page.locator("h1").is_visible()
+    for room in ROOMS:
+        assert page.locator(f"h2#{room}").is_visible()
+    folded = page.locator("details").first
+    assert not folded.locator(":scope > :not(summary)").first.is_visible()
+    folded.locator("summary").click()
+    assert folded.locator(":scope > :not(summary)").first.is_visible()
+
+
+@pytest.mark.parametrize("name", ACCOUNTS)
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")]
+)
+def test_axe_finds_no_serious_fault(visit, name, width, scheme):
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe is not installed"
+    )
+    page = visit(name, width=width, color_scheme=scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    found = axe.Axe().run(page).response
+    assert len(found["passes"]) > 20
+    faults = {
+        fault["id"]: [node["html"][:120] for node in fault["nodes"]][:3]
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    }
+    assert faults == {}
+
+
+@pytest.mark.parametrize("name", ACCOUNTS)
+@pytest.mark.parametrize("width", [320, 390, 768, 1280])
+def test_nothing_sticks_out_at_the_side(visit, name, width):
+    page = visit(name, width=width)
+    assert page.evaluate(WIDEST) <= width
+
+
+def test_dark_is_dark_and_light_is_light(visit):
+    paint = "getComputedStyle(document.body).backgroundColor"
+    grounds = [
+        visit("typical", color_scheme=s).evaluate(paint) for s in ("light", "dark")
+    ]
+    light, dark = ([int(v) for v in g[4:-1].split(",")] for g in grounds)
+    assert min(light) > 200
+    assert max(dark) < 60
+
+
+def test_a_keyboard_reaches_the_content_and_shows_where_it_is(visit):
+    page = visit("typical")
+    page.keyboard.press("Tab")
+    skip = page.locator(":focus")
+    assert skip.inner_text() == "Skip to the answer"
+    assert skip.bounding_box()["x"] >= 0
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#content")
+    page.keyboard.press("Tab")
+    style = "getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(style) == "solid"
+
+
+def test_it_prints_on_paper_of_its_own_width(visit):
+    page = visit("typical", width=680)
+    page.emulate_media(media="print")
+    assert page.evaluate(WIDEST) <= 680
+    assert not page.locator("nav").is_visible()
+    assert page.locator(".on-paper").is_visible()
+    pages = page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n")
+    assert 3 <= pages <= 9
