@@ -16,11 +16,13 @@ ifneq ($(wildcard ../shared/data),)
 export PROBGAP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test lint types contracts unit slow floors peers reproduce docs-reproduction bench-accuracy figures lock clean
+.PHONY: help demo docs test test-browser lint types contracts unit slow floors peers reproduce docs-reproduction bench-accuracy figures lock clean
 
 help:
 	@echo "make demo    set up, hide labels of a real data set, win them back (offline, under two minutes)"
 	@echo "make test    set up, then lint, types, import contracts and tests"
+	@echo "make docs    the documentation, every block of code run, into docs/_build/html (a minute)"
+	@echo "make test-browser  the page of a fit in Chromium, where there is one"
 	@echo "make slow    the slow tests: theory at growing n, the full accuracy table"
 	@echo "make floors  the tests at the oldest supported versions"
 	@echo "make peers   the baselines against other people's code"
@@ -31,7 +33,7 @@ help:
 $(VENV)/.core: pyproject.toml requirements/lock.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python >= 3.11 is needed; say make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -e .
+	$(BIN)/python -m pip install --quiet -e '.[tool]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core
@@ -39,7 +41,7 @@ $(VENV)/.dev: $(VENV)/.core
 	touch $@
 
 demo: $(VENV)/.core
-	$(BIN)/python examples/demo.py
+	$(BIN)/probgap demo --out probgap-demo --force
 
 test: lint types contracts unit
 
@@ -57,18 +59,38 @@ unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 	$(BIN)/coverage report --include='*/gap/*,*/boundary.py,*/relabel.py,*/reweight/*' --fail-under=100
 
+$(VENV)/.browser: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet -e '.[dev,browser]'
+	touch $@
+
+# Chromium is the system's own: installed where we may, and where there is none the tests say so.
+test-browser: $(VENV)/.browser
+	@command -v chromium > /dev/null || test -n "$$PROBGAP_CHROMIUM" \
+	  || { test "$$(id -u)" = 0 && apt-get install -y -qq chromium; } || true
+	$(BIN)/python -m pytest -rs tests/browser
+
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 -m slow
 
 floors: requirements/floors.txt
 	$(PYTHON) -m venv $(FLOORS)
-	PIP_CONSTRAINT=requirements/floors.txt $(FLOORS)/bin/python -m pip install --quiet -e '.[test,report]'
+	PIP_CONSTRAINT=requirements/floors.txt $(FLOORS)/bin/python -m pip install --quiet -e '.[test]'
 	$(FLOORS)/bin/python -m pytest -n 2 -p no:cacheprovider
 
 peers: pyproject.toml
 	$(PYTHON) -m venv .venv-peers
 	PIP_CONSTRAINT= .venv-peers/bin/python -m pip install --quiet -e '.[test,peers]'
 	.venv-peers/bin/python -m pytest -p no:cacheprovider tests/baselines/test_peers.py
+
+$(VENV)/.docs: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -e '.[tool,docs]'
+	touch $@
+
+# From nothing, so that what the pages show is what the code does now.
+docs: $(VENV)/.docs
+	rm -rf docs/_build docs/api docs/gallery
+	$(BIN)/sphinx-build -W --keep-going --jobs 2 --quiet docs docs/_build/html
+	@echo "docs/_build/html/index.html"
 
 reproduce: $(VENV)/.dev
 	$(BIN)/probgap reproduce --out reproduction --resume
@@ -92,4 +114,4 @@ lock: pyproject.toml
 	rm -rf .venv-lock
 
 clean:
-	rm -rf $(VENV) $(FLOORS) .venv-lock .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist
+	rm -rf probgap-demo $(VENV) $(FLOORS) .venv-lock .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist docs/_build docs/api docs/gallery

@@ -16,9 +16,15 @@ ROOMS = (
     "baselines",
     "datasets",
     "metrics",
+    "active",
+    "diagnostics",
+    "inspection",
+    "tables",
     "results",
     "experiments",
     "report",
+    "io",
+    "plotting",
 )
 # Of a function, a class, or a method: its parts are there, complete and in order.
 EXPECTED = {"GL06", "GL07", "GL08", "PR01", "PR02", "PR03", "PR04", "PR07"}

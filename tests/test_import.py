@@ -8,6 +8,7 @@ REQUIRED = ("numpy", "scipy", "sklearn", "joblib", "threadpoolctl")
 OPTIONAL = (
     "pandas",
     "matplotlib",
+    "skops",
     "jinja2",
     "torch",
     "typer",
@@ -26,9 +27,14 @@ ROOMS = (
     "baselines",
     "datasets",
     "metrics",
+    "inspection",
+    "active",
+    "diagnostics",
     "results",
     "experiments",
     "report",
+    "io",
+    "plotting",
 )
 
 

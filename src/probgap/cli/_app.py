@@ -7,6 +7,12 @@ from typing import Annotated
 import typer
 
 from probgap import __version__
+from probgap.cli.compare import compare
+from probgap.cli.demo import demo
+from probgap.cli.doctor import doctor
+from probgap.cli.explain import explain
+from probgap.cli.fit import fit
+from probgap.cli.predict import predict
 from probgap.cli.reproduce import reproduce
 
 app = typer.Typer(
@@ -14,7 +20,9 @@ app = typer.Typer(
     no_args_is_help=True,
     # A command says what went wrong in one sentence; --debug shows where.
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: probgap demo. Then: probgap fit TABLE --label COLUMN --out DIR",
 )
 
 
@@ -37,4 +45,6 @@ def describe(
     """Learn from positive and unlabelled data, when the easy positives were labelled first."""
 
 
-app.command()(reproduce)
+# In the order in which one meets them.
+for command in (fit, predict, explain, compare, demo, doctor, reproduce):
+    app.command()(command)

@@ -1,0 +1,112 @@
+"""From a table to a model, its scores and an account of both: what ``fit`` does."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from probgap._core.errors import ProbgapWarning
+from probgap.cli._account import (
+    describe_run,
+    describe_table,
+    likeliest,
+    name_of,
+    next_table,
+    score_table,
+)
+from probgap.cli._prepare import Request, make_model, observed_labels, prepare
+from probgap.cli._progress import Progress
+from probgap.cli._scores import rank_hidden, score_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+READ, FIT, CHECK, PAGE = (
+    "Reading the table",
+    "Fitting the model",
+    "Checking it",
+    "Writing the page",
+)
+# About how long each takes beside the others.
+COSTS = {READ: 2.0, FIT: 8.0, CHECK: 85.0, PAGE: 5.0}
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A fitted model, the scores of the rows it came from, and the account of it."""
+
+    model: Any
+    scores: pd.DataFrame
+    label_next: pd.DataFrame
+    account: dict[str, Any]
+    metadata: dict[str, Any]
+
+
+def analyse(request: Request, progress: Progress) -> Analysis:
+    """Read, fit, check: everything but the files."""
+    from probgap.diagnostics import examine
+
+    started = datetime.now(UTC)
+    progress.begin(READ)
+    prepared = prepare(request)
+    frame, labelled = prepared.inputs, prepared.labels.labelled
+    progress.begin(FIT)
+    model = make_model(prepared, request.seed, request.jobs)
+    with heard_warnings() as heard:
+        model.fit(frame, observed_labels(prepared.labels))
+    scored = score_rows(model, frame, gap=model[-1].observed_gap_, labelled=labelled)
+    progress.begin(CHECK)
+    with heard_warnings():  # of refits on resamples: the account says what they mean
+        account = examine(
+            model,
+            frame,
+            labelled,
+            random_state=request.seed,
+            n_jobs=request.jobs,
+            progress=progress.advance,
+        )
+    account["warnings"] += [
+        {"level": "mild", "what": sentence, "do": ""} for sentence in heard
+    ]
+    ranked = rank_hidden(
+        scored["probability"].to_numpy(), scored["gap"].to_numpy(), labelled
+    )
+    for entry in account["next"]:
+        entry["id"] = name_of(prepared.ids, entry["row"])
+    account = {
+        "format": 1,
+        "table": describe_table(request, prepared),
+        "found": account["found"],
+        "ranked": likeliest(prepared, scored, ranked, account.get("drivers")),
+        **{key: value for key, value in account.items() if key != "found"},
+        "run": describe_run(request, model, started),
+    }
+    return Analysis(
+        model=model,
+        scores=score_table(prepared, scored, ranked),
+        label_next=next_table(account["next"], prepared),
+        account=account,
+        metadata={
+            key: account["table"][key] for key in ("name", "sha256", "label", "id")
+        }
+        | {"positive": prepared.labels.positive},
+    )
+
+
+@contextmanager
+def heard_warnings() -> Iterator[list[str]]:
+    """Collect what the library warns of, once each; other people's warnings are not ours."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    sentences: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield sentences
+    for warning in caught:
+        ours = issubclass(warning.category, ProbgapWarning | ConvergenceWarning)
+        if ours and str(warning.message) not in sentences:
+            sentences.append(str(warning.message))

@@ -1,0 +1,115 @@
+"""What ``fit`` found, on one screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+_N_SHOWN = 10
+_LONGEST = 24
+_MOST_WARNINGS = 3
+_WIDE = 60  # signs; on a narrower terminal the row's own values are left out
+
+
+def show_summary(account: Mapping[str, Any], out: Path) -> None:
+    """Print the account's main points to standard output."""
+    console = Console(highlight=False)  # numbers and names are the user's
+    table = account["table"]
+    console.print(escape(_table_line(table)))
+    console.print(escape(table["sentence"]))
+    console.print()
+    for name, value, more in _numbers(account):
+        console.print(f"{name:<20}[bold]{value:>9}[/bold]  [dim]{more}[/dim]")
+    console.print("\nLikeliest hidden positives", style="dim")
+    ranked = account["ranked"][:_N_SHOWN]
+    console.print(_ranked_table(ranked, wide=console.width >= _WIDE))
+    for warning in account["warnings"][:_MOST_WARNINGS]:
+        line = f"{_first(warning['what'])} {_first(warning['do'])}".strip()
+        console.print(f"[bold yellow]![/bold yellow] {escape(line)}")
+    left = len(account["warnings"]) - _MOST_WARNINGS
+    if left > 0:
+        console.print(f"[bold yellow]![/bold yellow] {left} more in the report.")
+    page = Text(str(out / "report.html"), style="bold")
+    console.print(page.append(" is the page to read", style="not bold"), soft_wrap=True)
+    files = ", ".join(account["run"]["files"][1:])
+    console.print(f"[dim]beside it: {files}[/dim]")
+
+
+def _numbers(account: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Give the lines of numbers: name, value, remark."""
+    found, boundary = account["found"], account["boundary"]
+    share = account["decision"]["undecided_share"]
+    unlabelled = f"of {found['unlabelled']:,} unlabelled rows"
+    yield "Labelled positives", f"{found['labelled']:,}", f"of {found['rows']:,} rows"
+    yield "Hidden positives", f"{found['hidden']:,.0f}", _interval_words(found)
+    if found["called_positive"] != round(found["hidden"]):
+        yield "Called positive", f"{found['called_positive']:,}", unlabelled
+    yield "Boundary", f"{boundary['value']:.2f}", _spread_words(boundary)
+    yield "Undecided", f"{share:.0%}", "of rows: their gap alone does not say"
+
+
+def _first(text: str) -> str:
+    """Give the first sentence; the page has them all."""
+    return re.split(r"(?<=[.?!]) (?=[A-Z])", text, maxsplit=1)[0]
+
+
+def _table_line(table: Mapping[str, Any]) -> str:
+    used = [c for c in table["columns"] if c["use"] in ("number", "category", "text")]
+    left = [c for c in table["columns"] if c["use"] == "left out"]
+    columns = "1 column" if len(used) == 1 else f"{len(used)} columns"
+    line = f"{table['name']}: {table['rows']:,} rows, {columns} used"
+    if not left:
+        return line + "."
+    shown = "; ".join(f"{one_line(c['name'])}: {c['why']}" for c in left[:3])
+    more = f"; {len(left) - 3} more" if len(left) > 3 else ""
+    return f"{line}, {len(left)} left out ({shown}{more})."
+
+
+def _interval_words(found: Mapping[str, Any]) -> str:
+    if found["hidden_interval"] is None:
+        return "estimated among the unlabelled"
+    low, high = found["hidden_interval"]
+    return f"estimated ({low:,.0f} to {high:,.0f}, {found['level']:.0%} interval)"
+
+
+def _spread_words(boundary: Mapping[str, Any]) -> str:
+    if boundary["interval"] is None:
+        return "gap at which the label changes"
+    low, high = boundary["interval"]
+    return f"gap at which the label changes ({low:.2f} to {high:.2f})"
+
+
+def _ranked_table(ranked: list[Mapping[str, Any]], *, wide: bool) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    named = any(entry["id"] is not None for entry in ranked)
+    n_values = 2 if wide else 0
+    table.add_column("rank", justify="right")
+    if named:
+        table.add_column("id", no_wrap=True)
+    for name in ("row", "probability", "gap"):
+        table.add_column(name, justify="right", min_width=len(name))
+    for name in list(ranked[0]["values"])[:n_values] if ranked else []:
+        table.add_column(Text(one_line(name)), no_wrap=True)
+    for entry in ranked:
+        cells = [str(entry["rank"])]
+        if named:
+            cells.append(one_line(entry["id"] or ""))
+        cells += [f"{entry['row']}", f"{entry['probability']:.3f}"]
+        cells += [f"{entry['gap']:.2f}"]
+        values = list(entry["values"].values())[:n_values]
+        cells += [one_line(value) for value in values]
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
+
+
+def one_line(text: str, longest: int = _LONGEST) -> str:
+    """Fit a cell into a line; a control character must not reach a terminal."""
+    line = "".join(c if c.isprintable() else " " for c in text)
+    return line if len(line) <= longest else line[: longest - 1] + "…"

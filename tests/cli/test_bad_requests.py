@@ -1,0 +1,370 @@
+"""Bad requests, one by one: columns, places, models and runs that cannot be used."""
+
+import hashlib
+import io
+import json
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+from probgap import PGPUClassifier
+from probgap import io as models
+
+pytest.importorskip("skops")
+
+FIT = "fit t.csv --label found --out out"
+COMPARE = "compare t.csv --label found"
+PREDICT = "predict run/model.skops t.csv --out scored.csv"
+PRINT = "predict run/model.skops t.csv"
+OVER = PRINT + " --out t.csv --force"
+EXPLAIN = "explain run --row c1"
+
+
+def put(name, content):
+    """Write a file into the folder of a case."""
+
+    def make(place, good):
+        data = content(good) if callable(content) else content
+        data = data.encode() if isinstance(data, str) else data
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(data)
+
+    return make
+
+
+def change(name, alter):
+    """Alter the bytes of a file of the run that was made before."""
+
+    def make(place, _):
+        path = place / "run" / name
+        path.write_bytes(alter(path.read_bytes()))
+
+    return make
+
+
+def change_run(**keys):
+    return change("run.json", lambda data: json.dumps(json.loads(data) | keys).encode())
+
+
+def change_table(**keys):
+    def alter(data):
+        run = json.loads(data)
+        run["table"] |= keys
+        return json.dumps(run).encode()
+
+    return change("run.json", alter)
+
+
+def newer_format(data):
+    """Rewrite a model file as a later version would."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(buffer, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "probgap.json":
+                content = json.dumps(json.loads(content) | {"format": 99}).encode()
+            new.writestr(name, content)
+    return buffer.getvalue()
+
+
+def flip(data):
+    at = len(data) // 2
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+def replace_by_folder(name):
+    def make(place, _):
+        (place / name).unlink(missing_ok=True)
+        (place / name).mkdir()
+
+    return make
+
+
+def nothing(place, good):
+    """Leave the folder as it is."""
+
+
+def both(*steps):
+    def make(place, good):
+        for step in steps:
+            step(place, good)
+
+    return make
+
+
+def without(name):
+    return lambda place, _: (place / name).unlink()
+
+
+def put_bare_model(place, _):
+    """Save a classifier of the library, which has no columns."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2)) + 3.0 * (np.arange(60) < 20)[:, None]
+    model = PGPUClassifier(random_state=0).fit(X, np.arange(60) < 10)
+    models.save(model, place / "run" / "model.skops")
+
+
+def repeat_an_id(place, good):
+    """Give two rows one id, in the table and in the run."""
+    put("t.csv", good.csv(case={2: "c1"}))(place, good)
+    digest = hashlib.sha256((place / "t.csv").read_bytes()).hexdigest()
+    change_table(sha256=digest)(place, good)
+
+
+# What the folder holds besides (a function that makes it), the command, what is said.
+TWICE = "--row must name one row by its id. Got 'c1', which 2 rows have."
+BAD_REQUESTS = {
+    # Where the table is.
+    "no such table": (without("t.csv"), FIT, "Got 't.csv': No such file or directory."),
+    "table is a folder": (replace_by_folder("t.csv"), FIT, "Got 't.csv': Is a direct"),
+    "no device": (
+        nothing,
+        FIT.replace("t.csv", "/dev/null"),
+        "null must hold a header",
+    ),
+    "empty standard input": (nothing, FIT.replace("t.csv", "-"), "standard input must"),
+    "name with NUL": (nothing, FIT.replace("t.csv", "'a\0b'"), "file that can be read"),
+    "name too long": (nothing, FIT.replace("t.csv", "a" * 300), "File name too long"),
+    # Which columns.
+    "label misspelt": (nothing, FIT.replace("found", "fuond"), "Did you mean 'found'?"),
+    "label in other case": (
+        nothing,
+        FIT.replace("found", "Found"),
+        "Did you mean 'found",
+    ),
+    "empty name of label": (
+        nothing,
+        FIT.replace("found", "''"),
+        "--label must name a col",
+    ),
+    "no such id": (
+        nothing,
+        FIT + " --id nr",
+        "--id must name a column of the table. Got",
+    ),
+    "id is the label": (nothing, FIT + " --id found", "--id must name another column"),
+    "no such column to drop": (nothing, FIT + " --drop siz", "Did you mean 'size'?"),
+    "label dropped": (nothing, FIT + " --drop found", "neither id nor dropped"),
+    "everything dropped": (
+        nothing,
+        FIT + " --drop case,size,colour",
+        "a column to learn from besides 'found'. Got 'case' (dropped on request), ",
+    ),
+    "wrong positive": (nothing, FIT + " --positive ja", "but never 'ja'"),
+    "empty positive": (
+        nothing,
+        FIT + " --positive ''",
+        "must be a value, not an empty",
+    ),
+    # Where to.
+    "out is a file": (
+        put("out", "x"),
+        FIT,
+        "--out must name a folder. Got the file out",
+    ),
+    "out within a file": (
+        nothing,
+        FIT.replace(" out", " t.csv/a"),
+        "that can be written to",
+    ),
+    "out with earlier results": (
+        put("out/run.json", "{}"),
+        FIT,
+        "which holds run.json;",
+    ),
+    "out with foreign files": (
+        both(put("out/run.json", "{}"), put("out/thesis.tex", "x")),
+        FIT + " --force",
+        "--force must only replace earlier results. Got a folder, out, that also holds",
+    ),
+    "out holds the table": (
+        put("out/label_next.csv", lambda good: good.csv()),
+        FIT.replace("t.csv", "out/label_next.csv") + " --force",
+        "--force must not replace the table itself. Got out/label_next.csv, in out;",
+    ),
+    "out is a link to nothing": (
+        lambda place, _: (place / "out").symlink_to("nowhere"),
+        FIT,
+        "--out must name a folder. Got out, a link to nothing.",
+    ),
+    "out is here": (
+        nothing,
+        FIT.replace(" out", " ."),
+        "must name a new or empty folder",
+    ),
+    # Comparing.
+    "no such truth": (
+        nothing,
+        COMPARE + " --truth tru",
+        "--truth must name a column of",
+    ),
+    "truth is the label": (
+        nothing,
+        COMPARE + " --truth found",
+        "--truth must name another",
+    ),
+    "truth that contradicts": (
+        put(
+            "t.csv", lambda good: good.csv(truth=["no", "yes", "no"] * 10 + ["no"] * 2)
+        ),
+        COMPARE + " --truth truth",
+        "--truth must call labelled rows positive. Got 'truth', in which not one",
+    ),
+    "truth of three values": (
+        put("t.csv", lambda good: good.csv(truth=["a", "b"] * 16)),
+        COMPARE + " --truth truth",
+        "spelt as in --label or as yes and no. Got 'truth' with 'a', 'b'.",
+    ),
+    "truth without negatives": (
+        put("t.csv", lambda good: good.csv(truth="yes")),
+        COMPARE + " --truth truth",
+        "must name a column with positives and negatives, spelt as in --label or as",
+    ),
+    "truth of numbers": (
+        put("t.csv", lambda good: good.csv(truth=range(32))),
+        COMPARE + " --truth truth",
+        "Got 'truth' with '0', '1', '2', '3' and 28 more.",
+    ),
+    "comparing one labelled": (
+        put("t.csv", lambda good: good.csv(found=["yes"] + [""] * 31)),
+        COMPARE,
+        "must mark at least 2 positives",
+    ),
+    # Models.
+    "no such model": (without("run/model.skops"), PREDICT, "No such file"),
+    "empty model file": (put("run/model.skops", b""), PREDICT, "Got: it is empty."),
+    "truncated model": (
+        change("model.skops", lambda d: d[:-99]),
+        PREDICT,
+        "cut off or",
+    ),
+    "altered model": (change("model.skops", flip), PREDICT, "Got: it is damaged ("),
+    "pickle called .skops": (
+        put("run/model.skops", pickle.dumps({"a": 1})),
+        PREDICT,
+        "it is a pickle, which could run anything when read",
+    ),
+    "model of a later format": (
+        change("model.skops", newer_format),
+        PREDICT,
+        "Upgrade",
+    ),
+    "model is a folder": (
+        replace_by_folder("run/model.skops"),
+        PREDICT,
+        "No such file or directory",
+    ),
+    "table for a model": (nothing, "predict t.csv t.csv", "it is not a model file"),
+    "model without preparation": (put_bare_model, PREDICT, "pipeline that begins with"),
+    # Rows to score.
+    "nothing to score": (put("t.csv", b""), PREDICT, "Got an empty file."),
+    "column missing": (
+        put("t.csv", lambda good: good.csv("size")),
+        PREDICT,
+        "Got none named 'size'.",
+    ),
+    "text for a number": (
+        put("t.csv", lambda good: good.csv(size={3: "lots"})),
+        PREDICT,
+        "Column 'size' must hold numbers. Got 'lots' in row 4; mend the cell, or empty",
+    ),
+    "bad number in print": (
+        put("t.csv", lambda good: good.csv(size={3: "1.2.3"})),
+        PRINT,
+        "'1.2.3' in r",
+    ),
+    "inf to score": (
+        put("t.csv", lambda good: good.csv(size={3: "inf"})),
+        PREDICT,
+        "finite numbers. Got",
+    ),
+    "ragged rows to score": (
+        put("t.csv", lambda good: good.csv() + "x,1\n"),
+        PREDICT,
+        "in data row 33",
+    ),
+    "scores without their id": (
+        nothing,
+        PREDICT + " --id nr",
+        "--id must name a column",
+    ),
+    "scores into a folder": (
+        replace_by_folder("scored.csv"),
+        PREDICT,
+        "must name a file",
+    ),
+    "scores over a file": (put("scored.csv", "x"), PREDICT, "replace it with --force"),
+    "scores to nowhere": (
+        nothing,
+        PREDICT.replace("scored", "a/b"),
+        "a folder that exists",
+    ),
+    "scores into a file": (
+        nothing,
+        PREDICT.replace("scored", "t.csv/b"),
+        "folder that exi",
+    ),
+    "scores over the table": (
+        nothing,
+        OVER,
+        "--out must name a file that is not read here",
+    ),
+    # Explaining.
+    "no such run": (
+        nothing,
+        "explain nowhere",
+        "DIR must be a folder that probgap fit wrote",
+    ),
+    "folder without run": (
+        without("run/run.json"),
+        EXPLAIN,
+        "Got run, without run.json",
+    ),
+    "truncated run": (change("run.json", lambda d: d[:-9]), EXPLAIN, "fit again"),
+    "run that is a list": (put("run/run.json", "[]"), EXPLAIN, "fit again"),
+    "run in latin-1": (put("run/run.json", b'"\xe9"'), EXPLAIN, "fit again"),
+    "run of a later format": (change_run(format=9), EXPLAIN, "use a newer probgap"),
+    "run without drivers": (
+        put("run/run.json", '{"format": 1}'),
+        "explain run",
+        "fit again",
+    ),
+    "run with odd drivers": (change_run(drivers=5), "explain run", "fit again"),
+    "run with odd table": (change_run(table={"path": "t.csv"}), EXPLAIN, "fit again"),
+    "nothing drives it": (
+        change_run(drivers=None),
+        "explain run",
+        "Got too few labelled.",
+    ),
+    "table gone": (without("t.csv"), EXPLAIN, "--table must name the table that"),
+    "table changed": (
+        put("t.csv", lambda good: good.csv() + "x,1,red,\n"),
+        EXPLAIN,
+        "other contents",
+    ),
+    "no such row": (nothing, EXPLAIN + "000", "Got 'c1000', which none has."),
+    "row by an id of two": (repeat_an_id, EXPLAIN, TWICE),
+    "row by no number": (
+        change_table(id=None),
+        EXPLAIN,
+        "a number from 1 to 32. Got 'c1'",
+    ),
+    "row 0": (change_table(id=None), "explain run --row 0", "from 1 to 32. Got '0'."),
+    "run without its model": (without("run/model.skops"), EXPLAIN, "No such file"),
+    "run with a damaged model": (
+        change("model.skops", flip),
+        EXPLAIN,
+        "it is damaged (",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_REQUESTS)
+def test_a_bad_request_gives_one_sentence_and_leaves_nothing(
+    name, place, good, refuses
+):
+    make, words, part = BAD_REQUESTS[name]
+    make(place, good)
+    refuses(words, part)

@@ -1,0 +1,339 @@
+"""probgap fit, predict, explain and compare as a person uses them."""
+
+import csv
+import json
+import os
+import re
+import signal
+import time
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas")
+io = pytest.importorskip("probgap.io")
+
+FILES = {"report.html", "scores.csv", "label_next.csv", "model.skops", "run.json"}
+COLUMNS = ["row", "id", "observed_label", "gap", "decided", "probability"]
+COLUMNS += ["predicted_label", "rank"]
+
+
+def read(path):
+    return pd.read_csv(path, keep_default_na=False)
+
+
+def test_fit_writes_everything_and_nothing_else(fitted):
+    assert {path.name for path in fitted.out.iterdir()} == FILES
+    assert [path.name for path in fitted.out.parent.iterdir()] == ["results"]
+
+
+def test_the_summary_fits_one_screen(fitted):
+    lines = fitted.printed.splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 120
+    for word in ("Hidden positives", "Boundary", "Undecided", "report.html", "C-0"):
+        assert word in fitted.printed
+    assert "\x1b[" not in fitted.printed  # no colour where there is no terminal
+
+
+def test_what_was_taken_for_what_is_said(fitted):
+    assert "'yes'" in fitted.printed
+    assert "country" in fitted.printed  # left out, and so named
+    assert "opened" in fitted.printed
+
+
+def test_scores_have_every_row_once_in_the_order_of_their_rank(fitted, cases):
+    scores = read(fitted.out / "scores.csv")
+    assert list(scores.columns) == COLUMNS
+    assert sorted(scores["row"]) == list(range(1, len(cases) + 1))
+    assert list(scores["id"]) == list(cases["case"].iloc[scores["row"] - 1])
+    labelled = scores["observed_label"] == "yes"
+    assert list(labelled) == list(cases["found"].iloc[scores["row"] - 1] == "yes")
+    ranks = scores.loc[~labelled, "rank"].astype(int)
+    assert list(ranks) == list(range(1, len(ranks) + 1))
+    assert scores.loc[~labelled, "probability"].is_monotonic_decreasing
+    assert (scores.loc[labelled, "rank"] == "").all()
+    assert scores["probability"].between(0, 1).all()
+    assert scores["gap"].between(-1, 1).all()
+    positive = scores["predicted_label"] == "yes"
+    assert (positive == (scores["probability"] > 0.5)).all()
+    assert set(scores["decided"]) <= {"positive", "negative", "undecided"}
+    assert (scores.loc[labelled, "decided"] == "positive").all()
+
+
+def test_hidden_positives_come_first(fitted, cases):
+    scores = read(fitted.out / "scores.csv")
+    truth = (cases["audited"] == "yes").to_numpy()[scores["row"] - 1]
+    unlabelled = (scores["observed_label"] == "").to_numpy()
+    hidden = truth[unlabelled]
+    assert hidden[:20].mean() > 0.9
+    assert hidden[: hidden.sum()].mean() > 0.7
+
+
+def test_the_run_is_told_whole(fitted, table):
+    run = json.loads((fitted.out / "run.json").read_text())
+    assert run["table"]["sha256"]
+    assert run["table"]["path"] == str(table)
+    assert run["run"]["versions"]["scikit-learn"]
+    assert sum(run["run"]["timings"].values()) > 0
+    left = {c["name"]: c["why"] for c in run["table"]["columns"] if c["why"]}
+    assert {"opened", "country"} <= set(left)
+    assert set(run["run"]["files"]) == FILES
+    low, high = run["found"]["hidden_interval"]
+    assert low <= run["found"]["hidden"] <= high
+
+
+def test_the_rows_to_label_next_are_whole_and_wait_for_a_label(fitted, cases):
+    suggested = read(fitted.out / "label_next.csv")
+    assert 0 < len(suggested) <= 50
+    assert (suggested["found"] == "").all()
+    assert set(cases.columns) - {"audited"} <= set(suggested.columns)
+    found = cases["found"].iloc[suggested["row"] - 1]
+    assert (found == "").all()
+
+
+def test_the_same_seed_gives_the_same_files(fitted, table, probgap, tmp_path):
+    words = ("fit", table, "--label", "found", "--id", "case", "--jobs", 2)
+    quiet = probgap(*words, "--out", tmp_path / "again", "-q")
+    assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
+    for name in ("scores.csv", "label_next.csv"):
+        assert (tmp_path / "again" / name).read_bytes() == (
+            fitted.out / name
+        ).read_bytes()
+    runs = [
+        json.loads((f / "run.json").read_text())
+        for f in (fitted.out, tmp_path / "again")
+    ]
+    for run in runs:
+        del run["run"]
+    assert runs[0] == runs[1]
+
+
+def test_json_is_the_account_and_nothing_else(table, probgap, tmp_path):
+    words = ("fit", table, "--label", "found", "--out", tmp_path / "out")
+    result = probgap(*words, "--json")
+    assert result.stderr == ""
+    account = json.loads(result.stdout)
+    assert account["found"]["labelled"] > 0
+    assert account["table"]["id"] is None
+
+
+def test_results_are_not_overwritten_unasked(fitted, table, probgap):
+    before = {p.name: p.stat().st_mtime_ns for p in fitted.out.iterdir()}
+    result = probgap("fit", table, "--label", "found", "--out", fitted.out)
+    assert result.exit_code == 1
+    assert "--force" in result.stderr
+    assert {p.name: p.stat().st_mtime_ns for p in fitted.out.iterdir()} == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_fit_leaves_nothing(table, start, tmp_path, number):
+    process = start("fit", table, "--label", "found", "--out", tmp_path / "out")
+    assert "Reading" in process.stderr.readline()
+    assert "Fitting" in process.stderr.readline()
+    time.sleep(0.3)
+    os.killpg(process.pid, number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_fit_leaves_nothing(table, start, tmp_path):
+    process = start("fit", table, "--label", "found", "--out", tmp_path / "out")
+    process.stderr.readline()
+    process.stderr.readline()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_may_come_by_standard_input(table, probgap, fitted, tmp_path):
+    result = probgap(
+        "fit",
+        "-",
+        "--label",
+        "found",
+        "--id",
+        "case",
+        "--out",
+        tmp_path / "out",
+        "-q",
+        input=table.read_bytes(),
+    )
+    assert result.exit_code == 0, result.stderr
+    ours = (tmp_path / "out" / "scores.csv").read_bytes()
+    assert ours == (fitted.out / "scores.csv").read_bytes()
+
+
+def test_predict_agrees_with_fit_whatever_the_order_of_columns(
+    fitted, cases, probgap, tmp_path, monkeypatch
+):
+    model, out = fitted.out / "model.skops", tmp_path / "scored.csv"
+    names = ["remark", "noise", "colour", "strength", "case"]
+    cases[names].to_csv(tmp_path / "new.csv", index=False)
+    printed = probgap("predict", model, tmp_path / "new.csv", "--quiet").stdout
+    assert printed.startswith("row,id,gap,decided,probability,predicted_label")
+    result = probgap("predict", fitted.out, tmp_path / "new.csv", "--out", out)
+    assert "240 rows" in result.stdout
+    assert out.read_text().splitlines() == printed.splitlines()
+    new = read(out).set_index("row")
+    old = read(fitted.out / "scores.csv").set_index("row").loc[new.index]
+    assert list(new["id"]) == list(old["id"])
+    assert (new["predicted_label"] == old["predicted_label"]).all()
+    np.testing.assert_allclose(new["probability"], old["probability"], atol=1e-7)
+    monkeypatch.setattr("probgap.cli.predict._ROWS_AT_ONCE", 7)
+    assert probgap("predict", model, tmp_path / "new.csv", "--out", out).exit_code == 1
+    probgap("predict", model, tmp_path / "new.csv", "--out", out, "--force")
+    chunked = read(out).set_index("row")
+    assert (chunked["predicted_label"] == new["predicted_label"]).all()
+    for name in ("probability", "gap"):
+        np.testing.assert_allclose(chunked[name], new[name], atol=1e-4)
+
+
+def test_predict_prints_json_lines(fitted, table, probgap):
+    result = probgap("predict", fitted.out / "model.skops", table, "--json")
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(rows) == 240
+    assert set(rows[0]) == {
+        "row",
+        "id",
+        "gap",
+        "decided",
+        "probability",
+        "predicted_label",
+    }
+
+
+def test_predict_names_a_missing_column(fitted, cases, probgap, tmp_path):
+    cases.drop(columns="strength").to_csv(tmp_path / "new.csv", index=False)
+    result = probgap(
+        "predict",
+        fitted.out / "model.skops",
+        tmp_path / "new.csv",
+        "--out",
+        tmp_path / "s.csv",
+    )
+    assert result.exit_code == 1
+    assert "'strength'" in result.stderr
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_predict_stops_at_a_bad_cell_without_a_file(fitted, cases, probgap, tmp_path):
+    bad = cases.astype({"strength": object})
+    bad.loc[200, "strength"] = "lots"
+    bad.to_csv(tmp_path / "new.csv", index=False)
+    result = probgap(
+        "predict",
+        fitted.out / "model.skops",
+        tmp_path / "new.csv",
+        "--out",
+        tmp_path / "s.csv",
+    )
+    assert result.exit_code == 1
+    assert "strength" in result.stderr
+    assert "lots" in result.stderr
+    assert not (tmp_path / "s.csv").exists()
+
+
+def test_explain_names_the_column_that_matters(fitted, probgap):
+    result = probgap("explain", fitted.out)
+    assert result.exit_code == 0, result.stderr
+    columns = re.findall(
+        r"^(strength|remark|noise|colour)", result.stdout, re.MULTILINE
+    )
+    assert set(columns[:2]) == {"strength", "remark"}
+    drivers = json.loads(probgap("explain", fitted.out, "--json").stdout)
+    assert drivers["columns"][0]["column"] in {"strength", "remark"}
+
+
+def test_explain_says_why_one_row_has_its_score(fitted, probgap):
+    top = read(fitted.out / "scores.csv").iloc[0]
+    result = probgap("explain", fitted.out, "--row", top["id"], "--json")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["row"] == top["row"]
+    assert told["probability"] == pytest.approx(top["probability"])
+    assert told["gap"] == pytest.approx(top["gap"])
+    total = sum(part["log_odds"] for part in told["contributions"])
+    assert total == pytest.approx(told["log_odds"] - told["average_log_odds"])
+    assert len(told["nearest_labelled"]) == 5
+    shown = probgap("explain", fitted.out, "--row", top["id"]).stdout
+    assert top["id"] in shown
+    assert "Labelled positives most like it" in shown
+
+
+def test_explain_needs_the_table_it_came_from(fitted, table, probgap, tmp_path):
+    result = probgap("explain", fitted.out, "--row", "C-9999")
+    assert (result.exit_code, "none has" in result.stderr) == (1, True)
+    other = tmp_path / "other.csv"
+    other.write_text(table.read_text().replace("C-0001", "C-1000"))
+    result = probgap("explain", fitted.out, "--row", "C-0002", "--table", other)
+    assert (result.exit_code, "other contents" in result.stderr) == (1, True)
+    result = probgap("explain", tmp_path)
+    assert (result.exit_code, "run.json" in result.stderr) == (1, True)
+
+
+def test_compare_with_truth_prefers_ours_to_naive(cases, probgap, tmp_path):
+    path = tmp_path / "cases.csv"
+    cases.to_csv(path, index=False)
+    words = ("compare", path, "--label", "found", "--id", "case", "--folds", 3)
+    result = probgap(*words, "--truth", "audited", "--json")
+    assert result.exit_code == 0, result.stderr
+    rows = {row["method"]: row for row in json.loads(result.stdout)}
+    assert len(rows) == 7
+    accuracy = {name: row["accuracy"] for name, row in rows.items()}
+    ours = next(value for name, value in accuracy.items() if name.startswith("probgap"))
+    naive = next(value for name, value in accuracy.items() if "naive" in name.lower())
+    assert ours > naive
+    shown = probgap(*words, "--truth", "audited", "-q").stdout
+    assert "balanced" in shown
+    assert "\x1b[" not in shown
+
+
+def test_a_formula_stays_harmless(cases, probgap, tmp_path):
+    mean = cases.assign(case=[f"=cmd|'{i}'" for i in range(len(cases))])
+    mean["colour"] = mean["colour"].replace("red", "<script>alert(1)</script>")
+    mean.drop(columns="audited").to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "out"
+    result = probgap(
+        "fit", tmp_path / "t.csv", "--label", "found", "--id", "case", "--out", out
+    )
+    assert result.exit_code == 0, result.stderr
+    for name in ("scores.csv", "label_next.csv"):
+        with (out / name).open(newline="") as file:
+            cells = [cell for row in csv.reader(file) for cell in row]
+        texts = [cell for cell in cells if not re.fullmatch(r"-?[\d.e+-]+", cell)]
+        assert not any(cell.startswith(("=", "+", "@", "-")) for cell in texts)
+    page = (out / "report.html").read_text()
+    assert "<script" not in page
+
+
+def test_codes_may_be_taken_for_categories(cases, probgap, tmp_path):
+    coded = cases.assign(colour=cases["colour"].map({"red": 1, "green": 2, "blue": 5}))
+    coded.drop(columns="audited").to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "out"
+    words = (
+        "fit",
+        tmp_path / "t.csv",
+        "--label",
+        "found",
+        "--id",
+        "case",
+        "--out",
+        out,
+    )
+    result = probgap(*words, "--category", "colour", "--drop", "remark", "--json")
+    assert result.exit_code == 0, result.stderr
+    columns = json.loads(result.stdout)["table"]["columns"]
+    use = {column["name"]: column["use"] for column in columns}
+    assert (use["colour"], use["strength"]) == ("category", "number")
+    told = json.loads(probgap("explain", out, "--row", "C-0001", "--json").stdout)
+    assert {part["column"] for part in told["contributions"]} == {
+        "colour",
+        "strength",
+        "noise",
+    }
+    result = probgap(*words, "--category", "color", "--force")
+    assert result.exit_code == 1
+    assert "Did you mean 'colour'?" in result.stderr

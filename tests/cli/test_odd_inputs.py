@@ -1,0 +1,203 @@
+"""Odd tables that work, and places that refuse: permissions, full disks, closed pipes."""
+
+import contextlib
+import errno
+import functools
+import gzip
+import io
+import os
+import re
+import resource
+import shlex
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from probgap.cli.fit import FILES
+
+FIT = "fit t.csv --label found --out out"
+PREDICT = "predict run/model.skops t.csv --out scored.csv"
+PRINT = "predict run/model.skops t.csv"
+NO_ROOM = "must have room for the results. Got: No space left on device."
+
+ODD = {
+    "latin-1": lambda good: good.csv(colour=["grün", "weiß"] * 16).encode("latin-1"),
+    "mark before UTF-8": lambda good: good.csv().encode("utf-8-sig"),
+    "UTF-16 with mark": lambda good: good.csv().encode("utf-16"),
+    "huge numbers": lambda good: good.csv(size={3: "1e308", 4: "-1e308", 5: "5e-324"}),
+    "formulas": lambda good: good.csv(colour=["=cmd()", "@SUM(A1)"] * 16, case="=1+1"),
+    "script": lambda good: good.csv(
+        colour=["<script>alert(1)</script>", "</style>"] * 16
+    ),
+    "empty, constant and mixed columns": lambda good: good.csv(
+        nothing="", constant=7, mixed=["1", "x", "2.5", ""] * 8
+    ),
+    "odd names": lambda good: good.csv(
+        **{"😀": range(32), "a\nb": range(32, 0, -1), "": 1.5, "=x": 2}
+    ),
+    "old Mac lines": lambda good: good.csv().replace("\n", "\r"),
+    "gzipped Parquet": lambda good: gzip.compress(good.parquet()),
+    "two labelled positives": lambda good: good.csv(found=["yes"] * 2 + [""] * 30),
+}
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_table_is_no_bad_input(name, place, good, probgap):
+    content = ODD[name](good)
+    data = content.encode() if isinstance(content, str) else content
+    (place / "t.csv").write_bytes(data)
+    result = probgap(*shlex.split(FIT), "--id", "case", "--quiet")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+    scores = pd.read_csv("out/scores.csv")
+    assert scores["probability"].between(0, 1).all()
+    assert len(scores) == 32
+    assert "<script" not in Path("out/report.html").read_text()
+    for file in ("scores.csv", "label_next.csv"):
+        assert not re.search(r"(^|,)[=@]", Path("out", file).read_text(), re.MULTILINE)
+    result = probgap("predict", "out/model.skops", "t.csv", "--quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert len(result.stdout.splitlines()) == 33
+
+
+def make_wide(good):
+    rng = np.random.default_rng(0)
+    wide = {f"x{i}": rng.normal(size=32).round(2) for i in range(10_000)}
+    pd.concat([good.frame(), pd.DataFrame(wide)], axis=1).to_csv("t.csv", index=False)
+
+
+def test_ten_thousand_columns_are_not_listed(place, good, refuses):
+    make_wide(good)
+    said = (
+        "it has case, size, colour, found, x0, x1, x2, x3, .... Did you mean 'found'?"
+    )
+    refuses(FIT.replace("found", "fuond"), said)
+
+
+@pytest.mark.slow
+def test_ten_thousand_columns_are_no_bad_input(place, good, probgap):
+    make_wide(good)
+    result = probgap(*shlex.split(FIT), "--quiet")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+@contextlib.contextmanager
+def as_nobody():
+    """Give up the superuser's rights, as permissions mean nothing to him."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setresuid(65534, 65534, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
+@pytest.fixture
+def shared_place(good, probgap, monkeypatch):
+    """A folder with a table, which everybody may enter."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        place.chmod(0o755)
+        (place / "t.csv").write_text(good.csv())
+        monkeypatch.chdir(place)
+        probgap(*shlex.split(FIT), "--drop", "nowhere")  # all that is needed is loaded
+        yield place
+
+
+def test_a_table_that_may_not_be_read_is_refused(
+    shared_place, probgap, is_one_sentence
+):
+    (shared_place / "t.csv").chmod(0o000)
+    shared_place.chmod(0o777)
+    with as_nobody():
+        result = probgap(*shlex.split(FIT), "--quiet")
+    is_one_sentence(result.stderr, "Got 't.csv': Permission denied.")
+
+
+@pytest.mark.parametrize("out", ["out", "deep/er/out"])
+def test_a_read_only_place_is_refused_before_the_table_is_read(
+    shared_place, probgap, is_one_sentence, out
+):
+    shared_place.chmod(0o555)
+    with as_nobody():
+        result = probgap(
+            *shlex.split(FIT.replace("t.csv", "x").replace(" out", f" {out}"))
+        )
+    is_one_sentence(result.stderr, "--out must be in a folder that can be written to.")
+    assert [path.name for path in shared_place.iterdir()] == ["t.csv"]
+
+
+class FullDisk(io.StringIO):
+    def write(self, _):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def fill_disk(patch, file):
+    """Let the disk be full when a file is written to."""
+    really = io.open
+
+    def open_it(path, mode="r", *more, **options):
+        stream = really(path, mode, *more, **options)
+        if file not in str(path) or mode[0] == "r":
+            return stream
+        stream.close()
+        return FullDisk()
+
+    patch.setattr(io, "open", open_it)
+
+
+@pytest.fixture
+def fitted_already(small, monkeypatch):
+    """Leave nothing to a fit but to write its files."""
+    monkeypatch.setattr("probgap.cli._analysis.analyse", lambda *_: small.analysis)
+
+
+@pytest.mark.usefixtures("fitted_already")
+@pytest.mark.parametrize("file", FILES)
+def test_a_full_disk_leaves_nothing(file, refuses, monkeypatch):
+    fill_disk(monkeypatch, file)
+    refuses(FIT.replace(" out", " deep/er/out"), NO_ROOM)
+
+
+@pytest.mark.usefixtures("fitted_already")
+def test_a_full_disk_keeps_earlier_results(refuses, monkeypatch):
+    fill_disk(monkeypatch, "run.json")
+    refuses(FIT.replace(" out", " run --force"), NO_ROOM)
+
+
+def test_a_full_disk_leaves_no_scores(refuses, monkeypatch):
+    fill_disk(monkeypatch, "scored.csv")
+    refuses(PREDICT, NO_ROOM)
+
+
+@pytest.mark.usefixtures("fitted_already")
+def test_a_limit_on_files_leaves_nothing(refuses):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
+    try:
+        refuses(FIT, "must have room for the results. Got: File too large.")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.usefixtures("place")
+def test_a_full_disk_behind_a_pipe_is_one_sentence(start, is_one_sentence):
+    with Path("/dev/full").open("w") as full:
+        process = start(*shlex.split(PRINT), "--quiet", stdout=full)
+        _, said = process.communicate(timeout=60)
+    is_one_sentence(said, NO_ROOM)
+    assert process.returncode == 1
+
+
+@pytest.mark.usefixtures("place")
+def test_no_standard_input_is_one_sentence(start, is_one_sentence):
+    words = shlex.split(FIT.replace("t.csv", "-"))
+    process = start(*words, "--quiet", preexec_fn=functools.partial(os.close, 0))
+    _, said = process.communicate(timeout=60)
+    is_one_sentence(said, "standard input must be open. Got none")
+    assert process.returncode == 1
