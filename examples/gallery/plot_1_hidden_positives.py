@@ -1,0 +1,114 @@
+"""
+Hidden positives, found again
+=============================
+
+Two classes meet along a wave. Positives far from it are labelled often, those close to it
+seldom, and nothing is labelled negative. A classifier that takes the unlabelled for
+negative pulls back from the border. :class:`~probgap.PGPUClassifier` sees the same data
+and comes much closer to the true border. It still errs, mostly on the cautious side, where
+hardly anything is labelled.
+"""
+
+# %%
+# The data
+# --------
+# The true chance of being positive is known here, so that we can hide labels by it: a
+# positive with true gap g keeps its label with probability 0.6 g.
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.svm import SVC
+
+from probgap import PGPUClassifier
+from probgap.datasets import hide_labels
+from probgap.plotting import RelabellingDisplay
+
+
+def true_posterior(X):
+    """Give P(Y=1 | x) of each sample."""
+    return 1.0 / (1.0 + np.exp(-3.0 * (X[:, 1] - np.sin(1.6 * X[:, 0]))))
+
+
+rng = np.random.default_rng(1)
+X = rng.uniform(-3.0, 3.0, size=(900, 2))
+posterior = true_posterior(X)
+y_true = (rng.random(900) < posterior).astype(int)
+labelled = hide_labels(
+    X,
+    y_true,
+    2.0 * posterior - 1.0,
+    lambda gap: 1.0 - 0.6 * gap.clip(0.0),
+    random_state=rng,
+)
+print(f"{y_true.sum()} positives, {labelled.sum()} of them labelled")
+
+# %%
+# Two classifiers
+# ---------------
+# Both see ``labelled`` and nothing else.
+naive = SVC().fit(X, labelled)
+model = PGPUClassifier(random_state=1).fit(X, labelled)
+hidden = (y_true == 1) & (labelled == 0)
+for name, fitted in (("naive", naive), ("probgap", model)):
+    found = int(fitted.predict(X)[hidden].sum())
+    print(f"{name:8} finds {found} of {hidden.sum()} hidden positives", end=", ")
+    print(f"{fitted.score(X, y_true):.1%} of all samples right")
+
+# %%
+# The picture
+# -----------
+# Grey line: the true border. Black line: what each classifier learnt.
+POSITIVE, NEGATIVE, UNLABELLED = "#d55e00", "#0072b2", "#9a9a9a"
+edges = np.linspace(-3.0, 3.0, 200)
+grid = np.stack(np.meshgrid(edges, edges), axis=-1).reshape(-1, 2)
+truth = true_posterior(grid).reshape(200, 200)
+
+
+def draw(ax, title, parts, learnt=None):
+    """Scatter the parts of the data, with the true border and the learnt one."""
+    ax.contour(edges, edges, truth, levels=[0.5], colors="#777777", linewidths=2.5)
+    if learnt is not None:
+        ax.contour(edges, edges, learnt.reshape(200, 200), levels=[0.0], colors="black")
+    for colour, mask, label in parts:
+        ax.scatter(*X[mask].T, s=7, c=colour, lw=0, label=f"{label} ({mask.sum()})")
+    ax.set_title(title, fontsize=10, loc="left")
+    ax.set(xticks=[], yticks=[], aspect="equal")
+    ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.01),
+        ncols=2,
+        frameon=False,
+        markerscale=2.5,
+        handletextpad=0.1,
+    )
+
+
+figure, axes = plt.subplots(1, 3, figsize=(11, 4.4), layout="constrained")
+draw(
+    axes[0],
+    "The truth",
+    [(NEGATIVE, y_true == 0, "negative"), (POSITIVE, y_true == 1, "positive")],
+)
+draw(
+    axes[1],
+    "What you have, and the naive border",
+    [(UNLABELLED, labelled == 0, "unlabelled"), (POSITIVE, labelled == 1, "labelled")],
+    naive.decision_function(grid),
+)
+predicted = model.predict(X)
+draw(
+    axes[2],
+    "What probgap makes of it",
+    [(NEGATIVE, predicted == 0, "negative"), (POSITIVE, predicted == 1, "positive")],
+    model.decision_function(grid),
+)
+plt.show()
+
+# %%
+# What each sample counted for
+# ----------------------------
+# :class:`~probgap.plotting.RelabellingDisplay`: labelled samples count as positive in training.
+# An unlabelled one counts partly as positive and partly as negative, by how likely it is to be
+# the one or the other: where many like it are labelled, it is more of a positive.
+figure, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+RelabellingDisplay.from_estimator(model, X, labelled, kind="training", ax=ax)
+plt.show()
