@@ -122,7 +122,7 @@ def go_through(frame):
 @example(data=b"PAR1PAR1")
 @settings(max_examples=150)
 def test_random_bytes(data):
-    for source in (data, b"a,b\n" + data, gzip.compress(data), b"PAR1" + data):
+    for source in (data, b"a,b\n" + data, gzip.compress(data, mtime=0), b"PAR1" + data):
         try:
             table = read_table(io.BytesIO(source))
         except ProbgapError:
