@@ -137,3 +137,8 @@ def test_everything_is_escaped():
     html = fact_table(harmful, {harmful: harmful})
     assert "<script" not in html
     assert Table(html).facts == {harmful: harmful}
+
+
+def test_a_boundary_without_a_fallback_does_not_speak_of_one():
+    boundary = Boundary(-0.5, "auto", 0.1, 5, 3, 2, 0.5)
+    assert "fallback" not in boundary._repr_html_()
