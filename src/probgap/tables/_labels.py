@@ -129,7 +129,7 @@ def _only_marker(name: str, values: list[str], keys: list[str]) -> str:
         msg = (
             f"{name} must mark some rows as positive. Got {_listed(values)} alone, "
             "taken as unlabelled; if one of them marks the known positives, name it "
-            "with positive (--positive)."
+            "with --positive (positive= in Python)."
         )
         if not any(values):
             msg = f"{name} must mark some rows as positive. Got empty cells alone."
@@ -137,7 +137,7 @@ def _only_marker(name: str, values: list[str], keys: list[str]) -> str:
         msg = (
             f"{name} must hold one value besides those for unlabelled. Got "
             f"{_listed(list(markers.values()))}; say which one marks the known "
-            "positives with positive (--positive)."
+            "positives with --positive (positive= in Python)."
         )
     raise InvalidInputError(msg)
 
