@@ -9,8 +9,9 @@ from sklearn.metrics import log_loss as peer_log_loss
 from sklearn.metrics import roc_auc_score
 
 from probgap._core import features as features_room
+from probgap._core.losses import log_loss
 from probgap.gap import LabellingModel
-from probgap.gap._boosting import StackedFeatures, boost, log_loss
+from probgap.gap._boosting import StackedFeatures, boost
 
 
 def steps(n, seed):
@@ -31,7 +32,7 @@ def smooth(n, seed):
 @pytest.fixture(scope="module")
 def stepwise():
     X, positive, s = steps(600, 0)
-    model = LabellingModel(n_components=60, trees=True, random_state=0)
+    model = LabellingModel(n_components=60, trees=True, forest=False, random_state=0)
     return X, positive, s, model.fit(X, s)
 
 
@@ -43,7 +44,7 @@ def test_steps_along_axes_are_left_to_trees(stepwise):
     assert model.feature_map_.n_inputs == 10
     assert model.coef_[-1] > 0.0
     new, positive, _ = steps(1000, 1)
-    plain = LabellingModel(n_components=60, random_state=0).fit(X, s)
+    plain = LabellingModel(n_components=60, forest=False, random_state=0).fit(X, s)
     assert not plain.trees_used_
     right, right_without = (
         ((fitted.predict_posterior(new) > 0.5) == positive).mean()
@@ -64,9 +65,11 @@ def test_the_score_is_the_product_of_stacked_features_and_coefficients(stepwise)
 
 def test_a_smooth_rate_in_few_dimensions_is_left_to_kernels():
     X, _, s = smooth(500, 0)
-    model = LabellingModel(n_components=60, trees=True, random_state=0).fit(X, s)
+    model = LabellingModel(
+        n_components=60, trees=True, forest=False, random_state=0
+    ).fit(X, s)
     assert not model.trees_used_
-    plain = LabellingModel(n_components=60, random_state=0).fit(X, s)
+    plain = LabellingModel(n_components=60, forest=False, random_state=0).fit(X, s)
     assert model.coef_.shape == plain.coef_.shape
     assert_allclose(model.observed_gap_, plain.observed_gap_, atol=5e-3)
 
@@ -74,15 +77,19 @@ def test_a_smooth_rate_in_few_dimensions_is_left_to_kernels():
 def test_sparse_samples_get_no_trees(stepwise):
     X, _, s, _ = stepwise
     sparse = sp.csr_array(X)
-    model = LabellingModel(n_components=60, trees=True, random_state=0).fit(sparse, s)
-    plain = LabellingModel(n_components=60, random_state=0).fit(sparse, s)
+    model = LabellingModel(
+        n_components=60, trees=True, forest=False, random_state=0
+    ).fit(sparse, s)
+    plain = LabellingModel(n_components=60, forest=False, random_state=0).fit(sparse, s)
     assert not model.trees_used_
     assert_array_equal(model.observed_gap_, plain.observed_gap_)
 
 
 def test_two_jobs_give_the_same_bits(stepwise):
     X, _, s, model = stepwise
-    other = LabellingModel(n_components=60, trees=True, random_state=0, n_jobs=2)
+    other = LabellingModel(
+        n_components=60, trees=True, forest=False, random_state=0, n_jobs=2
+    )
     assert_array_equal(other.fit(X, s).observed_gap_, model.observed_gap_)
     assert_array_equal(other.decision_function(X), model.decision_function(X))
 
@@ -90,7 +97,9 @@ def test_two_jobs_give_the_same_bits(stepwise):
 def test_with_memory_for_some_samples_trees_still_see_all(stepwise, monkeypatch):
     X, positive, s, whole = stepwise
     monkeypatch.setattr(features_room, "_MOST_VALUES", 60 * 300)
-    model = LabellingModel(n_components=60, trees=True, random_state=0).fit(X, s)
+    model = LabellingModel(
+        n_components=60, trees=True, forest=False, random_state=0
+    ).fit(X, s)
     assert model.trees_used_
     chances = [fitted.feature_map_.chance(X) for fitted in (model, whole)]
     assert_array_equal(*chances)

@@ -116,14 +116,15 @@ def test_gaps_out_of_fold_are_those_of_models_fitted_on_the_train_part_alone(rng
     # Each third is held out, and one of the other two trains.
     thirds = np.arange(240).reshape(-1, 3).T
     folds = [(thirds[(k + 1) % 3], thirds[k]) for k in range(3)]
-    fitted = LabellingModel(n_components=30, cv=folds, random_state=0)
+    fitted = LabellingModel(n_components=30, forest=False, cv=folds, random_state=0)
     gap = fitted.fit(X, s).observed_gap_
     assert fitted.separability_ == 0.0  # no share of the model fitted on all
     values = fitted.feature_map_.transform(X)
     prior = rate_prior(fitted.ceiling_)
     levels, score = [], np.empty(240)
     for train, test in folds:
-        alone = fit_product(values[train], s[train] == 1, C=fitted.C, prior=prior)
+        C = fitted.C * fitted.shrinkage_
+        alone = fit_product(values[train], s[train] == 1, C=C, prior=prior)
         score[test] = alone.score(values[test])
         levels.append(alone.level[0])
     chance = chance_of_score(score, float(np.mean(levels)), prior.slope)
@@ -169,6 +170,7 @@ def test_progress_is_told_only_to_those_who_ask(square, capsys):
     assert [line.rpartition(" ... ")[0] for line in lines] == [
         "[probgap] kernel features",
         "[probgap] who is labelled, by kernels",
+        "[probgap] who is labelled, by a forest",
         "[probgap] who is positive",
     ]
     assert all(re.search(r" \d+\.\d s$", line) for line in lines)

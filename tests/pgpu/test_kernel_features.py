@@ -321,6 +321,7 @@ def test_matching_what_memory_holds_stands_for_all(monkeypatch):
             [
                 "kernel features",
                 "who is labelled, by kernels",
+                "who is labelled, by a forest",
                 "who is positive",
                 "final classifier",
             ],
@@ -331,6 +332,7 @@ def test_matching_what_memory_holds_stands_for_all(monkeypatch):
                 "kernel features",
                 "who is labelled, by kernels",
                 "who is labelled, by trees",
+                "who is labelled, by a forest",
                 "who is positive",
                 "kernel mean matching",
                 "final classifier",

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, xlogy
 
 Array = NDArray[np.float64]
+
+# Nobody is surer than this of a label not seen.
+SURE = 1e-6
 
 
 class Logistic:
@@ -48,3 +51,26 @@ class SquaredHinge:
         del level, safe
         curvature = 2.0 * (target * (score < 1.0) + (1.0 - target) * (score > -1.0))
         return curvature, np.zeros_like(curvature), np.zeros_like(curvature)
+
+
+def log_likelihoods(chance: Array, labelled: NDArray[np.bool_]) -> Array:
+    """Give the log-likelihood of each label, by the chance of being labelled."""
+    sure = np.clip(chance, SURE, 1.0 - SURE)
+    likelihood: Array = xlogy(labelled, sure) + xlogy(~labelled, 1.0 - sure)
+    return likelihood
+
+
+def log_loss(
+    chance: Array, labelled: NDArray[np.bool_], weight: Array | None = None
+) -> float:
+    """Give minus the mean log-likelihood of the labels."""
+    return -float(np.average(log_likelihoods(chance, labelled), weights=weight))
+
+
+def in_standard_errors(gain: Array, weight: Array | None = None) -> float:
+    """Give the mean of a gain, sample by sample, as a multiple of its standard error."""
+    share = np.ones(gain.size) if weight is None else weight
+    share = share / share.sum()
+    mean = float(share @ gain)
+    error = float(np.sqrt(share**2 @ (gain - mean) ** 2))
+    return mean / max(error, float(np.finfo(np.float64).tiny))

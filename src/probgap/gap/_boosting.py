@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.special import xlogy
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import gen_batches
 
-from probgap._core.features import FeatureMap, Single
+from probgap._core.features import FeatureMap, Single, TrainingFeatures
 from probgap._core.folds import Fold
 from probgap._core.kernels import Matrix
+from probgap._core.losses import log_loss
 from probgap._core.threads import one_thread
-from probgap.gap._rate import RatePrior, score_of_chance
+from probgap.gap._rate import RatePrior, ceiling_of, rate_prior, score_of_chance
 
 if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingClassifier
@@ -27,7 +27,6 @@ Mask = NDArray[np.bool_]
 # Boosting costs little beside a million rows of features; two parts are cheapest.
 _PARTS = 2
 _BLOCK_ROWS = 2**16
-_SURE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,12 +73,6 @@ def _boost_part(
         return model, model.predict_proba(samples[test])[:, 1]
 
 
-def log_loss(chance: Vector, labelled: Mask) -> float:
-    """Give minus the mean log-likelihood of the labels."""
-    sure = np.clip(chance, _SURE, 1.0 - _SURE)
-    return -float(np.mean(xlogy(labelled, sure) + xlogy(~labelled, 1.0 - sure)))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class StackedFeatures:
     """Kernel features, and the log-odds of being positive that boosted trees suggest."""
@@ -111,3 +104,31 @@ class StackedFeatures:
     def boosted_score(self, samples: Matrix) -> Vector:
         """Give the log-odds of being positive that boosted trees suggest."""
         return score_of_chance(self.chance(samples), self.prior)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack:
+    """Features with room for one more, what they say, and where a fit may begin."""
+
+    features: TrainingFeatures
+    chance: Vector
+    start: Vector
+    used: bool = False
+
+
+def stack_trees(
+    samples: Matrix, labelled: Mask, plain: Stack, seed: int, n_jobs: int | None
+) -> Stack:
+    """Put the trees' score into the spare column, if they predict labels better."""
+    features = plain.features
+    observed = labelled[features.rows]
+    boosted, of_all = boost(samples, labelled, seed, n_jobs)
+    by_trees = of_all[features.rows]
+    if log_loss(by_trees, observed) >= log_loss(plain.chance, observed):
+        without = replace(features, values=features.values[:, :-1])
+        return Stack(without, plain.chance, np.delete(plain.start, -2))
+    prior = rate_prior(ceiling_of(by_trees[observed]))
+    features.values[:, -1] = score_of_chance(by_trees, prior)
+    stacked = replace(features, map=StackedFeatures(features.map, boosted, prior))
+    start = np.append(np.zeros(plain.start.size - 2), [1.0, 0.0])
+    return Stack(stacked, by_trees, start, used=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -27,30 +26,36 @@ from probgap._core.folds import (
 )
 from probgap._core.inputs import check_fit_inputs, check_predict_input
 from probgap._core.kernels import Matrix, scale_gamma
-from probgap._core.losses import Logistic
-from probgap._core.newton import Ridge, fit_linear
+from probgap._core.newton import LinearFits
 from probgap._core.overlap import separability
 from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.threads import one_thread
 from probgap.gap._base import GapClassifier
-from probgap.gap._boosting import StackedFeatures, boost, log_loss
+from probgap.gap._boosting import Stack, stack_trees
+from probgap.gap._doubt import doubt, evidence, highest_even_score
 from probgap.gap._folds import HeldOutBy
+from probgap.gap._forest import (
+    MOST_FOR_FOREST,
+    grow_forest,
+    heed,
+    mix_chances,
+    mix_scores,
+)
+from probgap.gap._plain import fit_plain
 from probgap.gap._product import fit_product
 from probgap.gap._rate import (
     boundary_at,
     ceiling_of,
     chance_of_score,
     even_score,
+    floor_of,
     rate_prior,
-    score_of_chance,
 )
+from probgap.gap._spread import spread_of_boundary
 
 Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
-
-_N_RESAMPLES = 100
-_SCORING_C = 10.0
 
 
 class LabellingModel(GapClassifier):
@@ -62,16 +67,18 @@ class LabellingModel(GapClassifier):
 
     where the first factor is P(Y=1 | x), the second the chance that a positive is
     labelled, which rises with the true gap, and f is linear in kernel features. It
-    is fitted by maximum likelihood with a ridge penalty.
+    is fitted by maximum likelihood with a ridge penalty, and then averaged with what a
+    forest of randomised trees makes of the same rate.
 
     Positive and unlabelled data identify the product, not the factors: the model has
     to be told something about the rate, and reads it off the clearest positives. If
     they are nearly always labelled the rate is taken as nearly constant near its
-    ceiling; the lower their chance, the steeper the rate is assumed to be. It errs
-    where that is wrong: few labels that fell at random from a rare class, or a steep
-    rate that reaches 1. Where hardly any labelled positive lies among the
-    unlabelled-looking samples, classes seem not to overlap, and the boundary moves
-    some of the way to the least labelled positives, the paper's own estimate.
+    ceiling; the lower their chance, the steeper the rate is assumed to be. Where hardly
+    any labelled positive lies among the unlabelled-looking samples, classes seem not to
+    overlap, and the boundary moves some of the way to the least labelled positives, the
+    paper's own estimate. Where labelled samples look much like the others, nothing may
+    be clear, and it moves the other way, up to calling nothing positive. It errs where
+    these readings are wrong: common but faint positives, or a steep rate that reaches 1.
 
     Parameters
     ----------
@@ -82,11 +89,14 @@ class LabellingModel(GapClassifier):
     gamma : float or "scale", default="scale"
         Width of the kernel; "scale" is 1 / (n_features * variance of X).
     C : float, default=100.0
-        Inverse strength of the ridge penalty on f.
+        Inverse strength of the ridge penalty on f; a tenth or a hundredth of it where
+        held-out labels are predicted better so.
     trees : bool, default=False
         Whether to fit boosted trees beside the kernel features, and to take their
         score for one more feature where it predicts held-out labels better. Worth its
         time with many samples, or features that matter little. Not for sparse ``X``.
+    forest : bool, default=True
+        Whether to average the score with that of a forest, with up to 6000 samples.
     method : {"out_of_fold", "in_sample"}, default="out_of_fold"
         How the attributes about training samples are computed: by models that have
         not seen the sample (averaged with the one that has, as far as classes do not
@@ -120,6 +130,13 @@ class LabellingModel(GapClassifier):
         Chance of being labelled of the clearest positives.
     separability_ : float
         From 0, classes overlap, to 1, they do not.
+    evidence_ : float
+        By how many standard errors held-out labels are predicted better than by their
+        frequency.
+    doubt_ : float
+        How far the boundary was moved up, in log-odds, as the labels say little.
+    shrinkage_ : float
+        The factor of ``C`` that predicted held-out labels best: 1, 0.1 or 0.01.
     n_iter_ : int
         Iterations of the fit on all samples.
     converged_ : bool
@@ -130,6 +147,9 @@ class LabellingModel(GapClassifier):
         The f at which a sample is as likely positive as not.
     trees_used_ : bool
         Whether the score of boosted trees is among the features.
+    forest_ : object
+        Gives the score by the forest, and its share in the average; None if there is
+        none, or none is needed as classes do not overlap.
     feature_map_ : object
         The kernel features: ``transform(X)`` gives them.
     coef_ : ndarray of shape (n_components,)
@@ -161,6 +181,7 @@ class LabellingModel(GapClassifier):
         "gamma": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale"})],
         "C": [Interval(Real, 0, None, closed="neither")],
         "trees": ["boolean"],
+        "forest": ["boolean"],
         "method": [StrOptions({"out_of_fold", "in_sample"})],
         "cv": ["cv_object"],
         "pos_label": "no_validation",
@@ -176,6 +197,7 @@ class LabellingModel(GapClassifier):
         gamma: float | Literal["scale"] = "scale",
         C: float = 100.0,
         trees: bool = False,
+        forest: bool = True,
         method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
         cv: Any = None,
         pos_label: object = None,
@@ -187,6 +209,7 @@ class LabellingModel(GapClassifier):
         self.gamma = gamma
         self.C = C
         self.trees = trees
+        self.forest = forest
         self.method = method
         self.cv = cv
         self.pos_label = pos_label
@@ -259,113 +282,94 @@ class LabellingModel(GapClassifier):
         observed = labelled[features.rows]
         held_out_by = HeldOutBy.of(folds, labelled.size, features.rows)
         with stage(self.verbose, "who is labelled, by kernels"):
-            plain = fit_linear(
-                features.values,
-                observed.astype(np.float64),
-                Logistic(),
-                Ridge(1.0 / _SCORING_C),
-                weight=features.weight,
-                trained=held_out_by.trained,
-            )
-        chance = expit(held_out_by.scores(plain, features.values))
-        start = np.append(plain.coef[:, 0], plain.intercept[0])
-        self.trees_used_ = False
+            plain = fit_plain(features, observed, held_out_by)
+        stack = Stack(features, plain.chance, plain.start)
         if self._grows_trees(samples):
             with stage(self.verbose, "who is labelled, by trees"):
-                features, chance, start = self._stack_trees(
-                    samples, features, labelled, chance, start, seed
-                )
+                stack = stack_trees(samples, labelled, stack, seed, self.n_jobs)
+        self.trees_used_, features = stack.used, stack.features
         self.feature_map_ = features.map
+        forest = None
+        if self.forest and labelled.size <= MOST_FOR_FOREST:
+            with stage(self.verbose, "who is labelled, by a forest"):
+                forest = grow_forest(samples, labelled, seed)
+        chance = mix_chances(stack.chance, forest, features.rows)
+        self.shrinkage_ = plain.shrinkage
         self.ceiling_ = ceiling_of(chance[observed])
+        floor = floor_of(chance[~observed], self.ceiling_)
+        astray = chance[observed] <= 0.5 * (floor + self.ceiling_)
         n_unlabelled = int(np.count_nonzero(~labelled))
-        astray = chance[observed] < 0.5 * self.ceiling_
         self.separability_ = separability(astray, n_unlabelled)
+        self.forest_ = heed(forest, self.separability_, rate_prior(self.ceiling_))
         with stage(self.verbose, "who is positive"):
             product = fit_product(
                 features.values,
                 observed,
-                C=self.C,
+                C=self.C * plain.shrinkage,
                 prior=rate_prior(self.ceiling_),
                 weight=features.weight,
                 trained=held_out_by.trained,
-                start=start,
+                start=stack.start,
             )
         self.coef_, self.intercept_ = product.coef[:, 0], float(product.intercept[0])
-        score = self._score_samples(samples, features)
-        if self.method == "out_of_fold":
-            # Without overlap the labels seen do no harm, and all the data give a
-            # smoother edge; with it they would pull each sample towards its own label.
-            share = 0.5 * self.separability_
-            unseen = held_out_by.scores(product, features.values)
-            score[features.rows] = share * score[features.rows] + (1.0 - share) * unseen
-        self._place_boundary(score, labelled, float(product.level[1:].mean()))
-        self.boundary_spread_ = self._spread(
-            score[features.rows], chance, observed, n_unlabelled, seed
+        score = self._score_samples(samples, features, held_out_by, product)
+        self.rate_level_ = float(product.level[1:].mean())
+        self.rate_slope_ = rate_prior(self.ceiling_).slope
+        self.evidence_ = evidence(chance, observed, features.weight)
+        self.doubt_ = doubt(
+            chance,
+            observed,
+            ceiling=self.ceiling_,
+            floor=floor,
+            level=self.rate_level_,
+            slope=self.rate_slope_,
+            errors=self.evidence_,
+        )
+        self._place_boundary(score, labelled)
+        self.boundary_spread_ = spread_of_boundary(
+            score[features.rows],
+            chance,
+            observed,
+            n_unlabelled,
+            off_prior=self.rate_level_ - rate_prior(self.ceiling_).level,
+            doubt=self.doubt_,
+            seed=seed,
         )
         self.n_iter_ = product.n_iter
         self.converged_ = plain.converged and product.converged
         return features
 
-    def _stack_trees(
+    def _score_samples(
         self,
         samples: Matrix,
         features: TrainingFeatures,
-        labelled: Mask,
-        chance: Vector,
-        start: Vector,
-        seed: int,
-    ) -> tuple[TrainingFeatures, Vector, Vector]:
-        """Put the trees' score into the spare column, if they predict labels better."""
-        observed = labelled[features.rows]
-        boosted, of_all = boost(samples, labelled, seed, self.n_jobs)
-        by_trees = of_all[features.rows]
-        self.trees_used_ = log_loss(by_trees, observed) < log_loss(chance, observed)
-        if not self.trees_used_:
-            without = replace(features, values=features.values[:, :-1])
-            return without, chance, np.delete(start, -2)
-        prior = rate_prior(ceiling_of(by_trees[observed]))
-        features.values[:, -1] = score_of_chance(by_trees, prior)
-        stacked = replace(features, map=StackedFeatures(features.map, boosted, prior))
-        return stacked, by_trees, np.append(np.zeros(start.size - 2), [1.0, 0.0])
-
-    def _score_samples(self, samples: Matrix, features: TrainingFeatures) -> Vector:
+        held_out_by: HeldOutBy,
+        product: LinearFits,
+    ) -> Vector:
+        """Score the training samples, by models that have not seen them or by all."""
         if features.complete:
-            score = features.values @ self.coef_.astype(np.float32)
-            return score.astype(np.float64) + self.intercept_
-        return self.feature_map_.score(samples, self.coef_) + self.intercept_
+            score = (features.values @ self.coef_.astype(np.float32)).astype(np.float64)
+        else:
+            score = self.feature_map_.score(samples, self.coef_)
+        score += self.intercept_
+        if self.method == "in_sample":
+            return mix_scores(score, self.forest_, samples)
+        # Without overlap the labels seen do no harm, and all the data give a smoother
+        # edge; with it they would pull each sample towards its own label.
+        share = 0.5 * self.separability_
+        unseen = held_out_by.scores(product, features.values)
+        score[features.rows] = share * score[features.rows] + (1.0 - share) * unseen
+        return mix_scores(score, self.forest_)
 
-    def _place_boundary(self, score: Vector, labelled: Mask, level: float) -> None:
-        self.rate_level_ = level
-        self.rate_slope_ = rate_prior(self.ceiling_).slope
-        self.even_score_ = even_score(score[labelled], self.separability_)
+    def _place_boundary(self, score: Vector, labelled: Mask) -> None:
+        even = even_score(score[labelled], self.separability_) + self.doubt_
+        highest = highest_even_score(self.rate_level_, self.rate_slope_)
+        self.even_score_ = min(even, highest)
         self.posterior_ = expit(score - self.even_score_)
         self.observed_gap_ = 2.0 * self._chance_of(score) - 1.0
         self.boundary_ = boundary_at(
             self.even_score_, self.rate_level_, self.rate_slope_
         )
-
-    def _spread(
-        self,
-        score: Vector,
-        chance: Vector,
-        labelled: Mask,
-        n_unlabelled: int,
-        seed: int,
-    ) -> float:
-        """Place the boundary by resampled labelled positives, and see how it moves."""
-        rng = np.random.default_rng(seed)
-        rows = np.flatnonzero(labelled)
-        off_prior = self.rate_level_ - rate_prior(self.ceiling_).level
-        boundaries = np.empty(_N_RESAMPLES)
-        for i in range(_N_RESAMPLES):
-            drawn = rng.choice(rows, rows.size)
-            ceiling = ceiling_of(chance[drawn])
-            prior = rate_prior(ceiling)
-            astray = chance[drawn] < 0.5 * ceiling
-            apart = separability(astray, n_unlabelled)
-            even = even_score(score[drawn], apart)
-            boundaries[i] = boundary_at(even, prior.level + off_prior, prior.slope)
-        return float(boundaries.std())
 
     def _chance_of(self, score: Vector) -> Vector:
         return chance_of_score(score, self.rate_level_, self.rate_slope_)
@@ -373,7 +377,8 @@ class LabellingModel(GapClassifier):
     def _score(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
         with one_thread():
-            return self.feature_map_.score(samples, self.coef_) + self.intercept_
+            score = self.feature_map_.score(samples, self.coef_) + self.intercept_
+            return mix_scores(score, self.forest_, samples)
 
     def _chance(self, X: Matrix) -> Vector:
         return self._chance_of(self._score(X))

@@ -13,6 +13,8 @@ from probgap._core.overlap import CEILING_QUANTILE
 Vector = NDArray[np.float64]
 
 _CEILING_RANGE = (0.01, 0.95)
+# Clear negatives: this quantile of the unlabelled.
+_FLOOR_QUANTILE = 0.25
 # The rate reaches its ceiling at this log-odds of being positive (a chance of 0.88).
 _SCORE_AT_CEILING = 2.0
 # How far the rate's level may move from what the ceiling says: 5% of the odds.
@@ -62,6 +64,11 @@ def rate_prior(ceiling: float) -> RatePrior:
 def ceiling_of(chance: Vector) -> float:
     """Give the chance of being labelled of the clearest among labelled positives."""
     return float(np.clip(np.quantile(chance, CEILING_QUANTILE), *_CEILING_RANGE))
+
+
+def floor_of(chance: Vector, ceiling: float) -> float:
+    """Give the chance that clear negatives have by a score; 0 if that is a good one."""
+    return min(float(np.quantile(chance, _FLOOR_QUANTILE)), ceiling)
 
 
 def chance_of_score(score: Vector, level: float, slope: float) -> Vector:

@@ -30,15 +30,16 @@ class PGPUClassifier(BasePGPU):
     which the true gap is 0; (3) relabel by it; (4) weight what was chosen so that it
     stands for all; (5) train a weighted classifier. ``PGPUClassifier.paper()`` is the
     paper's algorithm to the letter. The default differs where trials showed it to
-    fail: it models the labelling rate, and keeps its doubts about unlabelled samples
-    where classes overlap.
+    fail: it models the labelling rate, keeps its doubts about unlabelled samples where
+    classes overlap, and calls little positive where labelled samples look much like
+    the others.
 
     It assumes that no negative is labelled, that the chance of a positive to be
     labelled depends on the sample through its true gap and does not fall with it, and
     that labelled and unlabelled samples come from one population. It fails where
     labels went by something else (one clinic, one year), and it cannot know a steep
-    bias from a true overlap of classes: positive and unlabelled data do not tell them
-    apart. Features should be on one scale.
+    bias from a true overlap of classes, nor few labels from faint positives: positive
+    and unlabelled data do not tell them apart. Features should be on one scale.
 
     Parameters
     ----------
