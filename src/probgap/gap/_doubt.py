@@ -13,16 +13,19 @@ Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 # Labelled and unlabelled samples whose log-odds lie less apart than this, in standard
-# deviations, may come from classes that hardly part; if moreover the upper tenth of the
-# unlabelled does not reach this share of the ceiling, positives may be rare. Then a low
-# chance may well mean few positives instead of few labels.
+# deviations, may come from classes that hardly part. If moreover the upper tenth of the
+# unlabelled does not reach this share of the ceiling, positives may be rare: then a low
+# chance may well mean few positives instead of few labels. And the higher the ceiling,
+# the fewer labels are missing, and the less can a faint score be blamed on that.
 _APART = 1.5
 _HIGH_QUANTILE = 0.9
 _HIGH = 1.1
 _FAINT_AND_RARE = 4.0
+_FAINT_THOUGH_LABELLED = 1.0
 # Held-out labels should be better predicted than by their frequency, by so many standard
-# errors.
+# errors; and the more labels, the better.
 _FEWEST_ERRORS = 1.5
+_ERRORS_PER_ROOT = 0.25
 # The boundary lies below an observed gap of 0: a chance of one half.
 _HIGHEST_CHANCE = 0.495
 _SCORES = np.linspace(-10.0, 10.0, 2001)
@@ -59,8 +62,10 @@ def doubt(
     log_odds = logit(np.clip(chance, SURE, 1.0 - SURE))
     rare = max(0.0, _HIGH - float(np.quantile(unlabelled, _HIGH_QUANTILE)) / ceiling)
     faint = max(0.0, _APART - _distance(log_odds[labelled], log_odds[~labelled]))
-    unsure = max(0.0, _FEWEST_ERRORS - errors)
-    return max(0.0, above_floor) + _FAINT_AND_RARE * rare * faint + unsure
+    doubted = faint * (_FAINT_AND_RARE * rare + _FAINT_THOUGH_LABELLED * ceiling)
+    expected = _ERRORS_PER_ROOT * float(np.sqrt(np.count_nonzero(labelled)))
+    unsure = max(0.0, max(_FEWEST_ERRORS, expected) - errors)
+    return max(0.0, above_floor) + doubted + unsure
 
 
 def highest_even_score(level: float, slope: float) -> float:

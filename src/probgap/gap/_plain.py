@@ -20,6 +20,10 @@ Vector = NDArray[np.float64]
 # one predicts others better.
 _LEAST_PENALTY = 10.0
 _SHRINKAGES = (1.0, 0.1, 0.01)
+# So many standard errors of the difference the stronger must be better with many labels,
+# and may be worse with few, which follow any flexible score; and what few and many are.
+_MARGIN = 1.0
+_FEW, _MANY = 20, 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,10 +51,8 @@ class PlainFit:
 def fit_plain(
     features: TrainingFeatures, observed: Mask, held_out_by: HeldOutBy
 ) -> PlainFit:
-    """Fit with the penalty that predicts held-out labels best, from weak to strong.
-
-    A stronger one must be better by more than one standard error of the difference.
-    """
+    """Fit with the penalty that predicts held-out labels best, from weak to strong."""
+    margin = _margin(int(np.count_nonzero(observed)))
     best: PlainFit | None = None
     best_likelihood = np.empty(0)
     for shrinkage in _SHRINKAGES:
@@ -66,10 +68,15 @@ def fit_plain(
         likelihood = log_likelihoods(chance, observed)
         if best is not None:
             gain = likelihood - best_likelihood
-            if in_standard_errors(gain, features.weight) <= 1.0:
+            if in_standard_errors(gain, features.weight) <= margin:
                 return best
         start = np.append(fits.coef[:, 0], fits.intercept[0])
         best = PlainFit(chance, start, shrinkage, fits.converged)
         best_likelihood = likelihood
     assert best is not None  # there are shrinkages
     return best
+
+
+def _margin(n_labelled: int) -> float:
+    """Give by how many standard errors a stronger penalty must be better."""
+    return float(np.interp(n_labelled, (_FEW, _MANY), (-_MARGIN, _MARGIN)))
