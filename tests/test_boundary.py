@@ -1,4 +1,5 @@
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -136,3 +137,47 @@ def test_bad_rules_are_refused(gaps, parameters, message):
 def test_both_kinds_of_sample_are_needed(labelled, missing):
     with pytest.raises(ValueError, match=rf"Got no {missing} sample\."):
         estimate_boundary([0.1, 0.2], labelled)
+
+
+def test_the_answers_of_all_rules_are_kept_with_their_scores(rng):
+    labelled = rng.random(200) < 0.3
+    gap = np.where(labelled, rng.uniform(-0.5, 0.9, 200), rng.uniform(-1.0, -0.2, 200))
+    found = estimate_boundary(gap, labelled, rule=-0.6)
+    assert found.names == ("fixed", "auto", "mean_smallest", "quantile")
+    assert found.candidates[0] == found.value
+    for name, value, score in zip(
+        found.names[1:], found.candidates[1:], found.scores[1:], strict=True
+    ):
+        assert value == estimate_boundary(gap, labelled, rule=name).value
+        called = gap > value
+        recall = called[labelled].mean()
+        assert score == pytest.approx(recall**2 / called.mean())
+
+
+def test_a_rule_that_answers_comes_first_and_once(rng):
+    gap, labelled = rng.uniform(-1.0, 0.5, 100), np.arange(100) < 20
+    found = estimate_boundary(gap, labelled, rule="quantile", quantile=0.1)
+    assert found.names == ("quantile", "auto", "mean_smallest")
+    assert found.candidates[0] == pytest.approx(np.quantile(gap[:20], 0.1))
+
+
+def test_a_value_that_was_moved_is_among_the_candidates():
+    gap, labelled = np.linspace(-0.9, 0.9, 50), np.arange(50) >= 45
+    with pytest.warns(BoundaryWarning, match="below 0"):
+        found = estimate_boundary(gap, labelled, rule="mean_smallest")
+    assert found.names[-1] == "fallback"
+    assert found.candidates[-1] == found.value < 0.0 < found.candidates[0]
+
+
+def test_a_notebook_shows_the_candidates(rng):
+    gap, labelled = rng.uniform(-1.0, 0.5, 100), np.arange(100) < 20
+    html = estimate_boundary(gap, labelled, rule=-0.5)._repr_html_()
+    assert "fixed \N{MINUS SIGN}0.5 (" in html
+    assert "; quantile " in html
+    bare = Boundary(-0.5, "fixed", 0.0, 1, 1, 1, 1.0)
+    assert "candidates" not in bare._repr_html_()
+    grid = replace(bare, candidates=(-0.9, -0.5), scores=(0.7, 0.9))
+    low, high = "\N{MINUS SIGN}0.9", "\N{MINUS SIGN}0.5"
+    assert f"2 from {low} to {high} (0.7 to 0.9)" in grid._repr_html_()
+    useless = replace(grid, scores=(-np.inf, -np.inf))
+    assert "2, none of any use" in useless._repr_html_()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
@@ -15,10 +15,12 @@ from probgap._core.errors import BoundaryWarning, InvalidInputError
 from probgap._core.html import fact_table, number, share
 from probgap._core.overlap import CEILING_QUANTILE, separability
 from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.scores import lee_liu
 
 __all__ = ["Boundary", "BoundaryWarning", "estimate_boundary"]
 
 Gaps = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Rule = Callable[[Gaps, Gaps], float]
 
 _RULES = ("auto", "mean_smallest", "quantile")
@@ -55,6 +57,18 @@ class Boundary:
         or below ``value``, down to 0 where a tenth of them or more have.
     fallback : str or None
         Why the rule's own answer was not used, where it was not.
+    candidates : tuple of float
+        Boundaries that were considered: what every rule says, and ``value`` among them;
+        of a search, its grid.
+    scores : tuple of float
+        What speaks for each candidate; higher is better. The criterion of Lee and Liu,
+        by the gaps themselves: if samples above the candidate are called positive, the
+        squared share of the labelled ones that are, over the share of all that are. No
+        rule asks this witness, and it takes labels to have fallen at random: a value
+        that it likes much less than another deserves a second look. Of a search, the
+        mean score on held-out folds, which it goes by.
+    names : tuple of str
+        Where each candidate comes from; empty for a grid.
     """
 
     value: float
@@ -65,6 +79,9 @@ class Boundary:
     n_positive: int
     separability: float
     fallback: str | None = None
+    candidates: tuple[float, ...] = ()
+    scores: tuple[float, ...] = ()
+    names: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         n_samples = self.n_negative + self.n_undecided + self.n_positive
@@ -79,7 +96,41 @@ class Boundary:
         }
         if self.fallback is not None:
             facts["fallback"] = self.fallback
+        if self.candidates:
+            facts["candidates (score)"] = self._summary_of_candidates()
         return fact_table("Boundary", facts)
+
+    def _summary_of_candidates(self) -> str:
+        if self.names:
+            rows = zip(self.names, self.candidates, self.scores, strict=True)
+            return "; ".join(
+                f"{name} {number(value)} ({number(score)})"
+                for name, value, score in rows
+            )
+        best, usable = max(self.scores), [s for s in self.scores if np.isfinite(s)]
+        if not usable:
+            return f"{len(self.candidates)}, none of any use"
+        low, high = number(min(self.candidates)), number(max(self.candidates))
+        return (
+            f"{len(self.candidates)} from {low} to {high} "
+            f"({number(min(usable))} to {number(best)})"
+        )
+
+
+def weigh_candidates(
+    boundary: Boundary, observed_gap: Gaps, labelled: Mask, named: Mapping[str, float]
+) -> Boundary:
+    """Give a boundary with the candidates that were considered, and what they score."""
+    named = dict(named)
+    if boundary.fallback is not None:
+        named["fallback"] = boundary.value
+    scores = [lee_liu(labelled, observed_gap > value) for value in named.values()]
+    return replace(
+        boundary,
+        candidates=tuple(named.values()),
+        scores=tuple(scores),
+        names=tuple(named),
+    )
 
 
 def estimate_boundary(
@@ -165,7 +216,7 @@ def estimate_boundary(
         warnings.warn(fallback, BoundaryWarning, stacklevel=2)
     below = int(np.count_nonzero(gap <= usable))
     above = int(np.count_nonzero(gap > max(0.0, usable)))
-    return Boundary(
+    boundary = Boundary(
         value=usable,
         rule=name,
         spread=spread,
@@ -175,6 +226,11 @@ def estimate_boundary(
         separability=separability(gap[mask] <= usable, int(np.count_nonzero(~mask))),
         fallback=fallback,
     )
+    answers = {
+        other: _make_rule(other, n_smallest, quantile)[1](gap[mask], gap[~mask])
+        for other in _RULES
+    }
+    return weigh_candidates(boundary, gap, mask, {name: value, **answers})
 
 
 def _make_rule(rule: str | float, n_smallest: int, quantile: float) -> tuple[str, Rule]:

@@ -8,6 +8,7 @@ from probgap._core.errors import (
     ModelVersionWarning,
     ProbgapError,
     ProbgapWarning,
+    UnreliableFitWarning,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "ModelVersionWarning",
     "ProbgapError",
     "ProbgapWarning",
+    "UnreliableFitWarning",
 ]

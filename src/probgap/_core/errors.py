@@ -33,5 +33,16 @@ class BoundaryWarning(ProbgapWarning):
     """The boundary rule gave an answer that cannot be used as it stands."""
 
 
+class UnreliableFitWarning(ProbgapWarning):
+    """The data look as if the method cannot work on them.
+
+    ``sign`` says by what: "undecided", "unstable", "indistinct" or "independent".
+    """
+
+    def __init__(self, message: str, sign: str = "") -> None:
+        super().__init__(message)
+        self.sign = sign
+
+
 class ModelVersionWarning(ProbgapWarning):
     """A model was saved with another version of scikit-learn than the one here."""

@@ -161,6 +161,21 @@ def fit_linear(
     )
 
 
+def factor_at(
+    features: Features,
+    target: Vector,
+    loss: RowLoss,
+    ridge: Ridge,
+    parameters: Vector,
+    weight: Vector | None = None,
+) -> Factor:
+    """Factorise the Hessian over all rows at coefficients, intercept and level."""
+    n = target.size
+    counts = np.ones(n) if weight is None else weight
+    problem = _Problem(features, target, counts, loss, ridge)
+    return problem.factor(parameters, np.ones(n, dtype=bool))
+
+
 @dataclass(slots=True)
 class _State:
     parameters: Array

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 # The clearest labelled positives: their chance of being labelled is taken as the ceiling.
 CEILING_QUANTILE = 0.8
+# That of the very clearest.
+HIGH_QUANTILE = 0.95
 # With this share of labelled positives in negative ground, classes overlap fully.
 _FULL_OVERLAP = 0.1
 

@@ -27,7 +27,7 @@ from probgap._core.folds import (
 from probgap._core.inputs import check_fit_inputs, check_predict_input
 from probgap._core.kernels import Matrix, scale_gamma
 from probgap._core.newton import LinearFits
-from probgap._core.overlap import separability
+from probgap._core.overlap import HIGH_QUANTILE, separability
 from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.threads import one_thread
@@ -52,6 +52,7 @@ from probgap.gap._rate import (
     floor_of,
     rate_prior,
 )
+from probgap.gap._resample import Placed, spread_of_prior
 from probgap.gap._spread import spread_of_boundary
 
 Mask = NDArray[np.bool_]
@@ -123,11 +124,20 @@ class LabellingModel(GapClassifier):
         P(Y=1 | x) of each training sample, 1/2 where the gap is ``boundary_``.
     boundary_ : float
         The paper's l: the observed gap at which the true gap is 0.
+    boundary_steps_ : dict of float
+        How the boundary came about: at even odds of the model, after it moved towards
+        the least labelled positives, and ("auto") after doubts moved it up.
     boundary_spread_ : float
         Standard deviation of the boundary over bootstrap resamples of the labelled
         positives, the score being given.
+    class_prior_spread_ : float
+        Standard deviation of the log of the share of positives over bootstrap resamples.
     ceiling_ : float
         Chance of being labelled of the clearest positives.
+    mean_labelled_chance_, high_labelled_chance_ : float
+        Mean and 0.95-quantile of the held-out chance of labelled positives to be
+        labelled. As large as the share of positives that are labelled, or larger, if
+        labels fell at random.
     separability_ : float
         From 0, classes overlap, to 1, they do not.
     evidence_ : float
@@ -316,6 +326,8 @@ class LabellingModel(GapClassifier):
         self.rate_level_ = float(product.level[1:].mean())
         self.rate_slope_ = rate_prior(self.ceiling_).slope
         self.evidence_ = evidence(chance, observed, features.weight)
+        self.mean_labelled_chance_ = float(chance[observed].mean())
+        self.high_labelled_chance_ = float(np.quantile(chance[observed], HIGH_QUANTILE))
         self.doubt_ = doubt(
             chance,
             observed,
@@ -333,6 +345,22 @@ class LabellingModel(GapClassifier):
             n_unlabelled,
             off_prior=self.rate_level_ - rate_prior(self.ceiling_).level,
             doubt=self.doubt_,
+            seed=seed,
+        )
+        self.class_prior_spread_ = spread_of_prior(
+            features,
+            observed,
+            score[features.rows],
+            chance,
+            product,
+            Placed(
+                self.rate_level_,
+                self.rate_slope_,
+                self.ceiling_,
+                self.separability_,
+                self.doubt_,
+            ),
+            C=self.C * plain.shrinkage,
             seed=seed,
         )
         self.n_iter_ = product.n_iter
@@ -362,14 +390,17 @@ class LabellingModel(GapClassifier):
         return mix_scores(score, self.forest_)
 
     def _place_boundary(self, score: Vector, labelled: Mask) -> None:
-        even = even_score(score[labelled], self.separability_) + self.doubt_
+        least = even_score(score[labelled], self.separability_)
         highest = highest_even_score(self.rate_level_, self.rate_slope_)
-        self.even_score_ = min(even, highest)
+        self.even_score_ = min(least + self.doubt_, highest)
         self.posterior_ = expit(score - self.even_score_)
         self.observed_gap_ = 2.0 * self._chance_of(score) - 1.0
-        self.boundary_ = boundary_at(
-            self.even_score_, self.rate_level_, self.rate_slope_
-        )
+        steps = {"even odds": 0.0, "least labelled": least, "auto": self.even_score_}
+        self.boundary_steps_ = {
+            name: boundary_at(even, self.rate_level_, self.rate_slope_)
+            for name, even in steps.items()
+        }
+        self.boundary_ = self.boundary_steps_["auto"]
 
     def _chance_of(self, score: Vector) -> Vector:
         return chance_of_score(score, self.rate_level_, self.rate_slope_)

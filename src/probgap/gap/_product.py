@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_solve
 from scipy.special import expit, log_expit
 
-from probgap._core.newton import LinearFits, Ridge, fit_linear
+from probgap._core.newton import LinearFits, Ridge, factor_at, fit_linear
 from probgap.gap._rate import RatePrior
 
 Vector = NDArray[np.float64]
@@ -82,13 +83,43 @@ def fit_product(
     the prior on the level. The penalty counts both factors, or the rate could borrow f
     for nothing. ``start`` holds coefficients and intercept to begin with.
     """
-    ridge = Ridge((1.0 + prior.slope**2) / C, prior.level, prior.spread**-2)
     return fit_linear(
         features,
         labelled.astype(np.float64),
         ProductLoss(prior.slope),
-        ridge,
+        _ridge(C, prior),
         weight=weight,
         trained=trained,
         start=None if start is None else np.append(start, prior.level),
     )
+
+
+def moved_scores(
+    features: NDArray[np.float32],
+    labelled: Mask,
+    fits: LinearFits,
+    rows: NDArray[np.intp],
+    counts: Array,
+    *,
+    C: float,
+    prior: RatePrior,
+    weight: Vector | None = None,
+) -> Array:
+    """Give how f moves on some rows, were each counted so much more: a column a draw.
+
+    One Newton step from the solution stands for a fit, as is enough for a spread.
+    """
+    parameters = np.concatenate([fits.coef[:, 0], fits.intercept[:1], fits.level[:1]])
+    loss, target = ProductLoss(prior.slope), labelled.astype(np.float64)
+    factor = factor_at(features, target, loss, _ridge(C, prior), parameters, weight)
+    some = features[rows]
+    _, by_score, by_level = loss.slopes(target[rows], fits.score(some), fits.level[:1])
+    pull = (counts * by_score[:, None]).astype(np.float32)
+    gradient = np.vstack([some.T @ pull, pull.sum(axis=0), by_level @ counts])
+    step = -cho_solve(factor, gradient, check_finite=False)
+    moved: Array = some @ step[:-2].astype(np.float32) + step[-2]
+    return moved
+
+
+def _ridge(C: float, prior: RatePrior) -> Ridge:
+    return Ridge((1.0 + prior.slope**2) / C, prior.level, prior.spread**-2)

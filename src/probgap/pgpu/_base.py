@@ -40,6 +40,7 @@ from probgap.pgpu._html import fit_table
 from probgap.pgpu._matching import match_features
 from probgap.pgpu._penalty import choose_penalty
 from probgap.pgpu._posterior import fit_slope
+from probgap.pgpu._prior import estimate_prior, label_frequencies, spread_of_share
 from probgap.relabel import Relabelling, relabel, relabel_in_expectation
 from probgap.reweight import KMMResult, kernel_mean_matching
 
@@ -56,7 +57,7 @@ MOST_EXACT = 6000
 _FEATURES_PER_ROOT = 3.0
 _FEATURE_RANGE = (300, 1000)
 
-_MOST_FOR_SLOPE = 10_000
+_MOST_ASKED = 10_000
 
 # The paper's Algorithm 1 to the letter, but for where the boundary comes from.
 PAPER: dict[str, Any] = {
@@ -87,6 +88,8 @@ def spread_weights(chosen: Mask, matching: KMMResult | None) -> Vector:
 
 class BasePGPU(TrueLabelClassifier):
     """The algorithm of the paper, given a boundary."""
+
+    boundary_: Boundary
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gap_estimator": [HasMethods(["fit"]), StrOptions({"platt"}), None],
@@ -294,7 +297,13 @@ class BasePGPU(TrueLabelClassifier):
         return clone_with_seed(self.estimator, rng)
 
     def _store(
-        self, samples: Matrix, gap: GapEstimator, posterior: Vector, learnt: Learnt
+        self,
+        samples: Matrix,
+        labelled: Mask,
+        gap: GapEstimator,
+        posterior: Vector,
+        learnt: Learnt,
+        rng: np.random.Generator,
     ) -> None:
         if hasattr(self, "feature_names_in_"):
             gap.feature_names_in_ = self.feature_names_in_
@@ -304,12 +313,40 @@ class BasePGPU(TrueLabelClassifier):
         self.kmm_ = learnt.matching
         self.sample_weight_ = learnt.sample_weight
         self.estimator_ = learnt.estimator
+        # So many are enough for a slope and a share.
+        rows = spread_rows(labelled.size, _MOST_ASKED)
         self.slope_ = None
         if not hasattr(learnt.estimator, "predict_proba"):
-            # So many are enough for one number.
-            rows = spread_rows(posterior.size, _MOST_FOR_SLOPE)
             decision = learnt.estimator.decision_function(samples[rows])
             self.slope_ = fit_slope(decision, posterior[rows])
+        else:
+            decision = learnt.estimator.predict_proba(samples[rows])[:, 1] - 0.5
+        self._store_prior(labelled, posterior, decision > 0.0, rows, rng)
+
+    def _store_prior(
+        self,
+        labelled: Mask,
+        posterior: Vector,
+        called: Mask,
+        rows: NDArray[np.intp],
+        rng: np.random.Generator,
+    ) -> None:
+        """Keep how many seem positive; of ``rows`` it is known who is called so."""
+        gap, known = self.gap_estimator_, float(labelled.mean())
+        asked = ~labelled[rows]
+        hidden = called[asked] if asked.any() else posterior[~labelled] > 0.5
+        prior = estimate_prior(
+            self.observed_gap_,
+            labelled,
+            posterior,
+            known + (1.0 - known) * float(hidden.mean()),
+            frequencies=label_frequencies(gap, labelled),
+            spread=spread_of_share(gap, labelled, self.boundary_, draw_seed(rng)),
+        )
+        self.estimated_class_prior_ = prior.value
+        self.estimated_class_prior_interval_ = prior.interval
+        self.estimated_labelling_rate_ = prior.labelling_rate
+        self.estimated_labelling_rate_interval_ = prior.labelling_rate_interval
 
     def _repr_html_inner(self) -> str:
         diagram: str = super()._repr_html_inner()

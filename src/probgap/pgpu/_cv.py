@@ -163,6 +163,15 @@ class PGPUClassifierCV(BasePGPU):
         Which of them is positive: 1, unless ``pos_label`` says otherwise.
     n_labelled_ : int
         Number of labelled positives among the training samples.
+    estimated_class_prior_ : float
+        Share of the training samples that are positive, labelled or not.
+    estimated_class_prior_interval_ : tuple of float
+        Where it may well lie, at a nominal level of 90%; see Notes of
+        :class:`PGPUClassifier`.
+    estimated_labelling_rate_ : float
+        Share of the positives that is labelled.
+    estimated_labelling_rate_interval_ : tuple of float
+        Where that may well lie, likewise.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -309,7 +318,14 @@ class PGPUClassifierCV(BasePGPU):
         )
         chosen = estimate_boundary(gap.observed_gap_, labelled, rule=float(grid[best]))
         spread = float(np.std([grid[_middle_of_the_best(row)] for row in scores]))
-        self.boundary_ = replace(chosen, rule="cross_validated", spread=spread)
+        self.boundary_ = replace(
+            chosen,
+            rule="cross_validated",
+            spread=spread,
+            candidates=tuple(map(float, grid)),
+            scores=tuple(map(float, scores.mean(axis=0))),
+            names=(),
+        )
         posterior = posterior_from_gap(gap.observed_gap_, labelled, chosen.value)
         estimator = self._final_estimator(labelled.size, rng)
         learnt = self._learn(
@@ -321,7 +337,7 @@ class PGPUClassifierCV(BasePGPU):
             estimator,
             features,
         )
-        self._store(samples, gap, posterior, learnt)
+        self._store(samples, labelled, gap, posterior, learnt, rng)
         return self
 
 

@@ -1,0 +1,146 @@
+"""How many are positive, and how many of those are labelled; with intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from probgap._core.kernels import spread_rows
+from probgap._core.overlap import HIGH_QUANTILE
+from probgap.boundary import Boundary
+from probgap.gap import LabellingModel, ObservedGapEstimator
+from probgap.pgpu._posterior import posterior_from_gap
+
+Mask = NDArray[np.bool_]
+Vector = NDArray[np.float64]
+
+LEVEL = 0.9
+_N_RESAMPLES = 50
+# Of more samples, so many of each kind are drawn again: their luck is luck enough.
+_MOST_OF_EACH = 5000
+_EDGE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPrior:
+    """Share of the training samples that are positive.
+
+    Attributes
+    ----------
+    value : float
+        The estimate.
+    interval : tuple of float
+        From where to where it may well be.
+    labelled : float
+        Share of the training samples that are labelled.
+    """
+
+    value: float
+    interval: tuple[float, float]
+    labelled: float
+
+    @property
+    def labelling_rate(self) -> float:
+        """Share of the positives that are labelled."""
+        return self.labelled / self.value
+
+    @property
+    def labelling_rate_interval(self) -> tuple[float, float]:
+        """From where to where that may well be."""
+        low, high = self.interval
+        return self.labelled / high, self.labelled / low
+
+
+def estimate_prior(
+    observed_gap: Vector,
+    labelled: Mask,
+    posterior: Vector,
+    called: float,
+    *,
+    frequencies: tuple[float, float],
+    spread: float,
+) -> ClassPrior:
+    """Estimate the share of positives from what a fit made of its samples.
+
+    Two counts make the estimate, their geometric mean: samples that are labelled or
+    called positive (``called``, a share), too few where positives are faint; and what
+    posteriors add up to, a labelled one being sure, too many where positives are rare.
+    Others say how far off it may be: what posteriors add up to if it speaks against a
+    sample that nobody labelled it, and what Elkan and Noto would say, by
+    ``frequencies``, two readings of the chance that a positive has of being labelled.
+    The interval reaches from the least count to the greatest, and beyond by luck:
+    ``spread``, of the log of the share over resamples, and that of true labels given
+    their chances.
+    """
+    chance = 0.5 * (1.0 + observed_gap[~labelled])
+    left = np.maximum(1.0 - chance, np.finfo(np.float64).eps)
+    hidden = np.clip((posterior[~labelled] - chance) / left, 0.0, 1.0)
+    n, known = labelled.size, float(labelled.mean())
+    by_posterior = known + float(posterior[~labelled].sum()) / n
+    value = float(np.sqrt(called * by_posterior))
+    counts = [called, by_posterior, known + float(hidden.sum()) / n]
+    counts += [min(1.0, known / often) for often in frequencies]
+    luck = float(np.sqrt(np.sum(hidden * (1.0 - hidden)))) / n
+    beyond = float(ndtri(0.5 + 0.5 * LEVEL) * np.hypot(spread, luck / value))
+    interval = (
+        max(known, min(counts) * float(np.exp(-beyond))),
+        min(1.0, max(counts) * float(np.exp(beyond))),
+    )
+    return ClassPrior(value, interval, known)
+
+
+def label_frequencies(
+    gap: LabellingModel | ObservedGapEstimator, labelled: Mask
+) -> tuple[float, float]:
+    """Give the chance of labelled positives to be labelled, on average and at best."""
+    if isinstance(gap, LabellingModel):
+        return gap.mean_labelled_chance_, gap.high_labelled_chance_
+    chance = 0.5 * (1.0 + gap.observed_gap_[labelled])
+    readings = float(chance.mean()), float(np.quantile(chance, HIGH_QUANTILE))
+    least, most = (max(reading, _EDGE) for reading in readings)
+    return least, most
+
+
+def spread_of_share(
+    gap: LabellingModel | ObservedGapEstimator,
+    labelled: Mask,
+    boundary: Boundary,
+    seed: int,
+) -> float:
+    """Give the standard deviation of the log of the share of positives over resamples.
+
+    A labelling model knows its own. With another boundary than its own, or gaps from
+    elsewhere, samples are drawn again and the boundary moves as far as its spread says;
+    gaps from elsewhere are taken as they are.
+    """
+    own = gap.class_prior_spread_ if isinstance(gap, LabellingModel) else 0.0
+    if isinstance(gap, LabellingModel) and boundary.rule == "auto":
+        return own
+    return float(
+        np.hypot(own, _spread_by_gap(gap.observed_gap_, labelled, boundary, seed))
+    )
+
+
+def _spread_by_gap(
+    observed_gap: Vector, labelled: Mask, boundary: Boundary, seed: int
+) -> float:
+    rng = np.random.default_rng(seed)
+    groups = [
+        group[spread_rows(group.size, min(group.size, _MOST_OF_EACH))]
+        for group in (np.flatnonzero(labelled), np.flatnonzero(~labelled))
+    ]
+    shares = float(labelled.mean()), float(np.mean(~labelled))
+    logs = np.empty(_N_RESAMPLES)
+    for i in range(_N_RESAMPLES):
+        rows = np.concatenate([rng.choice(group, group.size) for group in groups])
+        known, drawn = labelled[rows], observed_gap[rows]
+        moved = boundary.value + boundary.spread * rng.normal()
+        moved = float(np.clip(moved, _EDGE - 1.0, -_EDGE))
+        hidden = posterior_from_gap(drawn, known, moved)[~known]
+        counted = shares[0] + shares[1] * hidden.mean()
+        called = shares[0] + shares[1] * np.mean(hidden > 0.5)
+        logs[i] = 0.5 * np.log(counted * called)
+    return float(logs.std())
