@@ -81,8 +81,8 @@ def draw_labelling(rng):
     return regime, PAPER_RATES[str(rng.choice(list(PAPER_RATES)))]
 
 
-def measure(number):
-    """Give the regime and, for each method, accuracy and balanced accuracy."""
+def draw_problem(number):
+    """Draw the regime, training samples, truth, labels, and as much for test."""
     rng = np.random.default_rng([77, number])
     shape = rng.choice(["shift", "shift", "spread", "ring", "blobs"])
     dimensions, n = int(rng.choice([2, 5, 10, 20])), int(rng.choice([400, 800, 1500]))
@@ -95,17 +95,25 @@ def measure(number):
     s = hide_labels(X[:n], y[:n], gap[:n], rate, random_state=rng)
     if s.sum() < FEWEST_LABELS:
         return None
-    test, truth = X[n:], y[n:]
+    return regime, X[:n], y[:n], s, X[n:], y[n:], posterior[n:]
+
+
+def measure(number):
+    """Give the regime and, for each method, accuracy and balanced accuracy."""
+    problem = draw_problem(number)
+    if problem is None:
+        return None
+    regime, X, y, s, test, truth, posterior = problem
     started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ours = PGPUClassifier(random_state=number).fit(X[:n], s)
+        ours = PGPUClassifier(random_state=number).fit(X, s)
     seconds = time.process_time() - started
     answers = {
-        "naive SVM": SVC().fit(X[:n], s).predict(test),
-        "clean SVM": SVC().fit(X[:n], y[:n]).predict(test),
+        "naive SVM": SVC().fit(X, s).predict(test),
+        "clean SVM": SVC().fit(X, y).predict(test),
         "all negative": np.zeros(N_TEST, dtype=np.int64),
-        "Bayes": (posterior[n:] > 0.5).astype(np.int64),
+        "Bayes": (posterior > 0.5).astype(np.int64),
         "default": ours.predict(test),
     }
     row = {

@@ -74,6 +74,7 @@ def test_likelihoods_are_those_of_the_formula_and_weights_repeat_samples(rng):
     assert in_standard_errors(each, np.full(30, 2.0)) == pytest.approx(peer)
 
 
+@pytest.mark.filterwarnings("ignore::probgap.exceptions.UnreliableFitWarning")
 def test_few_labels_of_a_rare_and_faint_class_do_not_flood_the_answer():
     called = []
     for seed in range(3):

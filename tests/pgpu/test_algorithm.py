@@ -8,7 +8,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
-from probgap._core.errors import BoundaryWarning, ProbgapWarning
+from probgap._core.errors import (
+    BoundaryWarning,
+    ProbgapWarning,
+    UnreliableFitWarning,
+)
 from probgap._core.estimators import fit_on_shares
 from probgap.boundary import estimate_boundary
 from probgap.gap import ObservedGapEstimator
@@ -131,7 +135,7 @@ def test_a_fallback_of_the_default_is_a_classifier_all_the_same(rng):
     X = np.ones((30, 2))  # nothing to go by
     s = np.arange(30) < 25
     fitted = PGPUClassifier(boundary=-0.9, random_state=0)
-    with pytest.warns(BoundaryWarning):
+    with pytest.warns(BoundaryWarning), pytest.warns(UnreliableFitWarning):
         fitted.fit(X, s)
     assert fitted.boundary_.fallback is not None
     assert np.isfinite(fitted.predict_proba(rng.normal(size=(5, 2)))).all()

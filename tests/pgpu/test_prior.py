@@ -70,6 +70,7 @@ def test_the_same_seed_gives_the_same_bits(square, fitted):
         assert again.estimated_class_prior_interval_ == before
 
 
+@pytest.mark.filterwarnings("ignore::probgap.exceptions.UnreliableFitWarning")
 def test_few_labels_leave_more_room_than_many(square, fitted):
     X, _, s = square
     few = np.isin(np.arange(s.size), np.flatnonzero(s)[::10])

@@ -56,7 +56,7 @@ def analyse(request: Request, progress: Progress) -> Analysis:
     frame, labelled = prepared.inputs, prepared.labels.labelled
     progress.begin(FIT)
     model = make_model(prepared, request.seed, request.jobs)
-    with heard_warnings() as heard:
+    with caught_warnings() as heard:
         model.fit(frame, observed_labels(prepared.labels))
     scored = score_rows(model, frame, gap=model[-1].observed_gap_, labelled=labelled)
     progress.begin(CHECK)
@@ -69,9 +69,7 @@ def analyse(request: Request, progress: Progress) -> Analysis:
             n_jobs=request.jobs,
             progress=progress.advance,
         )
-    account["warnings"] += [
-        {"level": "mild", "what": sentence, "do": ""} for sentence in heard
-    ]
+    add_heard(account["warnings"], heard)
     ranked = rank_hidden(
         scored["probability"].to_numpy(), scored["gap"].to_numpy(), labelled
     )
@@ -97,16 +95,36 @@ def analyse(request: Request, progress: Progress) -> Analysis:
     )
 
 
+def add_heard(said: list[dict[str, str]], heard: list[Warning]) -> None:
+    """Add what ``fit`` warned of to what the account says already, no fact twice."""
+    for warning in heard:
+        sentence, sign = str(warning), getattr(warning, "sign", None)
+        if any(w["what"] == sentence or w.get("sign", "") == sign for w in said):
+            continue
+        said.append({"level": "mild", "what": sentence, "do": ""})
+
+
 @contextmanager
 def heard_warnings() -> Iterator[list[str]]:
+    """Collect what the library warns of, once each, as sentences."""
+    sentences: list[str] = []
+    with caught_warnings() as heard:
+        yield sentences
+    sentences += map(str, heard)
+
+
+@contextmanager
+def caught_warnings() -> Iterator[list[Warning]]:
     """Collect what the library warns of, once each; other people's warnings are not ours."""
     from sklearn.exceptions import ConvergenceWarning
 
-    sentences: list[str] = []
+    heard: list[Warning] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield sentences
+        yield heard
+    known = set()
     for warning in caught:
         ours = issubclass(warning.category, ProbgapWarning | ConvergenceWarning)
-        if ours and str(warning.message) not in sentences:
-            sentences.append(str(warning.message))
+        if ours and str(warning.message) not in known:
+            known.add(str(warning.message))
+            heard.append(warning.message)  # type: ignore[arg-type]

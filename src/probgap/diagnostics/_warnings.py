@@ -44,12 +44,13 @@ def part_failed(name: str, error: Exception) -> dict[str, str]:
     )
 
 
-def _strong(what: str, do: str) -> dict[str, str]:
-    return {"level": "strong", "what": what, "do": do}
+def _strong(what: str, do: str, **sign: str) -> dict[str, str]:
+    return {"level": "strong", "what": what, "do": do, **sign}
 
 
-def _mild(what: str, do: str) -> dict[str, str]:
-    return {"level": "mild", "what": what, "do": do}
+def _mild(what: str, do: str, **sign: str) -> dict[str, str]:
+    """Word a mild warning; ``sign`` names the one of ``fit`` that says the same."""
+    return {"level": "mild", "what": what, "do": do, **sign}
 
 
 def _about_labels(
@@ -69,6 +70,7 @@ def _about_labels(
             "gives 50%.",
             "Do not act on the list. Check that the label column is the right one, and "
             "add columns that could tell a positive from the rest.",
+            sign="indistinct",
         )
 
 
@@ -82,6 +84,7 @@ def _about_boundary(account: Mapping[str, Any]) -> Warnings:
             f"model {found['called_positive']}.",
             "Trust the order of the rows, not the count of hidden positives. Label the "
             "rows suggested below, which lie where the model wavers, and fit again.",
+            sign="unstable",
         )
     if boundary["fallback"] is not None:
         yield _mild(boundary["fallback"], "Take the count as a rough guess.")
@@ -98,6 +101,7 @@ def _about_boundary(account: Mapping[str, Any]) -> Warnings:
             f"Almost everything is undecided by the gap alone: {share:.0%} of the rows.",
             "Work down the ranking and stop where finds become rare. More labels, or "
             "columns that tell the classes apart, would settle more rows.",
+            sign="undecided",
         )
 
 
@@ -125,6 +129,7 @@ def _about_labelling(belief: Mapping[str, Any]) -> Warnings:
             "what this method was made for.",
             "Look at Elkan-Noto in the comparison, which assumes labels at random: if it "
             "finds about the same, either answer will do.",
+            sign="independent",
         )
 
 

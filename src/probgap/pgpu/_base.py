@@ -40,7 +40,12 @@ from probgap.pgpu._html import fit_table
 from probgap.pgpu._matching import match_features
 from probgap.pgpu._penalty import choose_penalty
 from probgap.pgpu._posterior import fit_slope
-from probgap.pgpu._prior import estimate_prior, label_frequencies, spread_of_share
+from probgap.pgpu._prior import (
+    ClassPrior,
+    estimate_prior,
+    label_frequencies,
+    spread_of_share,
+)
 from probgap.relabel import Relabelling, relabel, relabel_in_expectation
 from probgap.reweight import KMMResult, kernel_mean_matching
 
@@ -304,7 +309,7 @@ class BasePGPU(TrueLabelClassifier):
         posterior: Vector,
         learnt: Learnt,
         rng: np.random.Generator,
-    ) -> None:
+    ) -> ClassPrior:
         if hasattr(self, "feature_names_in_"):
             gap.feature_names_in_ = self.feature_names_in_
         self.gap_estimator_ = gap
@@ -321,7 +326,7 @@ class BasePGPU(TrueLabelClassifier):
             self.slope_ = fit_slope(decision, posterior[rows])
         else:
             decision = learnt.estimator.predict_proba(samples[rows])[:, 1] - 0.5
-        self._store_prior(labelled, posterior, decision > 0.0, rows, rng)
+        return self._store_prior(labelled, posterior, decision > 0.0, rows, rng)
 
     def _store_prior(
         self,
@@ -330,7 +335,7 @@ class BasePGPU(TrueLabelClassifier):
         called: Mask,
         rows: NDArray[np.intp],
         rng: np.random.Generator,
-    ) -> None:
+    ) -> ClassPrior:
         """Keep how many seem positive; of ``rows`` it is known who is called so."""
         gap, known = self.gap_estimator_, float(labelled.mean())
         asked = ~labelled[rows]
@@ -347,6 +352,7 @@ class BasePGPU(TrueLabelClassifier):
         self.estimated_class_prior_interval_ = prior.interval
         self.estimated_labelling_rate_ = prior.labelling_rate
         self.estimated_labelling_rate_interval_ = prior.labelling_rate_interval
+        return prior
 
     def _repr_html_inner(self) -> str:
         diagram: str = super()._repr_html_inner()

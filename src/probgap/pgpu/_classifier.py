@@ -19,6 +19,7 @@ from probgap.boundary import Boundary, estimate_boundary, weigh_candidates
 from probgap.gap import LabellingModel
 from probgap.pgpu._base import PAPER, BasePGPU, GapEstimator, Mask, Vector
 from probgap.pgpu._posterior import posterior_from_gap
+from probgap.pgpu._signs import warn_of_signs
 
 
 class PGPUClassifier(BasePGPU):
@@ -287,6 +288,15 @@ class PGPUClassifier(BasePGPU):
         -------
         PGPUClassifier
             The fitted classifier.
+
+        Warns
+        -----
+        UnreliableFitWarning
+            If the data look as if the method cannot work: labelled samples look like
+            all the others, labels look independent of the gap, the boundary is
+            unstable, or almost everything is undecided.
+        BoundaryWarning
+            If the boundary that was found cannot be used as it stands.
         """
         samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
         samples = self._in_double(samples)
@@ -314,7 +324,8 @@ class PGPUClassifier(BasePGPU):
         self.classes_, self.positive_index_ = labels.classes, labels.positive
         self.n_labelled_ = int(np.count_nonzero(labelled))
         self.boundary_ = boundary
-        self._store(samples, labelled, gap, posterior, learnt, rng)
+        prior = self._store(samples, labelled, gap, posterior, learnt, rng)
+        warn_of_signs(gap, labelled, self.boundary_, prior)
         return self
 
     def _place_boundary(

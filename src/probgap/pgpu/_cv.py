@@ -25,6 +25,7 @@ from probgap.boundary import estimate_boundary
 from probgap.pgpu._base import PAPER, BasePGPU
 from probgap.pgpu._posterior import posterior_from_gap
 from probgap.pgpu._search import Criterion, score_fold
+from probgap.pgpu._signs import warn_of_signs
 
 Vector = NDArray[np.float64]
 
@@ -284,6 +285,14 @@ class PGPUClassifierCV(BasePGPU):
         -------
         PGPUClassifierCV
             The fitted classifier.
+
+        Warns
+        -----
+        UnreliableFitWarning
+            If the data look as if the method cannot work, as for
+            :class:`PGPUClassifier`.
+        BoundaryWarning
+            If the boundary that was found cannot be used as it stands.
         """
         samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
         samples = self._in_double(samples)
@@ -337,7 +346,8 @@ class PGPUClassifierCV(BasePGPU):
             estimator,
             features,
         )
-        self._store(samples, labelled, gap, posterior, learnt, rng)
+        prior = self._store(samples, labelled, gap, posterior, learnt, rng)
+        warn_of_signs(gap, labelled, self.boundary_, prior)
         return self
 
 

@@ -36,11 +36,14 @@ class ClassPrior:
         From where to where it may well be.
     labelled : float
         Share of the training samples that are labelled.
+    spread : float
+        Standard deviation of the log of the estimate over resamples.
     """
 
     value: float
     interval: tuple[float, float]
     labelled: float
+    spread: float
 
     @property
     def labelling_rate(self) -> float:
@@ -89,7 +92,7 @@ def estimate_prior(
         max(known, min(counts) * float(np.exp(-beyond))),
         min(1.0, max(counts) * float(np.exp(beyond))),
     )
-    return ClassPrior(value, interval, known)
+    return ClassPrior(value, interval, known, spread)
 
 
 def label_frequencies(

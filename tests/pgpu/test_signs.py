@@ -1,0 +1,107 @@
+"""What fit warns of: the sign, the number, what to do; and silence where all is well."""
+
+import pickle
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from probgap import PGPUClassifier, PGPUClassifierCV
+from probgap._core.errors import ProbgapWarning, UnreliableFitWarning
+from probgap.datasets import hide_labels, make_square, make_triangles
+from probgap.pgpu._prior import ClassPrior
+from probgap.pgpu._signs import warn_of_signs
+
+QUICK = {"boundaries": [-0.8, -0.6], "cv": 3, "random_state": 0}
+STEADY = ClassPrior(0.4, (0.3, 0.5), 0.2, 0.05)
+
+
+def signs_of(fit, *arguments):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit(*arguments)
+    kind = UnreliableFitWarning
+    return {
+        w.message.sign: str(w.message) for w in caught if issubclass(w.category, kind)
+    }
+
+
+def by_a_coin(n, seed):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 4)), rng.random(n) < 0.3
+
+
+@pytest.mark.parametrize("make", [make_triangles, make_square])
+@pytest.mark.parametrize(
+    "rate", [("inverse", 0.3, 0.5), ("linear", 1.0), ("constant", 0.6)]
+)
+def test_nothing_is_said_where_all_is_well(make, rate):
+    X, y, posterior = make(600, random_state=0)
+    s = hide_labels(X, y, 2 * posterior - 1, rate, random_state=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UnreliableFitWarning)
+        PGPUClassifier(random_state=0).fit(X, s)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PGPUClassifier(random_state=0),
+        PGPUClassifier(gap_estimator="platt", random_state=0),
+        PGPUClassifierCV(**QUICK),
+    ],
+    ids=["default", "platt", "cv"],
+)
+def test_labels_that_do_not_look_at_samples_are_noticed(model):
+    found = signs_of(model.fit, *by_a_coin(400, 1))
+    assert "look like all the others" in found["indistinct"]
+    assert "standard errors" in found["indistinct"]
+    assert "check the labels" in found["indistinct"]
+    assert "independent" not in found  # the same fact once
+
+
+def test_few_labels_on_a_faint_class_look_independent_of_the_gap():
+    rng = np.random.default_rng(0)
+    y = rng.random(1500) < 0.1
+    X = rng.normal(size=(1500, 2))
+    X[:, 0] += 1.5 * y
+    model = PGPUClassifier(random_state=0)
+    found = signs_of(model.fit, X, y & (rng.random(1500) < 0.3))
+    assert list(found) == ["independent"]
+    assert f"{model.estimated_class_prior_:.0%} estimated" in found["independent"]
+    assert f"{model.gap_estimator_.ceiling_:.0%} only" in found["independent"]
+
+
+def test_a_handful_of_labels_is_unstable():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(400, 5))
+    y = X[:, 0] + 0.5 * rng.normal(size=400) > 1.2
+    few = np.isin(np.arange(400), np.flatnonzero(y)[:6])
+    found = signs_of(PGPUClassifier(random_state=0).fit, X, few)
+    assert "unstable" in found
+    assert "of itself; label more positives" in found["unstable"]
+
+
+def test_an_answer_that_moves_or_leaves_all_undecided_is_told_with_its_number(square):
+    X, _, _, s = square
+    model = PGPUClassifier(random_state=0).fit(X, s)
+    gap, boundary = model.gap_estimator_, model.boundary_
+    assert signs_of(warn_of_signs, gap, s == 1, boundary, STEADY) == {}
+    moving = replace(STEADY, spread=0.34)
+    found = signs_of(warn_of_signs, gap, s == 1, boundary, moving)
+    assert list(found) == ["unstable"]
+    assert "moves by 34% of itself" in found["unstable"]
+    undecided = replace(boundary, n_undecided=360)
+    found = signs_of(warn_of_signs, gap, s == 1, undecided, STEADY)
+    assert list(found) == ["undecided"]
+    assert "90% of the samples" in found["undecided"]
+
+
+def test_the_warning_points_at_the_call_of_fit_and_survives_a_pickle():
+    with pytest.warns(ProbgapWarning) as caught:
+        PGPUClassifier(random_state=0).fit(*by_a_coin(200, 0))
+    ours = [w for w in caught if issubclass(w.category, UnreliableFitWarning)]
+    assert {w.filename for w in ours} == {__file__}
+    copy = pickle.loads(pickle.dumps(ours[0].message))
+    assert (str(copy), copy.sign) == (str(ours[0].message), ours[0].message.sign)
