@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 import typer
 
+from probgap._core.errors import BoundaryWarning, UnreliableFitWarning
 from probgap._core.files import whole_file
 from probgap.cli._account import cell_text
+from probgap.cli._analysis import add_heard, caught_warnings, heard_warnings
 from probgap.cli._completion import complete_column
 from probgap.cli._errors import plain_errors
 from probgap.cli._options import split_columns
@@ -295,3 +298,32 @@ def test_ranks_go_by_probability_then_gap_then_row():
 )
 def test_a_cell_is_shown_short(value, shown):
     assert cell_text(value) == shown
+
+
+def test_what_fit_warned_of_is_added_unless_the_account_says_it_already():
+    said = [
+        {"level": "strong", "what": "Not stable.", "do": "Label.", "sign": "unstable"},
+        {"level": "mild", "what": "The boundary was moved.", "do": "Take care."},
+    ]
+    heard = [
+        UnreliableFitWarning("The boundary is unstable.", "unstable"),
+        UnreliableFitWarning("Labels look like all the others.", "indistinct"),
+        BoundaryWarning("The boundary was moved."),
+        BoundaryWarning("Something else."),
+    ]
+    add_heard(said, heard)
+    added = ["Labels look like all the others.", "Something else."]
+    assert [w["what"] for w in said[2:]] == added
+    assert {w["level"] for w in said[2:]} == {"mild"}
+
+
+def test_warnings_of_ours_are_heard_once_each_and_no_others():
+    with heard_warnings() as sentences, caught_warnings() as inner:
+        for _ in range(2):
+            warnings.warn("ours", BoundaryWarning, stacklevel=1)
+        warnings.warn("theirs", UserWarning, stacklevel=1)
+    assert [str(w) for w in inner] == ["ours"]
+    assert sentences == []  # the inner one heard them
+    with heard_warnings() as sentences:
+        warnings.warn("ours", BoundaryWarning, stacklevel=1)
+    assert sentences == ["ours"]

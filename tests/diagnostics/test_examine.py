@@ -116,6 +116,7 @@ def test_a_check_that_fails_is_none_and_a_warning(fitted, monkeypatch):
     assert sum("no luck" in warning["what"] for warning in found["warnings"]) == 5
 
 
+@pytest.mark.filterwarnings("ignore::probgap.exceptions.UnreliableFitWarning")
 def test_a_few_labels_give_an_account_with_a_strong_warning():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))

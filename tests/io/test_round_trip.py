@@ -209,3 +209,23 @@ def test_skops_reads_the_file_too(saved, model, data):
     skops = pytest.importorskip("skops.io")
     names = skops.get_untrusted_types(file=saved)
     assert_same(model, skops.load(saved, trusted=names), data[0])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PGPUClassifier(gap_estimator=LabellingModel(forest=False), random_state=0),
+        PGPUClassifier.paper(random_state=0),
+        PGPUClassifierCV.paper(boundaries=[-0.9999, -0.6], cv=3, random_state=0),
+    ],
+    ids=["default", "paper", "search"],
+)
+def test_what_a_fit_says_of_itself_comes_back(model, data, tmp_path):
+    X, labels = data
+    before = model.fit(X, labels)
+    after = round_trip(before, tmp_path, X)
+    assert after.boundary_ == before.boundary_
+    assert len(after.boundary_.scores) == len(after.boundary_.candidates) > 1
+    for name in ("class_prior", "labelling_rate"):
+        for attribute in (f"estimated_{name}_", f"estimated_{name}_interval_"):
+            assert getattr(after, attribute) == getattr(before, attribute)

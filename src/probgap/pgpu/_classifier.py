@@ -30,17 +30,21 @@ class PGPUClassifier(BasePGPU):
     than not each sample is to be labelled; (2) place the boundary, the observed gap at
     which the true gap is 0; (3) relabel by it; (4) weight what was chosen so that it
     stands for all; (5) train a weighted classifier. ``PGPUClassifier.paper()`` is the
-    paper's algorithm to the letter. The default differs where trials showed it to
-    fail: it models the labelling rate, keeps its doubts about unlabelled samples where
-    classes overlap, and calls little positive where labelled samples look much like
-    the others.
+    paper's algorithm to the letter.
+
+    The default models the chance of being labelled as P(Y=1 | x) times a rate that
+    rises with it, and reads the rate off the clearest positives. It counts unlabelled
+    samples as positive by their chance, and calls little positive where labelled ones
+    stand out little. It fails where even the clearest positives are in doubt: few
+    labels of a rare or faint class, or labels that thin out to nothing in an overlap.
 
     It assumes that no negative is labelled, that the chance of a positive to be
     labelled depends on the sample through its true gap and does not fall with it, and
     that labelled and unlabelled samples come from one population. It fails where
     labels went by something else (one clinic, one year), and it cannot know a steep
     bias from a true overlap of classes, nor few labels from faint positives: positive
-    and unlabelled data do not tell them apart. Features should be on one scale.
+    and unlabelled data do not tell them apart. ``fit`` warns where it can see that
+    (:class:`~probgap.exceptions.UnreliableFitWarning`). Features should be on one scale.
 
     Parameters
     ----------
@@ -121,7 +125,8 @@ class PGPUClassifier(BasePGPU):
     observed_gap_ : ndarray of shape (n_samples,)
         Observed gap of each training sample.
     boundary_ : Boundary
-        The boundary: value, rule, spread, how many samples fall on each side.
+        The boundary: value, rule, spread, how many samples fall on each side, and the
+        candidates that were considered with what each scores.
     relabelling_ : Relabelling
         Labels of the training samples, and the mask of those that were decided.
     sample_weight_ : ndarray of shape (n_samples,)

@@ -147,7 +147,8 @@ class PGPUClassifierCV(BasePGPU):
     observed_gap_ : ndarray of shape (n_samples,)
         Observed gap of each training sample.
     boundary_ : Boundary
-        The boundary: value, rule, spread, how many samples fall on each side.
+        The boundary: value, rule, spread, how many samples fall on each side, and the
+        grid with its scores.
     relabelling_ : Relabelling
         Labels of the training samples, and the mask of those that were decided.
     sample_weight_ : ndarray of shape (n_samples,)

@@ -21,6 +21,7 @@ def fit_table(model: Any) -> str:
     facts = {
         "labelled": f"{share(model.n_labelled_, n_samples)} of {n_samples:,} samples",
         "estimated positives": _positives(relabelling),
+        "share of positives": _share(model),
         "boundary": _boundary(model.boundary_),
         "undecided by the gap": share(model.boundary_.n_undecided, n_samples),
         "left out of training": share(relabelling.n_undecided, n_samples),
@@ -36,6 +37,11 @@ def _positives(relabelling: Relabelling) -> str:
         return "none decided"
     among = "" if relabelling.n_undecided == 0 else " of those decided"
     return f"{counted.sum():,.0f} ({counted.mean():.1%}{among})"
+
+
+def _share(model: Any) -> str:
+    low, high = model.estimated_class_prior_interval_
+    return f"{model.estimated_class_prior_:.1%} (90%: {low:.1%} to {high:.1%})"
 
 
 def _boundary(boundary: Boundary) -> str:
