@@ -9,6 +9,9 @@ does not look at the samples, and random problems of default_random.py. A fit ha
 if it is more than 2 points of accuracy below the naive SVM; or as far below all negative
 without 10 of balanced accuracy; or 10 points below the clean SVM with a balanced accuracy
 under 70%.
+
+Below the table stands what a test for labels at random would go by: how well observed gaps
+tell labelled samples among those that seem positive (AUC).
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import numpy as np
 from default import HALVES, observe, size_of
 from default_cells import draw
 from default_random import draw_problem
-from sklearn.metrics import balanced_accuracy_score
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier
@@ -48,7 +51,8 @@ def cells(size, seed):
         for name in chosen[data]:
             for rate in chosen[rates]:
                 cell = draw(name, size_of(panel, size), seed)
-                yield panel, cell, observe(cell, panel, rate, seed), seed
+                kind = f"{panel}, at random" if rate.startswith("random") else panel
+                yield kind, cell, observe(cell, panel, rate, seed), seed
     for name in chosen["data"]:
         cell = draw(name, size, seed)
         yield "nothing hidden", cell, cell.y, seed
@@ -74,15 +78,32 @@ def failed(predicted, X, y, s, X_test, y_test):
     )
 
 
+def trend(model, s):
+    """Give the AUC of gaps among samples that seem positive, and its upper limit."""
+    chance = 0.5 * (1.0 + model.observed_gap_)
+    likely = chance > 0.5 * model.gap_estimator_.ceiling_
+    known = s[likely] == 1
+    n_known, n_others = np.sum(known), np.sum(~known)
+    if min(n_known, n_others) < 3:
+        return np.nan, np.nan
+    auc = roc_auc_score(known, chance[likely])
+    # Hanley and McNeil's standard error.
+    above, twice = auc / (2.0 - auc), 2.0 * auc**2 / (1.0 + auc)
+    variance = auc * (1.0 - auc) + (n_known - 1) * (above - auc**2)
+    variance += (n_others - 1) * (twice - auc**2)
+    return auc, auc + 1.645 * np.sqrt(variance / (n_known * n_others))
+
+
 def measure(X, y, s, X_test, y_test, seed):
-    """Give the signs that fit warned of, and whether it failed."""
+    """Give the signs that fit warned of, whether it failed, and the trend of labels."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = PGPUClassifier(random_state=seed).fit(X, s)
     signs = [
         w.message.sign for w in caught if issubclass(w.category, UnreliableFitWarning)
     ]
-    return signs, failed(model.predict(X_test), X, y, s, X_test, y_test)
+    is_bad = failed(model.predict(X_test), X, y, s, X_test, y_test)
+    return signs, is_bad, *trend(model, s)
 
 
 def main():
@@ -106,14 +127,23 @@ def main():
     print("|---|---|---|---|")
     by_sign = defaultdict(Counter)
     for kind, rows in found.items():
-        bad = [bool(signs) for signs, is_bad in rows if is_bad]
-        good = [bool(signs) for signs, is_bad in rows if not is_bad]
+        bad = [bool(signs) for signs, is_bad, *_ in rows if is_bad]
+        good = [bool(signs) for signs, is_bad, *_ in rows if not is_bad]
         print(f"| {kind} | {len(rows)} | {len(bad)}, {sum(bad)} |", end="")
         print(f" {len(good)}, {sum(good)} |")
-        for signs, is_bad in rows:
+        for signs, is_bad, *_ in rows:
             by_sign["failed" if is_bad else "others"].update(signs)
     for outcome, counts in by_sign.items():
         print(outcome, *(f"{sign} {counts[sign]}" for sign in SIGNS), sep="  ")
+    for kind, rows in found.items():
+        aucs, limits = np.array([row[2:] for row in rows]).T
+        told = np.isfinite(aucs)
+        if told.any():
+            print(
+                f"{kind}: AUC {np.median(aucs[told]):.2f}, upper limit under 0.6 in",
+                end="",
+            )
+            print(f" {np.mean(limits[told] < 0.6):.0%} of {np.sum(told)}")
 
 
 if __name__ == "__main__":
