@@ -8,7 +8,10 @@ import copy
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree._tree import Tree
 
 from probgap import PGPUClassifier
 from probgap.baselines import NaiveClassifier
@@ -68,6 +71,109 @@ def test_a_tree_outside_of_a_forest_is_refused(forest, model, tmp_path):
     stray = copy.deepcopy(model)
     stray.slope_ = part._predictors[0][0]
     refused(stray, tmp_path / "m.skops", "belongs to no forest")
+
+
+def forest_of(model):
+    return model.gap_estimator_.forest_.chance.trees
+
+
+def rebuild(change=dict, *, features=2, classes=(2,)):
+    """Build the first tree again, as a file would have it."""
+
+    def forge(forest):
+        first = forest.estimators_[0]
+        state = first.tree_.__getstate__()
+        state = {
+            k: np.copy(v) if k in ("nodes", "values") else v for k, v in state.items()
+        }
+        change(state)
+        tree = Tree(features, np.array(classes, dtype=np.intp), len(classes))
+        tree.__setstate__(state)
+        first.tree_ = tree
+
+    return forge
+
+
+def set_in_tree(field, value):
+    def change(state):
+        nodes = state["nodes"]
+        at = np.flatnonzero(nodes["left_child"] != -1)[-1]
+        nodes[field][at] = value(at, nodes.size) if callable(value) else value
+
+    return rebuild(change)
+
+
+def cut(state):
+    state.update(nodes=state["nodes"][:-1], values=state["values"][:-1])
+
+
+def wide(state):
+    state["values"] = np.repeat(state["values"], 3, axis=2)
+
+
+def set_in_first(name, value):
+    return lambda forest: setattr(forest.estimators_[0], name, value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        set_in_tree("left_child", 10**9),
+        set_in_tree("right_child", lambda _, size: size),
+        set_in_tree("left_child", lambda at, _: at),
+        set_in_tree("left_child", lambda _, size: size - 1),
+        set_in_tree("right_child", 0),
+        set_in_tree("right_child", -1),
+        set_in_tree("left_child", -2),
+        set_in_tree("feature", 10**9),
+        set_in_tree("feature", 2),
+        set_in_tree("feature", -1),
+        rebuild(cut),
+        rebuild(wide, classes=(6,)),
+        rebuild(features=3),
+        # Room for the path of a sample is made by it.
+        rebuild(lambda state: state.update(max_depth=1)),
+        rebuild(lambda state: state.update(node_count=3)),
+        lambda forest: setattr(
+            forest.estimators_[0], "tree_", Tree(2, np.array([2], dtype=np.intp), 1)
+        ),
+        set_in_first("n_features_in_", 3),
+        set_in_first("n_features_in_", 2.0),
+        set_in_first("n_outputs_", 2),
+        set_in_first("n_classes_", 3),
+        set_in_first("n_classes_", np.array([2, 2])),
+        lambda forest: setattr(forest, "n_features_in_", 3),
+        lambda forest: setattr(forest, "n_features_in_", 2.0),
+        lambda forest: setattr(forest, "n_classes_", 10**9),
+        lambda forest: setattr(forest, "n_outputs_", 2),
+        lambda forest: setattr(forest, "estimators_", []),
+        lambda forest: delattr(forest, "n_features_in_"),
+    ],
+)
+def test_a_forest_points_at_its_own_nodes_and_features(change, model, tmp_path):
+    forged = copy.deepcopy(model)
+    change(forest_of(forged))
+    refused(forged, tmp_path / "m.skops", "its Extra")
+
+
+def test_a_tree_that_nothing_has_judged_is_refused(model, tmp_path):
+    for name in ("slope_", "tree_"):
+        stray = copy.deepcopy(model)
+        setattr(stray, name, forest_of(stray).estimators_[0].tree_)
+        forest_of(stray).estimators_[0] = forest_of(stray).estimators_[1]
+        refused(stray, tmp_path / "m.skops", "belongs to no forest")
+
+
+@pytest.mark.parametrize(
+    "kind", [RandomForestClassifier, RandomForestRegressor, DecisionTreeClassifier]
+)
+@pytest.mark.parametrize("n_outputs", [1, 2])
+@pytest.mark.parametrize("leaves", [None, 9])
+def test_sound_forests_pass(kind, n_outputs, leaves, rng):
+    X = rng.normal(size=(80, 3))
+    Y = (X[:, :n_outputs] + rng.normal(size=(80, n_outputs))).round().clip(-1, 1)
+    forest = kind(max_leaf_nodes=leaves, random_state=0, ccp_alpha=0.01)
+    require_sound_parts(forest.fit(X, Y[:, 0] if n_outputs == 1 else Y))
 
 
 SHAPES = {

@@ -11,36 +11,43 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from probgap._core.errors import ModelFileError
+from probgap.io._trees import (
+    boosted_trees,
+    boosting_is_sound,
+    forest_is_sound,
+    tree_is_sound,
+)
 
 _INSIDE = ("probgap.", "sklearn.")
-_FOREST = "HistGradientBoostingClassifier"
+_BOOSTING = "sklearn.ensemble._hist_gradient_boosting"
+_TREES = ("sklearn.tree._tree.Tree", f"{_BOOSTING}.predictor.TreePredictor")
 
 
 def require_sound_parts(model: object) -> None:
     """Refuse a model that lacks something, or whose indices point outside of it."""
     things = list(_things(model))
-    known_trees: set[int] = set()
+    judged: set[int] = set()
     for thing in things:
         _require_whole(thing)
         if issparse(thing):
             _judge(_sparse_is_sound, thing)
         for kind in type(thing).__mro__:
-            learnt, check = _CHECKS.get(f"{kind.__module__}.{kind.__name__}", _NONE)
+            learnt, check = _CHECKS.get(_name(kind), _NONE)
             # What is not fitted, a parameter, fails before compiled code runs.
             if hasattr(thing, learnt):
                 _judge(check, thing)
-        if type(thing).__name__ == _FOREST and hasattr(thing, "_predictors"):
-            known_trees.update(map(id, _trees(thing)))
-    if any(
-        type(t).__name__ == "TreePredictor" and id(t) not in known_trees for t in things
-    ):
+                judged.update(map(id, _TREES_JUDGED_BY.get(check, _no_trees)(thing)))
+    if any(_name(type(t)) in _TREES and id(t) not in judged for t in things):
         msg = "it has a tree that belongs to no forest"
         raise ModelFileError(msg)
+
+
+def _name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__name__}"
 
 
 def _judge(check: Callable[[Any], bool], thing: object) -> None:
@@ -117,35 +124,6 @@ def _sparse_is_sound(matrix: Any) -> bool:
     return bool(matrix.indptr[-1] <= min(matrix.indices.size, matrix.data.size))
 
 
-def _trees(forest: Any) -> list[Any]:
-    return [tree for trees in forest._predictors for tree in trees]
-
-
-def _forest_is_sound(forest: Any) -> bool:
-    """Judge boosted trees: a child comes after its parent, a feature is one of X's."""
-    if getattr(forest, "_in_fit", False) or np.any(forest._bin_mapper.is_categorical_):
-        return False
-    n_features = forest.n_features_in_
-    return type(n_features) is int and all(
-        _tree_is_sound(tree.nodes, n_features) for tree in _trees(forest)
-    )
-
-
-def _tree_is_sound(nodes: NDArray[Any], n_features: int) -> bool:
-    inner = np.flatnonzero(nodes["is_leaf"] == 0)
-    split = nodes[inner]
-    children = np.stack([split["left"], split["right"]]).astype(np.int64)
-    return bool(
-        nodes.ndim == 1
-        and nodes.size > 0
-        and (children > inner).all()
-        and (children < nodes.size).all()
-        and (split["feature_idx"] >= 0).all()
-        and (split["feature_idx"] < n_features).all()
-        and not nodes["is_categorical"].any()
-    )
-
-
 def _machine_is_sound(machine: Any) -> bool:
     """Judge a machine of libsvm: every count fits the arrays that it counts."""
     counts = np.asarray(machine._n_support)
@@ -204,8 +182,11 @@ def _categories_are_sound(encoder: Any) -> bool:
 
 # By type: the attribute without which it is not fitted, and the judge.
 _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "sklearn.ensemble._hist_gradient_boosting.gradient_boosting."
-    "HistGradientBoostingClassifier": ("_predictors", _forest_is_sound),
+    f"{_BOOSTING}.gradient_boosting.HistGradientBoostingClassifier": (
+        "_predictors",
+        boosting_is_sound,
+    ),
+    "sklearn.ensemble._forest.BaseForest": ("estimators_", forest_is_sound),
     "sklearn.feature_extraction.text.CountVectorizer": (
         "vocabulary_",
         _words_are_sound,
@@ -215,5 +196,15 @@ _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
         _categories_are_sound,
     ),
     "sklearn.svm._base.BaseLibSVM": ("support_vectors_", _machine_is_sound),
+    "sklearn.tree._classes.BaseDecisionTree": ("tree_", tree_is_sound),
 }
 _NONE: tuple[str, Callable[[Any], bool]] = ("__no_such_attribute__", bool)
+
+_TREES_JUDGED_BY: dict[Callable[[Any], bool], Callable[[Any], list[Any]]] = {
+    boosting_is_sound: boosted_trees,
+    tree_is_sound: lambda estimator: [estimator.tree_],
+}
+
+
+def _no_trees(_: object) -> list[Any]:
+    return []

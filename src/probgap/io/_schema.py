@@ -11,6 +11,15 @@ from probgap.io._trust import is_trusted
 # The layout of nodes that this module understands.
 _PROTOCOL = 2
 
+# How many features; how many classes, for each output; how many outputs.
+_TREE_IS_MADE_OF = ["JsonNode", "NdArrayNode", "JsonNode"]
+_TREE_HOLDS = {
+    "max_depth": "JsonNode",
+    "node_count": "JsonNode",
+    "nodes": "NdArrayNode",
+    "values": "NdArrayNode",
+}
+
 Node = dict[str, Any]
 
 
@@ -48,6 +57,9 @@ def require_sound(schema: Any, files: Collection[str]) -> None:
         odd = min(asked.symmetric_difference(files), key=str)
         msg = f"it has and uses different parts: {str(odd)[:80]!r} is one of them"
         raise ModelFileError(msg)
+    if not all(map(_is_plain_tree, _nodes(schema))):
+        msg = "it builds a tree from other things than numbers and arrays"
+        raise ModelFileError(msg)
 
 
 def find_untrusted(schema: Node, trusted: Collection[str]) -> list[str]:
@@ -82,6 +94,23 @@ def _nodes(part: Any) -> Iterator[Node]:
     elif isinstance(part, list):
         for inner in part:
             yield from _nodes(inner)
+
+
+def _is_plain_tree(node: Node) -> bool:
+    """Say whether compiled code is handed what it expects, if the node makes a tree."""
+    if node["__loader__"] != "TreeNode":
+        return True
+    try:
+        given = node["__reduce__"]["args"]
+        state = node["content"]
+        return (
+            (given["__loader__"], state["__loader__"]) == ("TupleNode", "DictNode")
+            and [part["__loader__"] for part in given["content"]] == _TREE_IS_MADE_OF
+            and {key: part["__loader__"] for key, part in state["content"].items()}
+            == _TREE_HOLDS
+        )
+    except (AttributeError, KeyError, TypeError):
+        return False
 
 
 class _Forms:

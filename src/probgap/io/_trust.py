@@ -24,6 +24,8 @@ _OURS = frozenset(
         "probgap.gap._observed.ObservedGapEstimator",
         "probgap.gap._boosting.BoostedChance",
         "probgap.gap._boosting.StackedFeatures",
+        "probgap.gap._forest.ForestChance",
+        "probgap.gap._forest.ForestScore",
         "probgap.gap._rate.RatePrior",
         "probgap._core.features.KernelFeatures",
         "probgap._core.machine.FeatureMachine",
@@ -49,6 +51,7 @@ _SCIKIT_LEARN = frozenset(
         "compose._column_transformer._RemainderColsList",  # before 1.7
         "decomposition._pca.PCA",
         "decomposition._truncated_svd.TruncatedSVD",
+        "ensemble._forest.ExtraTreesClassifier",
         "ensemble._hist_gradient_boosting.binning._BinMapper",
         "ensemble._hist_gradient_boosting.gradient_boosting.HistGradientBoostingClassifier",
         "ensemble._hist_gradient_boosting.predictor.TreePredictor",
@@ -79,6 +82,7 @@ _SCIKIT_LEARN = frozenset(
         "preprocessing._label.LabelEncoder",
         "svm._classes.LinearSVC",
         "svm._classes.SVC",
+        "tree._classes.ExtraTreeClassifier",
     )
 )
 
@@ -117,6 +121,8 @@ _BY_LOADER: dict[str, Collection[str]] = {
     "RandomGeneratorNode": {"numpy.random._generator.Generator"},
     "RandomStateNode": {"numpy.random.mtrand.RandomState"},
     "SparseMatrixNode": _SPARSE,
+    # Its constructor is called with arguments from the file: see require_sound.
+    "TreeNode": {"sklearn.tree._tree.Tree"},
 }
 
 
