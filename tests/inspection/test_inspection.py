@@ -5,7 +5,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from probgap import PGPUClassifier
-from probgap.active import suggest
 from probgap.exceptions import InvalidInputError
 from probgap.inspection import column_importance, nearest_labelled, row_contributions
 
@@ -107,7 +106,6 @@ def test_sparse_rows_are_inspected_too(fitted):
     assert parts.values.sum() == pytest.approx(parts.prediction - parts.baseline)
     assert column_importance(model, sparse, s, random_state=0).columns[-1] == 2
     assert nearest_labelled(model, sparse, s, sparse[[0]], n=2).index.size == 2
-    assert suggest(model, sparse, 3, labelled=s).size == 3
 
 
 def test_the_nearest_are_labelled_and_near_as_the_classifier_sees_it(fitted):
@@ -125,34 +123,6 @@ def test_no_more_are_found_than_are_labelled(fitted):
     few = np.zeros(s.size, dtype=bool)
     few[np.flatnonzero(s)[:2]] = True
     assert nearest_labelled(model, X, few, X[[0]], n=9).index.size == 2
-
-
-def test_suggestions_are_unlabelled_in_doubt_and_differ(fitted):
-    model, X, s = fitted
-    rows = suggest(model, X, 10, labelled=s)
-    assert np.unique(rows).size == 10
-    assert not s[rows].any()
-    p = model.predict_proba(X)[:, 1]
-    assert np.abs(p[rows] - 0.5).mean() < np.abs(p[~s] - 0.5).mean()
-    np.testing.assert_array_equal(rows, suggest(model, X, 10, labelled=s))
-
-
-def test_no_more_are_suggested_than_are_in_doubt(fitted):
-    model, X, s = fitted
-    rows = suggest(model, X, 1000, labelled=s)
-    chance = model.predict_proba(X)[:, 1]
-    doubtful = ~s & (np.abs(chance - 0.5) < 0.3)
-    assert set(np.flatnonzero(doubtful)) <= set(rows)
-    assert rows.size < (~s).sum() / 2
-    assert suggest(model, X, 5, labelled=s | True).size == 0
-
-
-def test_copies_of_a_row_are_not_suggested_in_a_row(fitted):
-    model, X, _ = fitted
-    doubtful = np.abs(model.predict_proba(X)[:, 1] - 0.5).argmin()
-    rows = np.concatenate([np.full(30, doubtful), np.arange(300)])
-    chosen = rows[suggest(model, X[rows], 5)]
-    assert np.count_nonzero(chosen == doubtful) <= 1
 
 
 BAD_CALLS = {
@@ -174,9 +144,7 @@ def test_bad_input_is_refused_with_what_came(fitted, message):
         BAD_CALLS[message](*fitted)
 
 
-def test_one_row_at_a_time_and_at_least_one_suggestion(fitted):
+def test_one_row_at_a_time(fitted):
     model, X, _ = fitted
     with pytest.raises(InvalidInputError, match="Got 2"):
         row_contributions(model, X[:2], X)
-    with pytest.raises(InvalidInputError, match="Got 0"):
-        suggest(model, X, 0)

@@ -198,12 +198,11 @@ def _choose_next(case: _Case, found: Evidence, seed: int) -> None:
         case.X,
         _N_NEXT,
         labelled=case.labelled,
-        gap=gap,
         random_state=seed,
     )
     for row in rows:
         even = abs(case.chance[row] - 0.5) < _ABOUT_EVEN
-        why = "a toss-up for the model" if even else "in doubt, with many rows like it"
+        why = "a toss-up for the model" if even else "it stands for many rows"
         if lower < gap[row] <= 0.0:
             why = f"undecided by the gap, {why}"
         found.next.append(

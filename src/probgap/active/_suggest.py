@@ -1,0 +1,167 @@
+"""Which rows would teach most if a person labelled them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, ndtr
+from sklearn.utils.validation import _num_samples
+
+from probgap._core.checks import check_labelled
+from probgap._core.errors import InvalidInputError
+from probgap._core.kernels import scale_gamma
+from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.threads import one_thread
+from probgap.active._belief import Belief, Points
+from probgap.active._correct import CorrectedClassifier, points_of
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+Vector = NDArray[np.float64]
+
+# So many rows are thought of, and by what they teach about so many others.
+_MOST_CANDIDATES = 1500
+_MOST_OTHERS = 1000
+_SQRT_2_PI = float(np.sqrt(2.0 * np.pi))
+
+
+def suggest(
+    model: Any,
+    X: Any,
+    n: int = 50,
+    *,
+    labelled: ArrayLike | None = None,
+    random_state: RandomStateLike = 0,
+) -> NDArray[np.intp]:
+    """Choose the rows whose true class would teach most, one after the other.
+
+    The model's log-odds may be off, by a shift, a stretch and a smooth function of the
+    row (:func:`correct`). An answer makes them surer for rows like the one asked about. What
+    is counted is how much surer the calls become, summed over rows: it counts most near
+    the boundary, P(Y=1 | x) = 1/2, where calls may change, and where many rows lie. Each choice
+    makes rows like it less worth asking about, so that the list is diverse.
+
+    Tell the answers to :func:`correct`, not to ``fit``, positive and negative ones; what it
+    returns can be asked for the next rows. It has no idea what an answer costs, and takes
+    every row for equally easy to judge.
+
+    Parameters
+    ----------
+    model : PGPUClassifier, Pipeline or CorrectedClassifier
+        A fitted classifier, a pipeline that ends in one, or one corrected by answers.
+    X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
+        Rows to choose from, as the model takes them.
+    n : int, default=50
+        How many to choose at most.
+    labelled : array-like of shape (n_samples,), default=None
+        True for rows whose class is known already: labelled, or asked about before, with
+        whatever answer. ``None`` stands for none.
+    random_state : int, Generator, RandomState or None, default=0
+        Seeds the draw of rows to think of, and of rows to be surer of, where there are
+        more than 1500 or 1000.
+
+    Returns
+    -------
+    ndarray of shape (at most n,)
+        Indices of rows, the most telling first.
+
+    Notes
+    -----
+    NUMBERS
+
+    Examples
+    --------
+    >>> from probgap import PGPUClassifier
+    >>> from probgap.active import suggest
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> X, y, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> rows = suggest(PGPUClassifier(random_state=0).fit(X, s), X, 5, labelled=s == 1)
+    >>> bool(abs(X[rows, 0] - X[rows, 1]).max() < 0.5)  # near the true edge
+    True
+    """
+    if n < 1:
+        msg = f"n must be at least 1. Got {n!r}."
+        raise InvalidInputError(msg)
+    n_rows = _num_samples(X)
+    known = np.zeros(n_rows, dtype=bool)
+    if labelled is not None:
+        known = check_labelled(labelled, n_rows)
+    rng = as_generator(random_state)
+    with one_thread():
+        corrected = isinstance(model, CorrectedClassifier)
+        fitted = model.model if corrected else model
+        points = points_of(fitted, X)
+        belief = model.belief if corrected else Belief(scale_gamma(points.samples))
+        candidates = _draw_candidates(belief, points, ~known, rng)
+        if candidates.size == 0:
+            return candidates
+        others = np.sort(rng.choice(n_rows, min(n_rows, _MOST_OTHERS), replace=False))
+        chosen = _teach_most(
+            belief, _take(points, candidates), _take(points, others), n
+        )
+    return candidates[chosen]
+
+
+def _take(points: Points, rows: Rows) -> Points:
+    return Points(points.samples[rows], points.score[rows])
+
+
+def _draw_candidates(
+    belief: Belief, points: Points, eligible: Mask, rng: np.random.Generator
+) -> Rows:
+    """Give all rows, or draw many, sooner those whose calls are likely wrong."""
+    rows = np.flatnonzero(eligible)
+    if rows.size <= _MOST_CANDIDATES:
+        return rows
+    some = _take(points, rows)
+    deviation = np.sqrt(belief.spread(some))
+    mean = abs(belief.mean(some))
+    regret = deviation * _density(mean / deviation) - mean * ndtr(-mean / deviation)
+    chance = np.maximum(regret, np.finfo(np.float64).tiny)
+    drawn = rng.choice(
+        rows.size, _MOST_CANDIDATES, replace=False, p=chance / chance.sum()
+    )
+    return rows[np.sort(drawn)]
+
+
+def _teach_most(belief: Belief, candidates: Points, others: Points, n: int) -> Rows:
+    """Choose one by one what lessens the expected regret of calling others most.
+
+    The regret of calling a row by the sign of its mean log-odds falls with their variance
+    at the rate of the normal density at mean / deviation, over twice the deviation. An
+    answer lessens variances whatever it is, so that choices need not wait for it.
+    """
+    mean, spread = belief.mean(candidates), belief.spread(candidates)
+    mean_of_others, spread_of_others = belief.mean(others), belief.spread(others)
+    shared = belief.together(candidates, others)
+    even = expit(mean_of_others) * expit(-mean_of_others)
+    taken = np.zeros((0, mean.size))
+    chosen: list[int] = []
+    for _ in range(min(n, mean.size)):
+        deviation = np.sqrt(spread_of_others)
+        worth = even * _density(mean_of_others / deviation) / deviation
+        chance = expit(mean / np.sqrt(1.0 + np.pi / 8.0 * spread))
+        total = spread + 1.0 / np.maximum(chance * (1.0 - chance), 1e-3)
+        gain = (shared**2 @ worth) / total
+        gain[chosen] = -1.0
+        best = int(np.argmax(gain))
+        chosen.append(best)
+        one = _take(candidates, np.array([best]))
+        like = belief.together(candidates, one)[:, 0] - taken.T @ taken[:, best]
+        like /= np.sqrt(total[best])
+        like_others = shared[best] / np.sqrt(total[best])
+        shared -= np.multiply.outer(like, like_others)
+        spread = np.maximum(spread - like**2, np.finfo(np.float64).tiny)
+        spread_of_others = np.maximum(
+            spread_of_others - like_others**2, np.finfo(np.float64).tiny
+        )
+        taken = np.vstack([taken, like])
+    return np.array(chosen, dtype=np.intp)
+
+
+def _density(z: Vector) -> Vector:
+    density: Vector = np.exp(-0.5 * z**2) / _SQRT_2_PI
+    return density
