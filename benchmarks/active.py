@@ -263,13 +263,13 @@ def main():
         n: f for n, f in strategies.items() if not given.only or n in given.only
     }
     half = HALVES[given.half]
-    rates, seeds, rounds, data = RATES, given.seeds, ROUNDS, half["data"]
+    rates, seeds, rounds = RATES, given.seeds, ROUNDS
     if given.reduced:
-        rates, seeds, rounds, data = RATES[1:2], 1, 3, data[:2]
+        rates, seeds, rounds = RATES[1:2], 2, 6
     jobs = [
         (name, rate, half["first seed"] + seed)
         for seed in range(seeds)
-        for name in data
+        for name in half["data"]
         for rate in rates
     ]
     known = read_rows(given.rows)

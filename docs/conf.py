@@ -51,7 +51,10 @@ api_rooms = (
     ("probgap.tables", "From a file to a matrix."),
     ("probgap.diagnostics", "Whether to believe the answer."),
     ("probgap.inspection", "What drives the answer."),
-    ("probgap.active", "Which rows to ask about, and a model corrected by the answers."),
+    (
+        "probgap.active",
+        "Which rows to ask about, and a model corrected by the answers.",
+    ),
     ("probgap.io", "Models in files."),
     ("probgap.plotting", "Pictures, in scikit-learn's Display convention."),
     ("probgap.metrics", "Scores, with truth and without."),

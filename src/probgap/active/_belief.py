@@ -16,11 +16,12 @@ Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
 Square = NDArray[np.float64]
 
-# Standard deviations of what is wrong with the log-odds: all of them by one number (the
-# boundary is what is known least), by a factor, and each by a smooth function of its own.
-_SHIFT = 2.0
-_STRETCH = 0.5
-_WARP = 2.0
+# Standard deviations of what is wrong with the log-odds: all of them by one number, by a
+# factor, and by a smooth function of the sample. With a larger shift and a smaller stretch,
+# answers about clear positives alone would make positives of all the rest.
+_SHIFT = 1.0
+_STRETCH = 1.0
+_WARP = 3.0
 
 _MOST_STEPS = 100
 _TOLERANCE = 1e-9

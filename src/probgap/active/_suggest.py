@@ -120,7 +120,7 @@ def _draw_candidates(
     deviation = np.sqrt(belief.spread(some))
     mean = abs(belief.mean(some))
     regret = deviation * _density(mean / deviation) - mean * ndtr(-mean / deviation)
-    chance = np.maximum(regret, np.finfo(np.float64).tiny)
+    chance = np.maximum(regret * _evenness(mean), np.finfo(np.float64).tiny)
     drawn = rng.choice(
         rows.size, _MOST_CANDIDATES, replace=False, p=chance / chance.sum()
     )
@@ -137,7 +137,7 @@ def _teach_most(belief: Belief, candidates: Points, others: Points, n: int) -> R
     mean, spread = belief.mean(candidates), belief.spread(candidates)
     mean_of_others, spread_of_others = belief.mean(others), belief.spread(others)
     shared = belief.together(candidates, others)
-    even = expit(mean_of_others) * expit(-mean_of_others)
+    even = _evenness(mean_of_others)
     taken = np.zeros((0, mean.size))
     chosen: list[int] = []
     for _ in range(min(n, mean.size)):
@@ -160,6 +160,12 @@ def _teach_most(belief: Belief, candidates: Points, others: Points, n: int) -> R
         )
         taken = np.vstack([taken, like])
     return np.array(chosen, dtype=np.intp)
+
+
+def _evenness(log_odds: Vector) -> Vector:
+    """Give how much chances move with log-odds: p (1 - p)."""
+    even: Vector = expit(log_odds) * expit(-log_odds)
+    return even
 
 
 def _density(z: Vector) -> Vector:
