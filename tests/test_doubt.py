@@ -9,6 +9,7 @@ from probgap.datasets import hide_labels
 from probgap.gap import LabellingModel
 from probgap.gap._doubt import doubt, evidence, highest_even_score
 from probgap.gap._forest import heed
+from probgap.gap._plain import _margin
 from probgap.gap._rate import boundary_at, floor_of, rate_prior
 
 RATE = {"level": -1.0, "slope": 0.5}
@@ -45,7 +46,42 @@ def test_doubt_grows_with_the_floor_with_faintness_and_with_want_of_evidence(rng
 
     assert of(near, 0.5 * ceiling, 9.0) > of(near, 0.0, 9.0)
     assert of(near, 0.0, 9.0) > of(far, 0.0, 9.0)
-    assert of(far, 0.0, 1.0) == pytest.approx(of(far, 0.0, 9.0) + 0.5)
+    # A quarter of the root of 50 labels is asked for.
+    assert of(far, 0.0, 1.0) == pytest.approx(of(far, 0.0, 9.0) + np.sqrt(50) / 4 - 1.0)
+
+
+def test_few_labels_need_little_evidence():
+    labelled = np.arange(200) < 5
+    chance = np.where(np.arange(200) < 100, 0.5, 1e-9)
+    sure, unsure = (
+        doubt(chance, labelled, ceiling=0.5, floor=0.0, errors=errors, **RATE)
+        for errors in (1.5, 1.0)
+    )
+    assert unsure == pytest.approx(sure + 0.5)
+
+
+def test_a_faint_score_is_doubted_the_more_the_more_are_labelled(rng):
+    labelled = np.arange(200) < 50
+    chance = expit(0.3 * rng.normal(size=200) + 0.2 * labelled)
+    # What is rare is so by its share of the ceiling: the same for both.
+    low, high = (
+        doubt(
+            share * chance,
+            labelled,
+            ceiling=share * 0.6,
+            floor=0.0,
+            errors=9.0,
+            **RATE,
+        )
+        for share in (0.2, 1.0)
+    )
+    assert high > low
+
+
+def test_few_labels_presume_a_smooth_score():
+    assert _margin(5) == -1.0
+    assert _margin(40) == pytest.approx(0.0)
+    assert _margin(1000) == 1.0
 
 
 def test_doubt_of_constant_chances_is_finite():
