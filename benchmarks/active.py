@@ -35,6 +35,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np
 from default_cells import FewLabels, draw
+from scipy.stats import wilcoxon
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier
@@ -206,8 +207,14 @@ def summarise(rows):
         print(
             f"{names[0]} against {name}: fewer answers in {sum(a < b for a, b in pairs)},",
             f"as many in {sum(a == b for a, b in pairs)},",
-            f"more in {sum(a > b for a, b in pairs)}",
+            f"more in {sum(a > b for a, b in pairs)}, p = {p_value(pairs):.1g}",
         )
+
+
+def p_value(pairs):
+    """Give Wilcoxon's paired p-value, with one round more for the goal not reached."""
+    cut = np.minimum(pairs, (ROUNDS + 1) * PER_ROUND)
+    return wilcoxon(*cut.T).pvalue if (cut[:, 0] != cut[:, 1]).any() else 1.0
 
 
 def print_strategy(name, rows, needed):

@@ -28,7 +28,7 @@ def show_summary(account: Mapping[str, Any], out: Path) -> None:
     for name, value, more in _numbers(account):
         console.print(f"{name:<20}[bold]{value:>9}[/bold]  [dim]{more}[/dim]")
     console.print("\nLikeliest hidden positives", style="dim")
-    ranked = account["ranked"][:_N_SHOWN]
+    ranked = account["ranked"][: _n_shown(len(account["warnings"]))]
     console.print(_ranked_table(ranked, wide=console.width >= _WIDE))
     for warning in account["warnings"][:_MOST_WARNINGS]:
         line = f"{_first(warning['what'])} {_first(warning['do'])}".strip()
@@ -40,6 +40,12 @@ def show_summary(account: Mapping[str, Any], out: Path) -> None:
     console.print(page.append(" is the page to read", style="not bold"), soft_wrap=True)
     files = ", ".join(account["run"]["files"][1:])
     console.print(f"[dim]beside it: {files}[/dim]")
+
+
+def _n_shown(n_warnings: int) -> int:
+    """Let rows give way to warnings, so that all fits one screen."""
+    n_lines = min(n_warnings, _MOST_WARNINGS + 1)
+    return _N_SHOWN - 2 * max(0, n_lines - 2)
 
 
 def _numbers(account: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
