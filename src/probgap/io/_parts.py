@@ -22,6 +22,8 @@ from probgap.io._trees import (
     tree_is_sound,
 )
 
+TreesOf = Callable[[Any], list[Any]]
+
 _INSIDE = ("probgap.", "sklearn.")
 _BOOSTING = "sklearn.ensemble._hist_gradient_boosting"
 _TREES = ("sklearn.tree._tree.Tree", f"{_BOOSTING}.predictor.TreePredictor")
@@ -40,7 +42,8 @@ def require_sound_parts(model: object) -> None:
             # What is not fitted, a parameter, fails before compiled code runs.
             if hasattr(thing, learnt):
                 _judge(check, thing)
-                judged.update(map(id, _TREES_JUDGED_BY.get(check, _no_trees)(thing)))
+                trees_of: TreesOf = _TREES_JUDGED_BY.get(check, _no_trees)
+                judged.update(id(tree) for tree in trees_of(thing))
     if any(_name(type(t)) in _TREES and id(t) not in judged for t in things):
         msg = "it has a tree that belongs to no forest"
         raise ModelFileError(msg)
@@ -200,7 +203,7 @@ _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 }
 _NONE: tuple[str, Callable[[Any], bool]] = ("__no_such_attribute__", bool)
 
-_TREES_JUDGED_BY: dict[Callable[[Any], bool], Callable[[Any], list[Any]]] = {
+_TREES_JUDGED_BY: dict[Callable[[Any], bool], TreesOf] = {
     boosting_is_sound: boosted_trees,
     tree_is_sound: lambda estimator: [estimator.tree_],
 }
