@@ -80,7 +80,7 @@ def test_a_narrow_window_shows_numbers_whole(fitted, capsys, monkeypatch):
     )
     _summary.show_summary(account, fitted.out)
     shown = capsys.readouterr().out
-    for entry in account["ranked"][:10]:
+    for entry in account["ranked"][:6]:  # as many as leave room for warnings
         assert f"{entry['probability']:.3f}" in shown
         assert f"{entry['gap']:.2f}" in shown
 
