@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from probgap._core.features import KernelFeatures
 from probgap._core.kernels import scale_gamma, spread_rows
 from probgap.pgpu import _penalty
-from probgap.pgpu._penalty import PENALTIES, choose_gamma, choose_penalty
+from probgap.pgpu._penalty import PENALTIES, choose_penalty
 
 # Classes that overlap are judged by least squares, others by machines.
 both_ways = pytest.mark.parametrize(
@@ -169,11 +169,3 @@ def test_single_precision_chooses_alike():
         for Z in (X, X.astype(np.float32))
     )
     assert_allclose(single, double, atol=2e-3)
-
-
-def test_the_edge_is_smoother_where_classes_overlap():
-    X = np.random.default_rng(0).normal(size=(50, 3))
-    usual = scale_gamma(X)
-    assert choose_gamma(X, 1.0) == usual
-    assert choose_gamma(X, 0.0) == 0.5 * usual
-    assert 0.5 * usual < choose_gamma(X, 0.5) < usual

@@ -38,7 +38,7 @@ from probgap.boundary import Boundary
 from probgap.gap import LabellingModel, ObservedGapEstimator
 from probgap.pgpu._html import fit_table
 from probgap.pgpu._matching import match_features
-from probgap.pgpu._penalty import choose_gamma, choose_penalty
+from probgap.pgpu._penalty import choose_penalty
 from probgap.pgpu._posterior import fit_slope
 from probgap.pgpu._prior import (
     ClassPrior,
@@ -221,9 +221,6 @@ class BasePGPU(TrueLabelClassifier):
                 separability=boundary.separability,
             )
             estimator.set_params(C=penalty)
-            if isinstance(estimator, RBFMachine):
-                gamma = choose_gamma(samples, boundary.separability)
-                estimator.set_params(gamma=gamma)
         with stage(self.verbose, "final classifier"):
             if features is not None and isinstance(estimator, FeatureMachine):
                 estimator.fit_on_features(features, share, weight)

@@ -90,8 +90,7 @@ class PGPUClassifier(BasePGPU):
         The final classifier. ``None`` takes an RBF support vector machine; with the
         automatic boundary its C, from 1 to 30, is what classifies held-out samples
         best by the chance of each to be positive (with fewer than 1000 samples, it
-        goes by how well the classes part), and gamma is down to half of "scale" where
-        classes overlap.
+        goes by how well the classes part).
     kernel_features : {"auto", "exact"} or int, default="auto"
         "exact"
             Support vector machines with kernels, and kernel mean matching with them.

@@ -1,4 +1,4 @@
-"""How far the final machine may bend to its labels: C and gamma without truth."""
+"""How far the final machine may bend to its labels: C without truth."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ _PARTED = 0.5
 _N_LANDMARKS = 300
 # The constant is a feature like the others, but so large that its penalty is none.
 _CONSTANT = 10.0
-# Where classes overlap altogether, gamma is this share of the usual.
-_SMOOTHEST = 0.5
 # A sample that its own label decides alone has no leave-one-out score.
 _MOST_LEVERAGE = 1.0 - 1e-6
 
@@ -72,11 +70,6 @@ def choose_penalty(
         if gain < -2.0 * error:
             break  # clearly worse than 1: larger ones would be worse still
     return best
-
-
-def choose_gamma(samples: Matrix, separability: float) -> float:
-    """Choose the width of the kernel: the more classes overlap, the smoother the edge."""
-    return scale_gamma(samples) * float(_SMOOTHEST ** (1.0 - separability))
 
 
 def _by_machines(
