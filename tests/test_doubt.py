@@ -149,5 +149,5 @@ def test_a_forest_joins_as_far_as_classes_overlap(square):
 
 def test_beyond_so_many_samples_there_is_no_forest(square, monkeypatch):
     X, _, _, s = square
-    monkeypatch.setattr("probgap.gap._labelling.MOST_FOR_FOREST", 399)
+    monkeypatch.setattr("probgap.gap._forest._FOR_FOREST", range(100, 400))
     assert LabellingModel(random_state=0).fit(X, s).forest_ is None

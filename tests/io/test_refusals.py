@@ -185,7 +185,7 @@ def test_a_result_of_a_version_with_fewer_fields_says_so(saved, forge):
         attributes_of(schema)["boundary_"]["content"]["content"].pop()
 
     forge(saved, change=age, header=versions(probgap="0.0.9"))
-    assert "probgap==0.0.9" in refused(saved, r"its Boundary lacks fallback")
+    assert "probgap==0.0.9" in refused(saved, r"its Boundary lacks names")
 
 
 def test_a_type_that_is_gone_says_so(saved, forge):

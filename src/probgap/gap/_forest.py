@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# With more samples a forest takes long, and kernels have enough to learn from.
-MOST_FOR_FOREST = 6000
+# Of fewer samples trees have little to split, and growing them takes longer than all the
+# rest; with more they take long, and kernels have enough to learn from.
+_FOR_FOREST = range(100, 6001)
 _N_TREES = 100
 _SMALLEST_LEAF = 3
 # How much of the score is the forest's, at most.
@@ -44,6 +45,11 @@ class ForestChance:
 
     def _drawn(self, chance: Vector) -> Vector:
         return (_N_TREES * chance + self.frequency) / (_N_TREES + 1)
+
+
+def deserves_forest(n_samples: int) -> bool:
+    """Say whether there are enough samples for a forest, and not too many."""
+    return n_samples in _FOR_FOREST
 
 
 def grow_forest(samples: Matrix, labelled: Mask, seed: int) -> ForestChance:

@@ -36,7 +36,7 @@ from probgap.gap._boosting import Stack, stack_trees
 from probgap.gap._doubt import doubt, evidence, highest_even_score
 from probgap.gap._folds import HeldOutBy
 from probgap.gap._forest import (
-    MOST_FOR_FOREST,
+    deserves_forest,
     grow_forest,
     heed,
     mix_chances,
@@ -97,7 +97,7 @@ class LabellingModel(GapClassifier):
         score for one more feature where it predicts held-out labels better. Worth its
         time with many samples, or features that matter little. Not for sparse ``X``.
     forest : bool, default=True
-        Whether to average the score with that of a forest, with up to 6000 samples.
+        Whether to average the score with that of a forest, with 100 to 6000 samples.
     method : {"out_of_fold", "in_sample"}, default="out_of_fold"
         How the attributes about training samples are computed: by models that have
         not seen the sample (averaged with the one that has, as far as classes do not
@@ -300,7 +300,7 @@ class LabellingModel(GapClassifier):
         self.trees_used_, features = stack.used, stack.features
         self.feature_map_ = features.map
         forest = None
-        if self.forest and labelled.size <= MOST_FOR_FOREST:
+        if self.forest and deserves_forest(labelled.size):
             with stage(self.verbose, "who is labelled, by a forest"):
                 forest = grow_forest(samples, labelled, seed)
         chance = mix_chances(stack.chance, forest, features.rows)
