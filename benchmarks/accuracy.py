@@ -45,6 +45,7 @@ from probgap.datasets import (
     paper_rates,
     platt_gap,
 )
+from probgap.exceptions import UnreliableFitWarning
 from probgap.metrics import recovered_share
 
 DATA = ("triangles", "square", "breast_cancer")
@@ -91,6 +92,7 @@ def run(name, gap_by, seed, rates):
             with warnings.catch_warnings():
                 # To the letter the boundary is often unusable, and says so each time.
                 warnings.simplefilter("ignore", BoundaryWarning)
+                warnings.simplefilter("ignore", UnreliableFitWarning)
                 row[method] = model.fit(X[train], s).score(X[test], y[test])
             row[f"seconds of {method}"] = time.process_time() - started
         rows.append(row)

@@ -122,7 +122,7 @@ def correct(model: Any, X: Any, y: ArrayLike) -> CorrectedClassifier:
     >>> from probgap.active import correct, suggest
     >>> from probgap.datasets import hide_labels, make_square
     >>> X, y, posterior = make_square(400, random_state=0)
-    >>> s = hide_labels(X, y, 2 * posterior - 1, ("constant", 0.95), random_state=1)
+    >>> s = hide_labels(X, y, 2 * posterior - 1, ("constant", 0.85), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
     >>> rows = suggest(model, X, 30, labelled=s == 1)
     >>> better = correct(model, X[rows], y[rows])  # y: what a person says
