@@ -135,8 +135,8 @@ def boundary_stability(
     Notes
     -----
     Nominal level 90%; how often the interval for the number of hidden positives held the
-    truth, by ``benchmarks/intervals.py`` with 12 tables of 600 rows (450 of breast cancer)
-    and 10 resamples: 100% for labels at random and inverse rates on triangles, square,
+    truth, by ``benchmarks/intervals.py`` with 12 tables of 600 rows (450 of breast cancer),
+    10 resamples and the default before its last revision: 100% for labels at random and inverse rates on triangles, square,
     breast cancer and Gaussians at a distance of 4; there 83% to 100% for the linear rate
     0.6 and 50% to 100% for few labels that go by the gap, but 42% to 75% where labels thin
     out to nothing at the edge (linear rate 1). On Gaussians at a distance of 2, which
