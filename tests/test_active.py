@@ -6,11 +6,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from probgap import PGPUClassifier
-from probgap.active import _suggest, correct, suggest
+from probgap.active import _belief, _suggest, correct, suggest
 from probgap.active._belief import Belief, Points, covariance, learn
 from probgap.datasets import hide_labels, make_square
 from probgap.exceptions import InvalidInputError
@@ -159,6 +160,15 @@ def test_far_fetched_scores_are_corrected_too():
     points = Points(np.arange(6.0).reshape(-1, 1), np.full(6, 6.0))
     belief = learn(points, np.zeros(6, dtype=bool), 1.0)
     assert (belief.mean(points) < 0.0).all()
+    assert belief.answers.converged
+    assert belief.answers.residual < 1e-3
+
+
+def test_a_correction_that_stops_early_says_so(fitted, monkeypatch):
+    model, X, _, truth = fitted
+    monkeypatch.setattr(_belief, "_MOST_STEPS", 1)
+    with pytest.warns(ConvergenceWarning, match="after 1 iterations"):
+        correct(model, X[:20], truth[:20])
 
 
 def test_answers_right_a_model_that_errs(fitted):

@@ -44,13 +44,17 @@ class Answers:
 
     ``points`` are the samples whose class is known, ``dual`` their weights in the
     correction, ``root`` the square roots of their curvatures, and ``factor`` the Cholesky
-    factor of 1 + root K root.
+    factor of 1 + root K root. ``residual`` is how far the weights are from what they
+    must be, at most, after ``n_iter`` steps of Newton's method.
     """
 
     points: Points
     dual: Vector
     root: Vector
     factor: Square
+    residual: float
+    n_iter: int
+    converged: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,8 +107,8 @@ def learn(answered: Points, positive: Mask, gamma: float) -> Belief:
     prior = covariance(answered, answered, gamma)
     sign = np.where(positive, 1.0, -1.0)
     dual, value = np.zeros(sign.size), -np.inf
-    moved = answered.score
-    for _ in range(_MOST_STEPS):
+    moved, n_iter, converged = answered.score, 0, False
+    while not converged and n_iter < _MOST_STEPS:
         chance = expit(moved)
         root, factor = _curvature(prior, chance)
         aim = root**2 * (moved - answered.score) + (positive - chance)
@@ -118,11 +122,13 @@ def learn(answered: Points, positive: Mask, gamma: float) -> Belief:
             if value >= before or step < _SMALLEST_STEP:
                 break
             step *= 0.5
-        dual = tried
-        if value - before <= _TOLERANCE:
-            break
-    root, factor = _curvature(prior, expit(moved))
-    return Belief(gamma, Answers(answered, dual, root, factor))
+        dual, n_iter = tried, n_iter + 1
+        converged = bool(value - before <= _TOLERANCE)
+    chance = expit(moved)
+    root, factor = _curvature(prior, chance)
+    residual = float(abs(dual - (positive - chance)).max())
+    found = Answers(answered, dual, root, factor, residual, n_iter, converged)
+    return Belief(gamma, found)
 
 
 def _curvature(prior: Square, chance: Vector) -> tuple[Vector, Square]:

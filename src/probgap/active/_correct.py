@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _num_samples, column_or_1d
 
 from probgap._core.errors import InvalidInputError
@@ -133,7 +135,16 @@ def correct(model: Any, X: Any, y: ArrayLike) -> CorrectedClassifier:
     with one_thread():
         answered = points_of(model, X)
         gamma = scale_gamma(answered.samples)
-        return CorrectedClassifier(model, learn(answered, positive, gamma))
+        belief = learn(answered, positive, gamma)
+    found = belief.answers
+    if found is not None and not found.converged:
+        warnings.warn(
+            f"The correction stopped after {found.n_iter} iterations without converging, "
+            f"with a residual of {found.residual:.1e}. Scale the features.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return CorrectedClassifier(model, belief)
 
 
 def _check_answers(classifier: Any, y: ArrayLike, n_rows: int) -> Mask:
