@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 FLOORS := .venv-floors
+TORCH := .venv-torch
 
 # One BLAS thread per process: tests and benchmarks run several processes.
 export OMP_NUM_THREADS := 1
@@ -16,12 +17,13 @@ ifneq ($(wildcard ../shared/data),)
 export PROBGAP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo docs test test-browser lint types contracts unit slow floors peers reproduce docs-reproduction bench-accuracy figures lock clean
+.PHONY: help demo docs test test-torch test-browser lint types contracts unit slow floors peers reproduce docs-reproduction bench-accuracy figures lock clean
 
 help:
 	@echo "make demo    set up, hide labels of a real data set, win them back (offline, under two minutes)"
 	@echo "make test    set up, then lint, types, import contracts and tests"
 	@echo "make docs    the documentation, every block of code run, into docs/_build/html (a minute)"
+	@echo "make test-torch  exact kernels by torch on the processor, in an environment of its own"
 	@echo "make test-browser  the page of a fit in Chromium, where there is one"
 	@echo "make slow    the slow tests: theory at growing n, the full accuracy table"
 	@echo "make floors  the tests at the oldest supported versions"
@@ -59,6 +61,15 @@ unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
 	$(BIN)/coverage report --include='*/gap/*,*/boundary.py,*/relabel.py,*/reweight/*' --fail-under=100
 
+# torch comes without CUDA from the index that pip has; it stays out of the other environment.
+$(TORCH)/.torch: pyproject.toml requirements/lock.txt
+	$(PYTHON) -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet -e '.[test]' torch==2.13.0
+	touch $@
+
+test-torch: $(TORCH)/.torch
+	$(TORCH)/bin/python -m pytest tests/torch --cov --cov-config=tests/torch/coverage.toml --cov-report=term
+
 $(VENV)/.browser: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet -e '.[dev,browser]'
 	touch $@
@@ -74,7 +85,7 @@ slow: $(VENV)/.dev
 
 floors: requirements/floors.txt
 	$(PYTHON) -m venv $(FLOORS)
-	PIP_CONSTRAINT=requirements/floors.txt $(FLOORS)/bin/python -m pip install --quiet -e '.[test]'
+	PIP_CONSTRAINT=requirements/floors.txt $(FLOORS)/bin/python -m pip install --quiet -e '.[dask,test]'
 	$(FLOORS)/bin/python -m pytest -n 2 -p no:cacheprovider
 
 peers: pyproject.toml
@@ -83,7 +94,7 @@ peers: pyproject.toml
 	.venv-peers/bin/python -m pytest -p no:cacheprovider tests/baselines/test_peers.py
 
 $(VENV)/.docs: $(VENV)/.core
-	$(BIN)/python -m pip install --quiet -e '.[tool,docs]'
+	$(BIN)/python -m pip install --quiet -e '.[tool,dask,docs]'
 	touch $@
 
 # From nothing, so that what the pages show is what the code does now.
@@ -114,4 +125,4 @@ lock: pyproject.toml
 	rm -rf .venv-lock
 
 clean:
-	rm -rf probgap-demo $(VENV) $(FLOORS) .venv-lock .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist docs/_build docs/api docs/gallery
+	rm -rf probgap-demo $(VENV) $(FLOORS) $(TORCH) .venv-lock .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist docs/_build docs/api docs/gallery

@@ -56,6 +56,7 @@ api_rooms = (
         "Which rows to ask about, and a model corrected by the answers.",
     ),
     ("probgap.io", "Models in files."),
+    ("probgap.dask", "Fits on dask arrays and dataframes."),
     ("probgap.plotting", "Pictures, in scikit-learn's Display convention."),
     ("probgap.metrics", "Scores, with truth and without."),
     ("probgap.datasets", "Data drawn, loaded, and labels hidden."),

@@ -5,12 +5,14 @@ from scipy.special import expit
 
 from probgap import PGPUClassifier
 from probgap._core.losses import in_standard_errors, log_likelihoods, log_loss
+from probgap._core.values import HeldValues
 from probgap.datasets import hide_labels
 from probgap.gap import LabellingModel
 from probgap.gap._doubt import doubt, evidence, highest_even_score
 from probgap.gap._forest import heed
 from probgap.gap._plain import _margin
-from probgap.gap._rate import boundary_at, floor_of, rate_prior
+from probgap.gap._rate import boundary_at, rate_prior
+from probgap.gap._reading import read_chances
 
 RATE = {"level": -1.0, "slope": 0.5}
 
@@ -27,9 +29,9 @@ def faint(n, share, apart, seed, hidden=0.7):
 
 def test_clear_chances_raise_no_doubt():
     labelled = np.arange(200) < 50
-    chance = np.where(np.arange(200) < 100, 0.5, 1e-9)
-    assert floor_of(chance[~labelled], 0.5) == pytest.approx(0.0, abs=1e-6)
-    found = doubt(chance, labelled, ceiling=0.5, floor=0.0, errors=9.0, **RATE)
+    chance = HeldValues(np.where(np.arange(200) < 100, 0.5, 1e-9), labelled)
+    assert read_chances(chance, 150).floor == pytest.approx(0.0, abs=1e-6)
+    found = doubt(chance, ceiling=0.5, floor=0.0, errors=9.0, **RATE)
     assert found == pytest.approx(0.0, abs=1e-3)
 
 
@@ -40,9 +42,8 @@ def test_doubt_grows_with_the_floor_with_faintness_and_with_want_of_evidence(rng
     ceiling = float(np.quantile(near[labelled], 0.8))
 
     def of(chance, floor, errors):
-        return doubt(
-            chance, labelled, ceiling=ceiling, floor=floor, errors=errors, **RATE
-        )
+        held = HeldValues(chance, labelled)
+        return doubt(held, ceiling=ceiling, floor=floor, errors=errors, **RATE)
 
     assert of(near, 0.5 * ceiling, 9.0) > of(near, 0.0, 9.0)
     assert of(near, 0.0, 9.0) > of(far, 0.0, 9.0)
@@ -52,9 +53,9 @@ def test_doubt_grows_with_the_floor_with_faintness_and_with_want_of_evidence(rng
 
 def test_few_labels_need_little_evidence():
     labelled = np.arange(200) < 5
-    chance = np.where(np.arange(200) < 100, 0.5, 1e-9)
+    chance = HeldValues(np.where(np.arange(200) < 100, 0.5, 1e-9), labelled)
     sure, unsure = (
-        doubt(chance, labelled, ceiling=0.5, floor=0.0, errors=errors, **RATE)
+        doubt(chance, ceiling=0.5, floor=0.0, errors=errors, **RATE)
         for errors in (1.5, 1.0)
     )
     assert unsure == pytest.approx(sure + 0.5)
@@ -66,8 +67,7 @@ def test_a_faint_score_is_doubted_the_more_the_more_are_labelled(rng):
     # What is rare is so by its share of the ceiling: the same for both.
     low, high = (
         doubt(
-            share * chance,
-            labelled,
+            HeldValues(share * chance, labelled),
             ceiling=share * 0.6,
             floor=0.0,
             errors=9.0,
@@ -85,10 +85,9 @@ def test_few_labels_presume_a_smooth_score():
 
 
 def test_doubt_of_constant_chances_is_finite():
-    labelled = np.arange(20) < 5
-    chance = np.full(20, 0.25)
-    assert evidence(chance, labelled, None) == 0.0
-    found = doubt(chance, labelled, ceiling=0.25, floor=0.25, errors=0.0, **RATE)
+    chance = HeldValues(np.full(20, 0.25), np.arange(20) < 5)
+    assert evidence(chance) == 0.0
+    found = doubt(chance, ceiling=0.25, floor=0.25, errors=0.0, **RATE)
     assert np.isfinite(found)
     assert found > 1.0
 

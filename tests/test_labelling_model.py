@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from probgap._core import features as features_room
 from probgap._core import newton
 from probgap._core.kernels import scale_gamma
+from probgap._core.rows import HeldRows
 from probgap.datasets import hide_labels, make_square
 from probgap.gap import LabellingModel
 from probgap.gap._product import fit_product
@@ -35,7 +36,8 @@ def test_with_every_positive_labelled_it_is_logistic_regression(rng):
     features = rng.normal(size=(400, 3)).astype(np.float32)
     labelled = rng.random(400) < expit(features @ [1.0, -2.0, 0.5] + 0.3)
     # A rate of expit(30), sloping nowhere, is 1.
-    fitted = fit_product(features, labelled, C=2.0, prior=RatePrior(0.0, 30.0, 1e-3))
+    rows = HeldRows(features, labelled.astype(float))
+    fitted = fit_product(rows, C=2.0, prior=RatePrior(0.0, 30.0, 1e-3))
     peer = LogisticRegression(C=2.0, tol=1e-8).fit(features, labelled)
     assert_allclose(fitted.coef[:, 0], peer.coef_[0], atol=1e-3)
     assert fitted.intercept[0] == pytest.approx(peer.intercept_[0], abs=1e-3)
@@ -47,7 +49,8 @@ def test_the_truth_is_recovered_when_the_rate_is_known(rng):
     score = features @ [2.0, -1.0] + 0.5
     chance = expit(score) * expit(-0.5 + 0.6 * score)
     labelled = rng.random(20000) < chance
-    fitted = fit_product(features, labelled, C=1e6, prior=RatePrior(0.6, -0.5, 0.01))
+    rows = HeldRows(features, labelled.astype(float))
+    fitted = fit_product(rows, C=1e6, prior=RatePrior(0.6, -0.5, 0.01))
     assert_allclose(fitted.coef[:, 0], [2.0, -1.0], atol=0.2)
     assert fitted.intercept[0] == pytest.approx(0.5, abs=0.2)
     assert fitted.level[0] == pytest.approx(-0.5, abs=0.05)
@@ -124,7 +127,8 @@ def test_gaps_out_of_fold_are_those_of_models_fitted_on_the_train_part_alone(rng
     levels, score = [], np.empty(240)
     for train, test in folds:
         C = fitted.C * fitted.shrinkage_
-        alone = fit_product(values[train], s[train] == 1, C=C, prior=prior)
+        rows = HeldRows(values[train], s[train].astype(float))
+        alone = fit_product(rows, C=C, prior=prior)
         score[test] = alone.score(values[test])
         levels.append(alone.level[0])
     chance = chance_of_score(score, float(np.mean(levels)), prior.slope)

@@ -1,9 +1,12 @@
 """How far the share of positives moves over resamples, by one Newton step."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from probgap._core.rows import HeldRows
 from probgap.datasets import hide_labels, make_square
 from probgap.gap import LabellingModel, _resample
 from probgap.gap._product import fit_product, moved_scores
@@ -12,31 +15,29 @@ from probgap.gap._resample import Placed, _share_of_positives
 
 
 @pytest.fixture(scope="module")
-def features():
+def rows():
     rng = np.random.default_rng(0)
     values = rng.normal(size=(300, 6)).astype(np.float32)
-    return values, rng.random(300) < 0.6 / (1.0 + np.exp(-2.0 * values[:, 0]))
+    labelled = rng.random(300) < 0.6 / (1.0 + np.exp(-2.0 * values[:, 0]))
+    return HeldRows(values, labelled.astype(np.float64))
 
 
-def test_one_step_goes_where_a_fit_with_those_counts_would(features, rng):
-    values, labelled = features
+def test_one_step_goes_where_a_fit_with_those_counts_would(rows, rng):
     settings = {"C": 1.0, "prior": rate_prior(0.6)}
-    fits = fit_product(values, labelled, **settings)
-    rows = np.arange(300)
+    fits = fit_product(rows, **settings)
     more = 0.1 * rng.normal(size=(300, 2))
-    moved = moved_scores(values, labelled, fits, rows, more, **settings)
+    moved = moved_scores(rows, rows.block(slice(None)), fits, more, **settings)
     for i in range(2):
-        again = fit_product(values, labelled, weight=1.0 + more[:, i], **settings)
-        truth = again.score(values) - fits.score(values)
+        again = fit_product(replace(rows, weight=1.0 + more[:, i]), **settings)
+        truth = again.score(rows.features) - fits.score(rows.features)
         assert_allclose(moved[:, i], truth, atol=0.1 * np.abs(truth).max())
 
 
-def test_nobody_counted_otherwise_moves_nothing(features):
-    values, labelled = features
+def test_nobody_counted_otherwise_moves_nothing(rows):
     settings = {"C": 1.0, "prior": rate_prior(0.6)}
-    fits = fit_product(values, labelled, **settings)
+    fits = fit_product(rows, **settings)
     moved = moved_scores(
-        values, labelled, fits, np.arange(20), np.zeros((20, 3)), **settings
+        rows, rows.block(slice(20)), fits, np.zeros((20, 3)), **settings
     )
     assert_allclose(moved, 0.0)
 

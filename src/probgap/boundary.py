@@ -8,20 +8,19 @@ from dataclasses import dataclass, replace
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import BoundaryWarning, InvalidInputError
 from probgap._core.html import fact_table, number, share
 from probgap._core.overlap import CEILING_QUANTILE, separability
 from probgap._core.rng import RandomStateLike, as_generator
-from probgap._core.scores import lee_liu
+from probgap._core.scores import lee_liu_by_counts
+from probgap._core.values import HeldValues, RowValues
 
 __all__ = ["Boundary", "BoundaryWarning", "estimate_boundary"]
 
-Gaps = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Rule = Callable[[Gaps, Gaps], float]
+Rule = Callable[[RowValues], float]
 
 _RULES = ("auto", "mean_smallest", "quantile")
 # With a smaller share of the unlabelled samples on the negative side than this, there
@@ -118,18 +117,28 @@ class Boundary:
 
 
 def weigh_candidates(
-    boundary: Boundary, observed_gap: Gaps, labelled: Mask, named: Mapping[str, float]
+    boundary: Boundary, gap: RowValues, named: Mapping[str, float]
 ) -> Boundary:
     """Give a boundary with the candidates that were considered, and what they score."""
     named = dict(named)
     if boundary.fallback is not None:
         named["fallback"] = boundary.value
-    scores = [lee_liu(labelled, observed_gap > value) for value in named.values()]
+    scores = [_score(gap, value) for value in named.values()]
     return replace(
         boundary,
         candidates=tuple(named.values()),
         scores=tuple(scores),
         names=tuple(named),
+    )
+
+
+def _score(gap: RowValues, value: float) -> float:
+    """Give the criterion of Lee and Liu, if samples above a boundary are positive."""
+    n_labelled, n_unlabelled = gap.count(labelled=True), gap.count(labelled=False)
+    found = n_labelled - gap.count_at_most(value, labelled=True)
+    others = n_unlabelled - gap.count_at_most(value, labelled=False)
+    return lee_liu_by_counts(
+        found, n_labelled, found + others, n_labelled + n_unlabelled
     )
 
 
@@ -204,33 +213,45 @@ def estimate_boundary(
         msg = f"labelled must mark some samples and leave others. Got no {kind} sample."
         raise InvalidInputError(msg)
     name, compute = _make_rule(rule, n_smallest, quantile)
-    value = compute(gap[mask], gap[~mask])
+    held = HeldValues(gap, mask)
+    value = compute(held)
     rng = as_generator(random_state)
     spread = (
-        0.0
-        if name == "fixed"
-        else _bootstrap_spread(compute, gap[mask], gap[~mask], n_bootstrap, rng)
+        0.0 if name == "fixed" else _bootstrap_spread(compute, held, n_bootstrap, rng)
     )
-    usable, fallback = _make_usable(value, gap[~mask])
-    if fallback is not None:
-        warnings.warn(fallback, BoundaryWarning, stacklevel=2)
-    below = int(np.count_nonzero(gap <= usable))
-    above = int(np.count_nonzero(gap > max(0.0, usable)))
-    boundary = Boundary(
+    boundary = settle_boundary(held, value, name, spread)
+    if boundary.fallback is not None:
+        warnings.warn(boundary.fallback, BoundaryWarning, stacklevel=2)
+    answers = answer_by_rules(held, n_smallest, quantile)
+    return weigh_candidates(boundary, held, {name: value, **answers})
+
+
+def answer_by_rules(
+    gap: RowValues, n_smallest: int = 3, quantile: float = 0.02
+) -> dict[str, float]:
+    """Give what each rule says."""
+    return {rule: _make_rule(rule, n_smallest, quantile)[1](gap) for rule in _RULES}
+
+
+def settle_boundary(gap: RowValues, value: float, rule: str, spread: float) -> Boundary:
+    """Make a boundary usable, and count the samples on either side of it."""
+    usable, fallback = _make_usable(value, gap)
+    n_labelled, n_unlabelled = gap.count(labelled=True), gap.count(labelled=False)
+    astray = gap.count_at_most(usable, labelled=True)
+    below = astray + gap.count_at_most(usable, labelled=False)
+    middle = max(0.0, usable)
+    above = n_labelled - gap.count_at_most(middle, labelled=True)
+    above += n_unlabelled - gap.count_at_most(middle, labelled=False)
+    return Boundary(
         value=usable,
-        rule=name,
+        rule=rule,
         spread=spread,
         n_negative=below,
-        n_undecided=gap.size - below - above,
+        n_undecided=n_labelled + n_unlabelled - below - above,
         n_positive=above,
-        separability=separability(gap[mask] <= usable, int(np.count_nonzero(~mask))),
+        separability=separability(astray, n_labelled, n_unlabelled),
         fallback=fallback,
     )
-    answers = {
-        other: _make_rule(other, n_smallest, quantile)[1](gap[mask], gap[~mask])
-        for other in _RULES
-    }
-    return weigh_candidates(boundary, gap, mask, {name: value, **answers})
 
 
 def _make_rule(rule: str | float, n_smallest: int, quantile: float) -> tuple[str, Rule]:
@@ -238,7 +259,7 @@ def _make_rule(rule: str | float, n_smallest: int, quantile: float) -> tuple[str
         if not -1.0 < rule < 0.0:
             msg = f"boundary must lie in (-1, 0). Got {rule!r}."
             raise InvalidInputError(msg)
-        return "fixed", lambda _labelled, _unlabelled: float(rule)
+        return "fixed", lambda _: float(rule)
     if not isinstance(rule, str) or rule not in _RULES:
         msg = f"boundary must be one of {_RULES} or a number in (-1, 0). Got {rule!r}."
         raise InvalidInputError(msg)
@@ -246,16 +267,18 @@ def _make_rule(rule: str | float, n_smallest: int, quantile: float) -> tuple[str
         if n_smallest < 1:
             msg = f"n_smallest must be at least 1. Got {n_smallest!r}."
             raise InvalidInputError(msg)
-        return rule, lambda labelled, _: float(np.sort(labelled)[:n_smallest].mean())
+        return rule, lambda gap: float(
+            np.sort(gap.least(n_smallest, labelled=True)).mean()
+        )
     if rule == "quantile":
         if not 0.0 <= quantile <= 1.0:
             msg = f"quantile must lie in [0, 1]. Got {quantile!r}."
             raise InvalidInputError(msg)
-        return rule, lambda labelled, _: float(np.quantile(labelled, quantile))
+        return rule, lambda gap: gap.quantile(quantile, labelled=True)
     return rule, _automatic
 
 
-def _automatic(labelled: Gaps, unlabelled: Gaps) -> float:
+def _automatic(gap: RowValues) -> float:
     """Place l between the gaps of clear negatives and of clear positives.
 
     With c the chance that the clearest positives are labelled, P(s=1 | x) is taken to
@@ -263,8 +286,8 @@ def _automatic(labelled: Gaps, unlabelled: Gaps) -> float:
     the fewer of the clear ones are labelled, the more labelling must have gone by
     clearness. The boundary is where eta is one half.
     """
-    ceiling = 0.5 * (1.0 + float(np.quantile(labelled, CEILING_QUANTILE)))
-    floor = 0.5 * (1.0 + float(np.quantile(unlabelled, _FLOOR_QUANTILE)))
+    ceiling = 0.5 * (1.0 + gap.quantile(CEILING_QUANTILE, labelled=True))
+    floor = 0.5 * (1.0 + gap.quantile(_FLOOR_QUANTILE, labelled=False))
     floor = min(floor, 0.5 * ceiling)
     k = 1.0 - ceiling
     value = 2.0 * (floor + (ceiling - floor) * 0.5 ** (1.0 + k)) - 1.0
@@ -272,29 +295,26 @@ def _automatic(labelled: Gaps, unlabelled: Gaps) -> float:
 
 
 def _bootstrap_spread(
-    compute: Rule,
-    labelled: Gaps,
-    unlabelled: Gaps,
-    n_bootstrap: int,
-    rng: np.random.Generator,
+    compute: Rule, gap: HeldValues, n_bootstrap: int, rng: np.random.Generator
 ) -> float:
     if n_bootstrap < 1:
         return float("nan")
-    values = [
-        compute(
-            rng.choice(labelled, labelled.size), rng.choice(unlabelled, unlabelled.size)
-        )
-        for _ in range(n_bootstrap)
-    ]
+    groups = [gap.of(labelled=True), gap.of(labelled=False)]
+    drawn_first = np.arange(gap.values.size) < groups[0].size
+    values = np.empty(n_bootstrap)
+    for i in range(n_bootstrap):
+        drawn = np.concatenate([rng.choice(group, group.size) for group in groups])
+        values[i] = compute(HeldValues(drawn, drawn_first))
     return float(np.std(values))
 
 
-def _make_usable(found: float, unlabelled: Gaps) -> tuple[float, str | None]:
+def _make_usable(found: float, gap: RowValues) -> tuple[float, str | None]:
     """Move a boundary that no classifier could be learnt from, and say why."""
     value = min(found, _JUST_BELOW_ZERO)
-    share = float(np.mean(unlabelled <= value))
+    negative = gap.count_at_most(value, labelled=False)
+    share = negative / gap.count(labelled=False)
     if share < _FEWEST_NEGATIVES:
-        return float(np.quantile(unlabelled, _FALLBACK_SHARE)), (
+        return gap.quantile(_FALLBACK_SHARE, labelled=False), (
             f"The boundary must leave negatives to learn from. Got {found:.3g}, with "
             f"{share:.1%} of the unlabelled samples on the negative side; the quarter "
             "of them with the smallest gaps is taken as negative. Use "

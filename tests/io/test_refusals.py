@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import probgap.io._files
+from probgap import PGPUClassifier
 from probgap.exceptions import (
     InvalidInputError,
     MissingLibraryError,
@@ -20,6 +21,7 @@ from probgap.exceptions import (
     ModelVersionWarning,
 )
 from probgap.io import load, read_metadata, save
+from probgap.io._parts import require_sound_parts
 
 SCHEMA = "schema.json"
 
@@ -235,3 +237,21 @@ def test_a_header_that_is_no_json_is_refused(saved):
             archive.writestr(SCHEMA, json.dumps({}))
         saved.write_bytes(buffer.getvalue())
         refused(saved, "its header")
+
+
+def test_a_file_from_before_a_field_was_added_still_loads(data, tmp_path):
+    """Fields that came later get the value that they stood for."""
+    X, labels = data
+    model = PGPUClassifier.paper(random_state=0).fit(X, labels)
+    for thing, name in (
+        (model.kmm_, "n_passes"),
+        (model.kmm_, "bytes_moved"),
+        (model.gap_estimator_, "device"),
+        (model, "device"),
+    ):
+        object.__delattr__(thing, name)
+    require_sound_parts(model)
+    assert model.kmm_.n_passes == 0.0
+    assert model.kmm_.bytes_moved == 0.0
+    assert model.gap_estimator_.device is None
+    assert model.get_params()["device"] is None

@@ -87,7 +87,7 @@ def test_the_closed_form_is_what_leaving_out_each_sample_gives(rng, monkeypatch,
     monkeypatch.setattr(_penalty, "_MOST_FOR_LEAST_SQUARES", most)
     monkeypatch.setattr(_penalty, "_N_LANDMARKS", 25)
     X, share = rng.normal(size=(n, 2)), rng.random(n)
-    found = list(_penalty._by_least_squares(X, share, 5))
+    found = list(_penalty._by_least_squares(X, share, 5, n))
     rows = spread_rows(n, most)
     some, share = X[rows], share[rows]
     assert len(some) == most
@@ -156,7 +156,9 @@ def test_the_same_seed_gives_the_same_choice_of_many_samples(monkeypatch):
     monkeypatch.setattr(_penalty, "_MOST_FOR_LEAST_SQUARES", 1200)
     X, y = make_moons(3000, noise=0.2, random_state=0)
     share = y.astype(float)
-    once, again = (list(_penalty._by_least_squares(X, share, 3)) for _ in range(2))
+    once, again = (
+        list(_penalty._by_least_squares(X, share, 3, 3000)) for _ in range(2)
+    )
     assert_array_equal(once, again)
     assert len(once[0]) == 1200
 
@@ -165,7 +167,7 @@ def test_single_precision_chooses_alike():
     X, y = make_moons(1000, noise=0.2, random_state=0)
     share = 0.1 + 0.8 * y
     double, single = (
-        np.mean(list(_penalty._by_least_squares(Z, share, 3)), axis=1)
+        np.mean(list(_penalty._by_least_squares(Z, share, 3, 1000)), axis=1)
         for Z in (X, X.astype(np.float32))
     )
     assert_allclose(single, double, atol=2e-3)

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from probgap import PGPUClassifier, PGPUClassifierCV
+from probgap._core.values import HeldValues
 from probgap.datasets import make_square
 from probgap.gap import LabellingModel, ObservedGapEstimator
 from probgap.pgpu import _base, _prior
@@ -83,14 +84,15 @@ def test_few_labels_leave_more_room_than_many(square, fitted):
 def test_rows_that_no_one_was_asked_about_count_by_their_posterior(square, monkeypatch):
     X, y_true, s = square
     order = np.argsort(~s, kind="stable")
-    monkeypatch.setattr(_base, "_MOST_ASKED", 1)
+    monkeypatch.setattr(_base, "MOST_ASKED", 1)
     model = PGPUClassifier(random_state=0).fit(X[order], s[order])
     assert model.estimated_class_prior_ == pytest.approx(y_true.mean(), abs=0.1)
 
 
 def test_of_many_rows_some_are_drawn_again(square, fitted, monkeypatch):
     s, model = square[2], fitted["paper"]
-    arguments = (model.gap_estimator_, s, model.boundary_, 0)
+    observed = HeldValues(model.observed_gap_, s)
+    arguments = (model.gap_estimator_, observed, model.boundary_, 0)
     spread = _prior.spread_of_share(*arguments)
     assert spread > 0.0
     monkeypatch.setattr(_prior, "_MOST_OF_EACH", 60)
@@ -102,7 +104,7 @@ def test_a_boundary_that_moves_more_leaves_more_room(square):
     gap = ObservedGapEstimator(LogisticRegression(), random_state=0).fit(X, s)
     boundary = PGPUClassifier.paper(random_state=0).fit(X, s).boundary_
     spreads = [
-        _prior._spread_by_gap(gap.observed_gap_, s, moved, 0)
+        _prior._spread_by_gap(HeldValues(gap.observed_gap_, s), moved, 0)
         for moved in (replace(boundary, spread=spread) for spread in (0.0, 0.3))
     ]
     assert spreads[1] > spreads[0]
@@ -111,11 +113,12 @@ def test_a_boundary_that_moves_more_leaves_more_room(square):
 def test_the_luck_of_true_labels_counts():
     rng = np.random.default_rng(0)
     labelled = np.arange(400) < 100
-    gap, sure = np.where(labelled, 0.8, -0.9), np.where(labelled, 1.0, 0.0)
+    gap = HeldValues(np.where(labelled, 0.8, -0.9), labelled)
+    sure = HeldValues(np.where(labelled, 1.0, 0.0), labelled)
     settings = {"frequencies": (0.9, 0.9), "spread": 0.0}
-    narrow = _prior.estimate_prior(gap, labelled, sure, 0.25, **settings)
-    unsure = np.where(labelled, 1.0, 0.3 + 0.4 * rng.random(400))
-    wide = _prior.estimate_prior(gap, labelled, unsure, 0.6, **settings)
+    narrow = _prior.estimate_prior(gap, sure, 0.25, **settings)
+    unsure = HeldValues(np.where(labelled, 1.0, 0.3 + 0.4 * rng.random(400)), labelled)
+    wide = _prior.estimate_prior(gap, unsure, 0.6, **settings)
     assert narrow.value == 0.25
     assert narrow.interval == pytest.approx((0.25, 0.25 / 0.9))
     assert wide.interval[1] > wide.value

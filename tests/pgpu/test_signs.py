@@ -9,6 +9,7 @@ import pytest
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.errors import ProbgapWarning, UnreliableFitWarning
+from probgap._core.values import HeldValues
 from probgap.datasets import hide_labels, make_square, make_triangles
 from probgap.pgpu._prior import ClassPrior
 from probgap.pgpu._signs import warn_of_signs
@@ -87,13 +88,14 @@ def test_an_answer_that_moves_or_leaves_all_undecided_is_told_with_its_number(sq
     X, _, _, s = square
     model = PGPUClassifier(random_state=0).fit(X, s)
     gap, boundary = model.gap_estimator_, model.boundary_
-    assert signs_of(warn_of_signs, gap, s == 1, boundary, STEADY) == {}
+    observed = HeldValues(gap.observed_gap_, s == 1)
+    assert signs_of(warn_of_signs, gap, observed, boundary, STEADY) == {}
     moving = replace(STEADY, spread=0.34)
-    found = signs_of(warn_of_signs, gap, s == 1, boundary, moving)
+    found = signs_of(warn_of_signs, gap, observed, boundary, moving)
     assert list(found) == ["unstable"]
     assert "moves by 34% of itself" in found["unstable"]
     undecided = replace(boundary, n_undecided=360)
-    found = signs_of(warn_of_signs, gap, s == 1, undecided, STEADY)
+    found = signs_of(warn_of_signs, gap, observed, undecided, STEADY)
     assert list(found) == ["undecided"]
     assert "90% of the samples" in found["undecided"]
 

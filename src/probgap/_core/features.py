@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -52,10 +53,12 @@ class KernelFeatures:
     @classmethod
     def fit(cls, samples: Matrix, n_landmarks: int, gamma: float, seed: int) -> Self:
         """Draw landmarks and find the directions that they span."""
-        n = samples.shape[0]
-        rng = np.random.default_rng(seed)
-        rows = np.sort(rng.choice(n, min(n_landmarks, n), replace=False))
-        landmarks = samples[rows].astype(np.float64)
+        rows = draw_landmarks(samples.shape[0], n_landmarks, seed)
+        return cls.spanned_by(samples[rows].astype(np.float64), gamma)
+
+    @classmethod
+    def spanned_by(cls, landmarks: Matrix, gamma: float) -> Self:
+        """Find the directions that landmarks span."""
         value, vector = eigh(rbf_kernel(landmarks, gamma=gamma), check_finite=False)
         strong = value > _FAINTEST * value[-1]
         return cls(landmarks, gamma, vector[:, strong] / np.sqrt(value[strong]))
@@ -75,35 +78,56 @@ class KernelFeatures:
         width = self.n_components
         features = np.zeros((samples.shape[0], width + spare), dtype=np.float32)
         rotation = self.rotation.astype(np.float32)
-        for rows in self._blocks(samples):
-            features[rows, :width] = self._kernel(samples[rows]) @ rotation
+        for rows, kernel in self.kernel_blocks(samples):
+            features[rows, :width] = kernel @ rotation
         return features
 
     def score(self, samples: Matrix, coef: Vector) -> Vector:
         """Give the product of the features with coefficients, one column or several."""
         weights = (self.rotation @ coef).astype(np.float32)
         score = np.empty((samples.shape[0], *coef.shape[1:]))
-        for rows in self._blocks(samples):
-            score[rows] = self._kernel(samples[rows]) @ weights
+        for rows, kernel in self.kernel_blocks(samples):
+            score[rows] = kernel @ weights
         return score
 
-    def _blocks(self, samples: Matrix) -> list[slice]:
-        size = max(64, _BLOCK_BYTES // (8 * self.landmarks.shape[0]))
-        return list(gen_batches(samples.shape[0], size))
+    def kernel_blocks(
+        self, samples: Matrix, block_bytes: int | None = None
+    ) -> Iterator[tuple[slice, Single]]:
+        """Give the kernel values with the landmarks, a block of rows at a time.
 
-    def _kernel(self, samples: Matrix) -> Single:
+        A block is gone when the next one is asked for.
+        """
+        most = _BLOCK_BYTES if block_bytes is None else block_bytes
+        width = self.landmarks.shape[0]
+        size = max(64, most // (8 * width))
         if issparse(samples) or issparse(self.landmarks):
-            kernel: Single = rbf_kernel(
-                samples, self.landmarks, gamma=self.gamma
-            ).astype(np.float32)
-            return kernel
-        # Differences of squares need double precision, the exponential does not.
-        block = samples.astype(np.float64, copy=False)
-        exponent = block @ (2.0 * self.gamma * self.landmarks.T)
-        exponent -= self.gamma * np.einsum("ij,ij->i", block, block)[:, None]
-        exponent -= self.gamma * np.einsum("ij,ij->i", self.landmarks, self.landmarks)
-        kernel = np.minimum(exponent, 0.0).astype(np.float32)
-        return np.exp(kernel, out=kernel)
+            for rows in gen_batches(samples.shape[0], size):
+                kernel = rbf_kernel(samples[rows], self.landmarks, gamma=self.gamma)
+                yield rows, kernel.astype(np.float32)
+            return
+        # The same memory for every block: to ask for it anew takes longer than to fill
+        # it where freed memory goes back at once, as on dask's workers.
+        shape = (min(size, samples.shape[0]), width)
+        exponents, kernels = np.empty(shape), np.empty(shape, dtype=np.float32)
+        doubled = 2.0 * self.gamma * self.landmarks.T
+        squares = np.einsum("ij,ij->i", self.landmarks, self.landmarks)
+        for rows in gen_batches(samples.shape[0], size):
+            # Differences of squares need double precision, the exponential does not.
+            block = samples[rows].astype(np.float64, copy=False)
+            exponent, kernel = exponents[: len(block)], kernels[: len(block)]
+            np.matmul(block, doubled, out=exponent)
+            exponent -= self.gamma * np.einsum("ij,ij->i", block, block)[:, None]
+            exponent -= self.gamma * squares
+            np.minimum(exponent, 0.0, out=exponent)
+            kernel[:] = exponent
+            yield rows, np.exp(kernel, out=kernel)
+
+
+def draw_landmarks(n_samples: int, n_landmarks: int, seed: int) -> NDArray[np.intp]:
+    """Draw the rows of the samples that become landmarks, in their order."""
+    rng = np.random.default_rng(seed)
+    few = min(n_landmarks, n_samples)
+    return np.sort(rng.choice(n_samples, few, replace=False))
 
 
 class FeatureMap(Protocol):

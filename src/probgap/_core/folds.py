@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from probgap._core.rng import draw_seed
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 DEFAULT_FOLDS = 5
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> Any:
@@ -30,6 +32,68 @@ def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> 
         require_labelled_and_unlabelled(labels, n_folds=int(cv))
         return StratifiedKFold(int(cv), shuffle=True, random_state=draw_seed(rng))
     return check_cv(cv, labels.labelled, classifier=True)
+
+
+class RowFolds:
+    """Stratified folds that any run of rows can find out by itself.
+
+    Of every ``n_splits`` labelled rows, in their order, one goes to each fold, in an
+    order drawn anew for these rows; and so with the unlabelled ones. The fold of a row
+    depends on the seed and on how many rows of its kind come before it, and on nothing
+    else: rows on several machines need no table of folds.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds.
+    random_state : int, default=0
+        The seed.
+    """
+
+    def __init__(self, n_splits: int = DEFAULT_FOLDS, random_state: int = 0) -> None:
+        self.n_splits = n_splits
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Give the number of folds."""
+        del X, y, groups
+        return self.n_splits
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[Fold]:
+        """Give the rows to train on and those held out, fold by fold."""
+        del X, groups
+        fold = self.fold_of(np.asarray(y, dtype=bool), 0, 0)
+        for k in range(self.n_splits):
+            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+    def fold_of(
+        self, labelled: NDArray[np.bool_], n_labelled: int, n_unlabelled: int
+    ) -> NDArray[np.int8]:
+        """Give the fold of each row, with so many of either kind before the first."""
+        fold = np.empty(labelled.size, dtype=np.int8)
+        for kind, before in ((True, n_labelled), (False, n_unlabelled)):
+            rows = np.flatnonzero(labelled == kind)
+            rank = before + np.arange(rows.size)
+            group, place = np.divmod(rank, self.n_splits)
+            first = before // self.n_splits
+            groups = np.arange(first, group[-1] + 1 if rows.size else first)
+            order = np.argsort(self._keys(groups, kind=kind), axis=1)
+            fold[rows] = order[group - first, place]
+        return fold
+
+    def _keys(self, groups: NDArray[np.intp], *, kind: bool) -> NDArray[np.uint64]:
+        """Give a random number for each place of each group."""
+        stream = _mix(np.array([2 * self.random_state + kind], dtype=np.uint64))
+        places = np.arange(self.n_splits)
+        counter = (groups[:, None] * self.n_splits + places).astype(np.uint64)
+        return _mix(counter * _GOLDEN + stream)
+
+
+def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scatter whole numbers: the last steps of the generator SplitMix64."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+    return x ^ (x >> np.uint64(31))
 
 
 def require_partition(folds: list[Fold], n_samples: int) -> None:

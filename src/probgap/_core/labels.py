@@ -78,7 +78,7 @@ def read_labels(y: ArrayLike, pos_label: object = None) -> ObservedLabels:
     if values.dtype.kind == "U" and not hasattr(y, "dtype"):
         # In a list of strings numpy turns NaN into the string "nan": look again.
         values = column_or_1d(np.asarray(y, dtype=object))
-    missing = _is_missing(values)
+    missing = is_missing(values)
     if missing.any():
         return _read_value_beside_missing(values, missing, pos_label)
     _require_two_classes(values)
@@ -116,7 +116,8 @@ def require_labelled_and_unlabelled(
             raise InvalidInputError(msg)
 
 
-def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Say which entries are missing: NaN, None or pandas.NA."""
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype.kind != "O":

@@ -6,25 +6,33 @@ factor for each fold and a few gradients, taken for all folds in one pass over t
 replace a fit for each.
 
 Of very many rows, some are enough for a Hessian: a step then gains a digit instead of
-two, for a small part of the price. Gradients come from all rows.
+two, for a small part of the price. Gradients come from all rows. Where the rows are, in
+memory or in blocks on other machines, is not known here: all that is asked of them is
+sums, and a few of them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import ssyrk
-from sklearn.utils import gen_batches
+
+from probgap._core.rows import (
+    Features,
+    HeldRows,
+    Mask,
+    Models,
+    RowBlock,
+    RowLoss,
+    Rows,
+    Slopes,
+)
 
 Vector = NDArray[np.float64]
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-Rows = NDArray[np.intp]
-Features = NDArray[np.float32]
 Factor = tuple[Array, bool]
 
 _MAX_STEPS = 100
@@ -49,30 +57,6 @@ _HESSIAN_ROWS_PER_FEATURE = 8
 # entry: as a rule, and at worst; and a change of the gradient along a step that is none.
 _ROUNDINGS = (1e-6, 1e-4, 1e-2)
 _FLATTEST = 1e-12
-_BLOCK_BYTES = 8 * 2**20
-
-
-class RowLoss(Protocol):
-    """A loss of each row, given its score and a level that all rows share.
-
-    ``target`` is what the rows are to be: one column, beside one column of scores for
-    each model.
-    """
-
-    def slopes(
-        self, target: Array, score: Array, level: Array
-    ) -> tuple[Array, Array, Array | None]:
-        """Give it, and its derivatives by the score and by the level, if it has one."""
-        ...
-
-    def curvatures(
-        self, target: Vector, score: Vector, level: float, *, safe: bool
-    ) -> tuple[Vector, Vector, Vector]:
-        """Give second derivatives: by the score, by both, by the level.
-
-        ``safe`` asks for ones that make a positive semidefinite matrix.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +99,25 @@ def fit_linear(
     trained: Mask | None = None,
     start: Vector | None = None,
 ) -> LinearFits:
+    """Fit to rows in memory: see :class:`HeldRows` and :func:`fit_rows`."""
+    rows = HeldRows(features, target, weight, trained)
+    return fit_rows(rows, loss, ridge, start=start)
+
+
+def fit_rows(
+    rows: Rows, loss: RowLoss, ridge: Ridge, *, start: Vector | None = None
+) -> LinearFits:
     """Minimise a penalised sum of losses, over all rows and over each fold's rows.
 
     Parameters
     ----------
-    features : ndarray of shape (n, r)
-        In single precision.
-    target : ndarray of shape (n,)
-        What the loss compares scores with.
+    rows : Rows
+        What to sum over, in which folds.
     loss : RowLoss
         The loss of a row.
     ridge : Ridge
         The penalty.
-    weight : ndarray of shape (n,), optional
-        What each row counts for.
-    trained : ndarray of shape (n, n_folds), optional
-        The rows that each fold's model is fitted on.
-    start : ndarray of shape (r + 2,), optional
+    start : ndarray of shape (n_features + 2,), optional
         Coefficients, intercept and level to begin with.
 
     Returns
@@ -139,41 +125,49 @@ def fit_linear(
     LinearFits
         The models, and how far they may be from the minimum.
     """
-    n, r = features.shape
-    counts = np.ones(n) if weight is None else weight
-    problem = _Problem(features, target, counts, loss, ridge)
+    r = rows.n_features
+    problem = _Problem(rows, loss, ridge)
     first = np.append(np.zeros(r + 1), ridge.level) if start is None else start
-    whole = _descend(problem, first[:, None], np.ones((n, 1), dtype=bool), [None])
-    found = [whole]
-    if trained is not None:
-        n_folds = trained.shape[1]
-        begin = np.repeat(whole.parameters, n_folds, axis=1)
-        factors = problem.fold_factors(whole.parameters[:, 0], trained)
-        found.append(_descend(problem, begin, trained, factors))
+    fewer = rows.sketch()
+    found = (
+        _one_by_one(problem, first)
+        if fewer is None
+        else _from(fit_rows(fewer, loss, ridge, start=first), problem)
+    )
     parameters = np.hstack([state.parameters for state in found])
     return LinearFits(
         coef=parameters[:r],
         intercept=parameters[r],
         level=parameters[r + 1],
         decrement=np.concatenate([state.decrement for state in found]),
-        n_iter=whole.steps,
+        n_iter=found[0].steps,
         converged=all(state.converged for state in found),
     )
 
 
-def factor_at(
-    features: Features,
-    target: Vector,
-    loss: RowLoss,
-    ridge: Ridge,
-    parameters: Vector,
-    weight: Vector | None = None,
-) -> Factor:
+def _one_by_one(problem: _Problem, first: Vector) -> list[_State]:
+    """Fit to all rows, and go on from there to the rows of each fold."""
+    whole = _descend(problem, first[:, None], (None,), [None])
+    n_folds = problem.rows.n_folds
+    if n_folds == 0:
+        return [whole]
+    begin = np.repeat(whole.parameters, n_folds, axis=1)
+    factors = problem.fold_factors(whole.parameters[:, 0])
+    return [whole, _descend(problem, begin, tuple(range(n_folds)), factors)]
+
+
+def _from(near: LinearFits, problem: _Problem) -> list[_State]:
+    """Fit to all rows and to those of each fold at once, from a fit to fewer."""
+    first = np.concatenate([near.coef[:, 0], near.intercept[:1], near.level[:1]])
+    models = (None, *range(problem.rows.n_folds))
+    factors = [problem.factor(first, None)] * len(models)
+    begin = np.repeat(first[:, None], len(models), axis=1)
+    return [_descend(problem, begin, models, list(factors))]
+
+
+def factor_at(rows: Rows, loss: RowLoss, ridge: Ridge, parameters: Vector) -> Factor:
     """Factorise the Hessian over all rows at coefficients, intercept and level."""
-    n = target.size
-    counts = np.ones(n) if weight is None else weight
-    problem = _Problem(features, target, counts, loss, ridge)
-    return problem.factor(parameters, np.ones(n, dtype=bool))
+    return _Problem(rows, loss, ridge).factor(parameters, None)
 
 
 @dataclass(slots=True)
@@ -186,39 +180,24 @@ class _State:
 
 @dataclass(slots=True)
 class _Problem:
-    features: Features
-    target: Vector
-    weight: Vector
+    rows: Rows
     loss: RowLoss
     ridge: Ridge
 
     @property
     def tolerance(self) -> float:
-        return max(_TOLERANCE, _TOLERANCE_PER_ROW * self.target.size)
+        return max(_TOLERANCE, _TOLERANCE_PER_ROW * self.rows.n_rows)
 
     @property
     def hessian_rows(self) -> int:
-        return max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.features.shape[1])
+        return max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.rows.n_features)
 
     def value_and_gradient(
-        self, parameters: Array, trained: Mask
+        self, parameters: Array, models: Models
     ) -> tuple[Vector, Array]:
         """Go over the rows once, for the models of all columns."""
         value, slope = self._penalty(parameters)
-        coef = parameters[:-2].astype(np.float32)
-        intercept, level = parameters[-2], parameters[-1]
-        n, r = self.features.shape
-        for rows in gen_batches(n, max(256, _BLOCK_BYTES // (4 * r))):
-            block, target = self.features[rows], self.target[rows, None]
-            score = (block @ coef).astype(np.float64) + intercept
-            counts = self.weight[rows, None] * trained[rows]
-            losses, by_score, by_level = self.loss.slopes(target, score, level)
-            value += np.einsum("ij,ij->j", losses, counts)
-            by_score *= counts
-            slope[:-2] += block.T @ by_score.astype(np.float32)
-            slope[-2] += by_score.sum(axis=0)
-            if by_level is not None:
-                slope[-1] += np.einsum("ij,ij->j", by_level, counts)
+        self.rows.add_slopes(Slopes(self.loss, parameters, models), value, slope)
         return value, slope
 
     def _penalty(self, parameters: Array) -> tuple[Vector, Array]:
@@ -229,14 +208,14 @@ class _Problem:
         slope[-1] = self.ridge.pull * off
         return value + 0.5 * self.ridge.pull * off**2, slope
 
-    def _hessian(self, parameters: Vector, rows: Rows | slice, *, safe: bool) -> Array:
+    def _hessian(self, parameters: Vector, rows: RowBlock, *, safe: bool) -> Array:
         """Second derivatives of the sum over some rows, without the penalty."""
-        block, target = self.features[rows], self.target[rows]
+        block = rows.features
         score = (block @ parameters[:-2].astype(np.float32)).astype(np.float64)
         curvatures = self.loss.curvatures(
-            target, score + parameters[-2], float(parameters[-1]), safe=safe
+            rows.target, score + parameters[-2], float(parameters[-1]), safe=safe
         )
-        by_score, by_both, by_level = (self.weight[rows] * c for c in curvatures)
+        by_score, by_both, by_level = (rows.weight * c for c in curvatures)
         r = block.shape[1]
         matrix = np.zeros((r + 2, r + 2))
         matrix[:r, :r] = _weighted_gram(block, by_score)
@@ -257,14 +236,10 @@ class _Problem:
         matrix[np.diag_indices_from(matrix)] += diagonal
         return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
-    def factor(self, parameters: Vector, trained: Mask) -> Factor:
-        """Factorise the Hessian over rows: the true one, or one that is definite."""
-        rows = np.flatnonzero(trained)
-        n = rows.size
-        if n > 2 * self.hessian_rows:
-            rows = rows[np.linspace(0, n - 1, self.hessian_rows).astype(np.intp)]
-        some = slice(None) if rows.size == self.target.size else rows
-        scale = n / rows.size
+    def factor(self, parameters: Vector, fold: int | None) -> Factor:
+        """Factorise the Hessian of a model: the true one, or one that is definite."""
+        some, n = self.rows.spread(fold, self.hessian_rows)
+        scale = n / some.target.size
         try:
             return self._factorise(scale * self._hessian(parameters, some, safe=False))
         except LinAlgError:
@@ -276,15 +251,16 @@ class _Problem:
                 continue
         return self._factorise(safe, rounding=_ROUNDINGS[-1])
 
-    def fold_factors(self, parameters: Vector, trained: Mask) -> list[Factor | None]:
+    def fold_factors(self, parameters: Vector) -> list[Factor | None]:
         """Factorise a Hessian for each fold: that of all less what the fold leaves out."""
-        n, n_folds = trained.shape
-        if n > 2 * self.hessian_rows:
-            return [self.factor(parameters, np.ones(n, dtype=bool))] * n_folds
-        whole = self._hessian(parameters, slice(None), safe=False)
+        n_folds = self.rows.n_folds
+        if self.rows.n_rows > 2 * self.hessian_rows:
+            return [self.factor(parameters, None)] * n_folds
+        everything, _ = self.rows.spread(None, self.hessian_rows)
+        whole = self._hessian(parameters, everything, safe=False)
         factors: list[Factor | None] = []
-        for column in trained.T:
-            less = self._hessian(parameters, np.flatnonzero(~column), safe=False)
+        for fold in range(n_folds):
+            less = self._hessian(parameters, self.rows.left_out(fold), safe=False)
             try:
                 factors.append(self._factorise(whole - less))
             except LinAlgError:
@@ -308,7 +284,7 @@ def _gram(block: Features, weight: Vector) -> Array:
 
 
 def _descend(
-    problem: _Problem, parameters: Array, trained: Mask, factors: list[Factor | None]
+    problem: _Problem, parameters: Array, models: Models, factors: list[Factor | None]
 ) -> _State:
     """Go down from given parameters, the models of all columns together.
 
@@ -319,23 +295,25 @@ def _descend(
     k = parameters.shape[1]
     decrement = np.full(k, np.inf)
     pairs: list[_Pair] = []
-    value, gradient = problem.value_and_gradient(parameters, trained)
+    value, gradient = problem.value_and_gradient(parameters, models)
     going = np.ones(k, dtype=bool)
     steps = 0
     while going.any() and steps < _MAX_STEPS:
         steps += 1
         for j in np.flatnonzero(going):
             if factors[j] is None:
-                factors[j] = problem.factor(parameters[:, j], trained[:, j])
+                factors[j] = problem.factor(parameters[:, j], models[j])
                 for pair in pairs:
                     pair.inverse[j] = 0.0
         step = _bent_step(gradient, factors, pairs)
         before, decrement = decrement, -np.einsum("ij,ij->j", gradient, step)
         going &= decrement > problem.tolerance
+        if not going.any():
+            break
         size = going.astype(np.float64)
         for _ in range(_HALVINGS):
             moved = parameters + size * step
-            moved_value, moved_gradient = problem.value_and_gradient(moved, trained)
+            moved_value, moved_gradient = problem.value_and_gradient(moved, models)
             enough = value - _ARMIJO * size * decrement + _ROUNDING * np.abs(value)
             poor = going & ~(moved_value <= enough)
             if not poor.any():

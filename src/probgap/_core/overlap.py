@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 # The clearest labelled positives: their chance of being labelled is taken as the ceiling.
 CEILING_QUANTILE = 0.8
 # That of the very clearest.
@@ -13,12 +10,11 @@ HIGH_QUANTILE = 0.95
 _FULL_OVERLAP = 0.1
 
 
-def separability(astray: NDArray[np.bool_], n_unlabelled: int) -> float:
+def separability(n_astray: int, n_labelled: int, n_unlabelled: int) -> float:
     """Give 1 where no labelled positive is astray, falling to 0 where a tenth are.
 
     Strays are counted against the labelled samples, or the unlabelled ones if those
     are fewer: among few negatives, a few strays are much.
     """
-    counted_against = min(astray.size, n_unlabelled)
-    share = float(np.count_nonzero(astray)) / counted_against
+    share = float(n_astray) / min(n_labelled, n_unlabelled)
     return max(0.0, 1.0 - share / _FULL_OVERLAP)

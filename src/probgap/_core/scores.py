@@ -19,8 +19,18 @@ def lee_liu(labelled: NDArray[np.bool_], predicted: NDArray[np.bool_]) -> float:
     It ranks classifiers as precision times recall does when labels are missing at
     random, without needing a negative.
     """
-    share = float(np.mean(predicted))
-    if share == 0.0 or not labelled.any():
+    return lee_liu_by_counts(
+        int(np.count_nonzero(predicted[labelled])),
+        int(np.count_nonzero(labelled)),
+        int(np.count_nonzero(predicted)),
+        predicted.size,
+    )
+
+
+def lee_liu_by_counts(
+    n_found: int, n_labelled: int, n_predicted: int, n_samples: int
+) -> float:
+    """Give it for so many predicted positive, labelled ones among them, of so many."""
+    if n_predicted == 0 or n_labelled == 0:
         return 0.0
-    recall = float(np.mean(predicted[labelled]))
-    return recall**2 / share
+    return (n_found / n_labelled) ** 2 / (n_predicted / n_samples)

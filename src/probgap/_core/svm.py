@@ -49,14 +49,23 @@ class RBFMachine(SVC):
 
 def rbf_decisions(machine: SVC, samples: Matrix) -> NDArray[np.float64]:
     """Decide by matrix products what libsvm decides one kernel value at a time."""
-    vectors, gamma = machine.support_vectors_, machine._gamma
-    coef = machine.dual_coef_[0]
+    vectors, coef = machine.support_vectors_, machine.dual_coef_[0]
+    return rbf_sums(samples, vectors, coef, machine._gamma) + machine.intercept_[0]
+
+
+def rbf_sums(
+    samples: Matrix,
+    vectors: NDArray[np.float64],
+    coef: NDArray[np.float64],
+    gamma: float,
+) -> NDArray[np.float64]:
+    """Sum the kernel values of samples with support vectors, weighted."""
     # scikit-learn's rbf_kernel, without its checks of every small block.
     across = 2.0 * gamma * vectors.T
     length = gamma * np.einsum("ij,ij->i", vectors, vectors)
     decision = np.empty(samples.shape[0])
     for rows in gen_batches(
-        samples.shape[0], max(1, _BLOCK_VALUES // vectors.shape[0])
+        samples.shape[0], max(1, _BLOCK_VALUES // max(1, vectors.shape[0]))
     ):
         block = samples[rows]
         kernel = block @ across
@@ -64,4 +73,4 @@ def rbf_decisions(machine: SVC, samples: Matrix) -> NDArray[np.float64]:
         kernel -= gamma * np.einsum("ij,ij->i", block, block)[:, None]
         np.minimum(kernel, 0.0, out=kernel)  # rounding must not make it more than one
         decision[rows] = np.exp(kernel, out=kernel) @ coef
-    return decision + machine.intercept_[0]
+    return decision

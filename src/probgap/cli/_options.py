@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +10,27 @@ import typer
 
 from probgap.cli._completion import complete_column
 
+
+class EngineName(StrEnum):
+    """What computes."""
+
+    MEMORY = "memory"
+    DASK = "dask"
+
+
 Table = Annotated[
     str,
     typer.Argument(
         metavar="TABLE",
         help="CSV, TSV or Parquet file, gzipped or not; - reads standard input.",
+    ),
+]
+Tables = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="CSV, TSV or Parquet file, gzipped or not; a folder or a pattern of Parquet "
+        "files; - reads standard input.",
     ),
 ]
 Label = Annotated[
@@ -80,6 +97,22 @@ Json = Annotated[
 ]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Say nothing but errors and results.")
+]
+Engine = Annotated[
+    EngineName,
+    typer.Option(
+        help="What computes: memory, for a table that fits; or dask, for Parquet files in "
+        "blocks, by --jobs processes or --scheduler. dask writes model and run.json only.",
+    ),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A dask scheduler whose workers can read the files, such as "
+        "tcp://host:8786; for --engine dask.",
+        show_default=False,
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite earlier results.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

@@ -77,7 +77,7 @@ def prepare(request: Request) -> Prepared:
     if request.truth is not None:
         drop.append(request.truth)
     labels = read_labels(table.frame[request.label], request.positive)
-    require_labels(labels, request.label)
+    require_labels(labels.n_labelled, labels.labelled.size, request.label)
     plan = plan_columns(
         table.frame,
         label=request.label,
@@ -89,11 +89,12 @@ def prepare(request: Request) -> Prepared:
     ids = None
     if request.id is not None:
         ids = table.frame[request.id].astype("string").fillna("").to_numpy(dtype=object)
-    inputs = _read_inputs(table.frame, plan)
+    inputs = read_inputs(table.frame, plan)
     return Prepared(table, inputs, request.label, labels, plan, ids)
 
 
-def _read_inputs(frame: pd.DataFrame, plan: ColumnPlan) -> pd.DataFrame:
+def read_inputs(frame: pd.DataFrame, plan: ColumnPlan) -> pd.DataFrame:
+    """Give what a model learns from, with numbers read."""
     import pandas as pd
 
     from probgap.tables import to_numbers
@@ -124,9 +125,8 @@ def require_column(option: str, name: str, names: Sequence[str]) -> None:
     raise InvalidInputError(msg)
 
 
-def require_labels(labels: LabelColumn, column: str) -> None:
+def require_labels(n_labelled: int, n_rows: int, column: str) -> None:
     """Refuse a label column from which nothing can be learnt."""
-    n_labelled, n_rows = int(labels.labelled.sum()), labels.labelled.size
     if n_labelled < 2:
         msg = (
             f"The label column {column!r} must mark at least 2 positives (30 before the "

@@ -21,7 +21,7 @@ FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json
 
 
 def fit(
-    table: given.Table,
+    table: given.Tables,
     *,
     label: given.Label,
     out: given.Folder,
@@ -31,6 +31,8 @@ def fit(
     category: given.Category = None,
     seed: given.Seed = 0,
     jobs: given.Jobs = 1,
+    engine: given.Engine = given.EngineName.MEMORY,
+    scheduler: given.Scheduler = None,
     force: given.Force = False,
     as_json: given.Json = False,
     quiet: given.Quiet = False,
@@ -48,9 +50,19 @@ def fit(
     - run.json: settings, versions and evidence, for machines
 
     Example: probgap fit customers.csv --label bought --id customer --out results
+
+    With --engine dask the table may be larger than memory: Parquet files, of which
+    model.skops and run.json are made. probgap predict gives the scores.
+
+    Example: probgap fit 'data/*.parquet' --label flagged --engine dask --out results
     """
     with plain_errors(debug=debug):
+        from probgap._core.errors import InvalidInputError
         from probgap.cli._prepare import Request
+
+        if scheduler is not None and engine != given.EngineName.DASK:
+            msg = "--scheduler must come with --engine dask. Got it without."
+            raise InvalidInputError(msg)
 
         request = Request(
             source=table,
@@ -63,13 +75,22 @@ def fit(
             jobs=jobs,
             command=shlex.join(["probgap", *sys.argv[1:]]),
         )
-        account = fit_into(
-            request, out, force=force, shown=not (quiet or as_json)
-        ).account
+        shown = not (quiet or as_json)
+        if engine == given.EngineName.DASK:
+            from probgap.cli._cluster import fit_on_cluster, show_found
+
+            account = fit_on_cluster(
+                request, out, scheduler=scheduler, force=force, shown=shown
+            )
+        else:
+            account = fit_into(request, out, force=force, shown=shown).account
         if as_json:
             from probgap.cli._streams import print_json
 
             print_json(account)
+        elif engine == given.EngineName.DASK:
+            if not quiet:
+                show_found(account, out)
         elif not quiet:
             from probgap.cli._summary import show_summary
 

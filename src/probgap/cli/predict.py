@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from probgap.cli import _options as given
 from probgap.cli._errors import plain_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     import pandas as pd
 
@@ -31,7 +32,7 @@ def predict(
             help="model.skops, as fit wrote it, or the folder it is in.",
         ),
     ],
-    table: given.Table,
+    table: given.Tables,
     *,
     out: Annotated[
         Path | None,
@@ -49,7 +50,8 @@ def predict(
 
     Writes CSV: row, the id column if there is one, gap, decided, probability,
     predicted_label. The table needs the columns that the model learnt from, in any order;
-    others are ignored. Memory does not grow with the table.
+    others are ignored. Memory does not grow with the table. Rows of several files are
+    numbered on, in the order of the files' names.
 
     Example: probgap predict results/model.skops new.csv --out scored.csv
     """
@@ -59,8 +61,11 @@ def predict(
         from probgap.cli.fit import check_tool_libraries
 
         check_tool_libraries()
+        from probgap.tables import find_tables
+
+        sources = find_tables(table)
         if out is not None:
-            check_file(out, force=force, read=(model, table))
+            check_file(out, force=force, read=(model, *sources))
         from probgap.io import load, read_metadata
 
         if model.is_dir():
@@ -70,9 +75,9 @@ def predict(
         for sentence in heard if not quiet else ():
             typer.echo(f"Warning: {sentence}", err=True)
         named = id_column or read_metadata(model).get("id")
-        counts = _score_table(
+        counts = _score_tables(
             fitted,
-            table,
+            sources,
             out,
             named if isinstance(named, str) else None,
             required=id_column is not None,
@@ -83,9 +88,9 @@ def predict(
             _say(counts, out, as_json=as_json, quiet=quiet)
 
 
-def _score_table(
+def _score_tables(
     model: Any,
-    source: str,
+    sources: list[str],
     out: Path | None,
     named: str | None,
     *,
@@ -93,32 +98,46 @@ def _score_table(
     as_json: bool,
     shown: bool,
 ) -> dict[str, int]:
-    from probgap.cli._prepare import require_column
     from probgap.cli._progress import Progress
-    from probgap.tables import needed_columns, open_table
 
     counts = {"rows": 0, "positive": 0}
-    with open_table(source, chunk_rows=_ROWS_AT_ONCE) as reader:
-        _require_columns(model, reader.columns)
-        if required and named is not None:
-            require_column("--id", named, reader.columns)
-        elif named not in reader.columns:
-            named = None
-        reader.select([*needed_columns(model), *([named] if named else [])])
+    with closing(_open_each(model, sources, named, required=required)) as readers:
+        # A first file that will not do is refused before anything is begun.
+        first = next(readers)
         with (
             Progress({SCORE: 1.0}, shown=shown) as progress,
             _sink(out) as file,
         ):
             progress.begin(SCORE)
-            for scored in _scored_chunks(model, reader, named, counts):
-                _write_chunk(
-                    scored, file, first=counts["rows"] == len(scored), as_json=as_json
-                )
-                if reader.n_bytes:
-                    progress.advance(
-                        reader.bytes_read, reader.n_bytes, f"{counts['rows']:,} rows"
-                    )
+            for at, (reader, name) in enumerate(chain([first], readers)):
+                for scored in _scored_chunks(model, reader, name, counts):
+                    header = counts["rows"] == len(scored)
+                    _write_chunk(scored, file, first=header, as_json=as_json)
+                    if reader.n_bytes:
+                        done = at + reader.bytes_read / reader.n_bytes
+                        text = f"{counts['rows']:,} rows"
+                        progress.advance(done, len(sources), text)
     return counts
+
+
+def _open_each(
+    model: Any, sources: list[str], named: str | None, *, required: bool
+) -> Generator[tuple[TableReader, str | None], None, None]:
+    """Open one file after the other, and see that it has what is needed."""
+    from probgap.cli._prepare import require_column
+    from probgap.tables import needed_columns, open_table
+
+    for source in sources:
+        with open_table(source, chunk_rows=_ROWS_AT_ONCE) as reader:
+            _require_columns(model, reader.columns)
+            if required and named is not None:
+                require_column("--id", named, reader.columns)
+            elif named not in reader.columns:
+                named = None
+            # What the first file has, the others must have.
+            required = True
+            reader.select([*needed_columns(model), *([named] if named else [])])
+            yield reader, named
 
 
 def _require_columns(model: Any, columns: Sequence[str]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from probgap._core.losses import SURE, in_standard_errors, log_likelihoods
+from probgap._core.losses import SURE, log_likelihoods
+from probgap._core.values import RowValues
 from probgap.gap._rate import chance_of_score
 
 Vector = NDArray[np.float64]
@@ -31,16 +34,18 @@ _HIGHEST_CHANCE = 0.495
 _SCORES = np.linspace(-10.0, 10.0, 2001)
 
 
-def evidence(chance: Vector, labelled: Mask, weight: Vector | None) -> float:
+def evidence(chance: RowValues) -> float:
     """Say by how many standard errors held-out chances beat the frequency of labels."""
-    often = np.full(chance.size, np.average(labelled, weights=weight))
-    gain = log_likelihoods(chance, labelled) - log_likelihoods(often, labelled)
-    return in_standard_errors(gain, weight)
+    return chance.map(partial(_gain, often=chance.frequency())).in_standard_errors()
+
+
+def _gain(chance: Vector, labelled: Mask, *, often: float) -> Vector:
+    constant = np.full(chance.size, often)
+    return log_likelihoods(chance, labelled) - log_likelihoods(constant, labelled)
 
 
 def doubt(
-    chance: Vector,
-    labelled: Mask,
+    chance: RowValues,
     *,
     ceiling: float,
     floor: float,
@@ -54,16 +59,15 @@ def doubt(
     labelled. That goes wrong where nothing is clear: ``chance``, on samples held out,
     then hardly varies.
     """
-    unlabelled = chance[~labelled]
     # A weak score gives clear negatives no chance near 0; what it gives them is nothing.
     even = 0.5 * float(expit(level))
     raised = floor + (ceiling - floor) * even / ceiling
     above_floor = _score_at(raised, level, slope)
-    log_odds = logit(np.clip(chance, SURE, 1.0 - SURE))
-    rare = max(0.0, _HIGH - float(np.quantile(unlabelled, _HIGH_QUANTILE)) / ceiling)
-    faint = max(0.0, _APART - _distance(log_odds[labelled], log_odds[~labelled]))
+    high = chance.quantile(_HIGH_QUANTILE, labelled=False)
+    rare = max(0.0, _HIGH - high / ceiling)
+    faint = max(0.0, _APART - _distance(chance.map(_log_odds)))
     doubted = faint * (_FAINT_AND_RARE * rare + _FAINT_THOUGH_LABELLED * ceiling)
-    expected = _ERRORS_PER_ROOT * float(np.sqrt(np.count_nonzero(labelled)))
+    expected = _ERRORS_PER_ROOT * float(np.sqrt(chance.count(labelled=True)))
     unsure = max(0.0, max(_FEWEST_ERRORS, expected) - errors)
     return max(0.0, above_floor) + doubted + unsure
 
@@ -77,7 +81,14 @@ def _score_at(chance: float, level: float, slope: float) -> float:
     return float(np.interp(chance, chance_of_score(_SCORES, level, slope), _SCORES))
 
 
-def _distance(first: Vector, second: Vector) -> float:
-    spread = np.sqrt(0.5 * (first.var() + second.var()))
-    apart = float(first.mean() - second.mean())
-    return apart / float(max(spread, SURE))
+def _log_odds(chance: Vector, labelled: Mask) -> Vector:
+    del labelled
+    log_odds: Vector = logit(np.clip(chance, SURE, 1.0 - SURE))
+    return log_odds
+
+
+def _distance(values: RowValues) -> float:
+    """Give how far apart labelled and unlabelled are, in standard deviations."""
+    both = values.variance(labelled=True) + values.variance(labelled=False)
+    apart = values.mean(labelled=True) - values.mean(labelled=False)
+    return apart / max(float(np.sqrt(0.5 * both)), SURE)

@@ -27,14 +27,13 @@ from probgap._core.folds import (
 from probgap._core.inputs import check_fit_inputs, check_predict_input
 from probgap._core.kernels import Matrix, scale_gamma
 from probgap._core.newton import LinearFits
-from probgap._core.overlap import HIGH_QUANTILE, separability
 from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.threads import one_thread
+from probgap._core.values import HeldValues
 from probgap.gap._base import GapClassifier
 from probgap.gap._boosting import Stack, stack_trees
-from probgap.gap._doubt import doubt, evidence, highest_even_score
-from probgap.gap._folds import HeldOutBy
+from probgap.gap._folds import HeldLabelledRows, HeldOutBy
 from probgap.gap._forest import (
     deserves_forest,
     grow_forest,
@@ -44,15 +43,9 @@ from probgap.gap._forest import (
 )
 from probgap.gap._plain import fit_plain
 from probgap.gap._product import fit_product
-from probgap.gap._rate import (
-    boundary_at,
-    ceiling_of,
-    chance_of_score,
-    even_score,
-    floor_of,
-    rate_prior,
-)
-from probgap.gap._resample import Placed, spread_of_prior
+from probgap.gap._rate import blend, chance_of_score, rate_prior
+from probgap.gap._reading import place_boundary, read_chances
+from probgap.gap._resample import Placed, SomeOfEach, spread_of_prior
 from probgap.gap._spread import spread_of_boundary
 
 Mask = NDArray[np.bool_]
@@ -292,8 +285,8 @@ class LabellingModel(GapClassifier):
         observed = labelled[features.rows]
         held_out_by = HeldOutBy.of(folds, labelled.size, features.rows)
         with stage(self.verbose, "who is labelled, by kernels"):
-            plain = fit_plain(features, observed, held_out_by)
-        stack = Stack(features, plain.chance, plain.start)
+            plain = fit_plain(held_out_by.rows(features, observed))
+        stack = Stack(features, plain.chance.values, plain.start)
         if self._grows_trees(samples):
             with stage(self.verbose, "who is labelled, by trees"):
                 stack = stack_trees(samples, labelled, stack, seed, self.n_jobs)
@@ -303,55 +296,51 @@ class LabellingModel(GapClassifier):
         if self.forest and deserves_forest(labelled.size):
             with stage(self.verbose, "who is labelled, by a forest"):
                 forest = grow_forest(samples, labelled, seed)
-        chance = mix_chances(stack.chance, forest, features.rows)
+        mixed = mix_chances(stack.chance, forest, features.rows)
+        chance = HeldValues(mixed, observed, features.weight)
         self.shrinkage_ = plain.shrinkage
-        self.ceiling_ = ceiling_of(chance[observed])
-        floor = floor_of(chance[~observed], self.ceiling_)
-        astray = chance[observed] <= 0.5 * (floor + self.ceiling_)
         n_unlabelled = int(np.count_nonzero(~labelled))
-        self.separability_ = separability(astray, n_unlabelled)
+        reading = read_chances(chance, n_unlabelled)
+        self.ceiling_, self.separability_ = reading.ceiling, reading.separability
         self.forest_ = heed(forest, self.separability_, rate_prior(self.ceiling_))
+        rows = held_out_by.rows(features, observed)
         with stage(self.verbose, "who is positive"):
             product = fit_product(
-                features.values,
-                observed,
+                rows,
                 C=self.C * plain.shrinkage,
                 prior=rate_prior(self.ceiling_),
-                weight=features.weight,
-                trained=held_out_by.trained,
                 start=stack.start,
             )
         self.coef_, self.intercept_ = product.coef[:, 0], float(product.intercept[0])
-        score = self._score_samples(samples, features, held_out_by, product)
+        score = self._score_samples(samples, features, rows, product)
         self.rate_level_ = float(product.level[1:].mean())
         self.rate_slope_ = rate_prior(self.ceiling_).slope
-        self.evidence_ = evidence(chance, observed, features.weight)
-        self.mean_labelled_chance_ = float(chance[observed].mean())
-        self.high_labelled_chance_ = float(np.quantile(chance[observed], HIGH_QUANTILE))
-        self.doubt_ = doubt(
+        self.mean_labelled_chance_ = reading.mean
+        self.high_labelled_chance_ = reading.high
+        placed = place_boundary(
             chance,
-            observed,
-            ceiling=self.ceiling_,
-            floor=floor,
-            level=self.rate_level_,
-            slope=self.rate_slope_,
-            errors=self.evidence_,
+            HeldValues(score, labelled),
+            reading,
+            self.rate_level_,
+            self.rate_slope_,
         )
-        self._place_boundary(score, labelled)
+        self.evidence_, self.doubt_ = placed.evidence, placed.doubt
+        self.even_score_, self.boundary_ = placed.even_score, placed.boundary
+        self.boundary_steps_ = placed.steps
+        self.posterior_ = expit(score - self.even_score_)
+        self.observed_gap_ = 2.0 * self._chance_of(score) - 1.0
         self.boundary_spread_ = spread_of_boundary(
-            score[features.rows],
-            chance,
-            observed,
+            score[features.rows][observed],
+            chance.of(labelled=True),
             n_unlabelled,
+            low=reading.low,
             off_prior=self.rate_level_ - rate_prior(self.ceiling_).level,
             doubt=self.doubt_,
             seed=seed,
         )
         self.class_prior_spread_ = spread_of_prior(
-            features,
-            observed,
-            score[features.rows],
-            chance,
+            rows,
+            SomeOfEach.of(rows, score[features.rows], chance.values),
             product,
             Placed(
                 self.rate_level_,
@@ -371,7 +360,7 @@ class LabellingModel(GapClassifier):
         self,
         samples: Matrix,
         features: TrainingFeatures,
-        held_out_by: HeldOutBy,
+        rows: HeldLabelledRows,
         product: LinearFits,
     ) -> Vector:
         """Score the training samples, by models that have not seen them or by all."""
@@ -382,25 +371,10 @@ class LabellingModel(GapClassifier):
         score += self.intercept_
         if self.method == "in_sample":
             return mix_scores(score, self.forest_, samples)
-        # Without overlap the labels seen do no harm, and all the data give a smoother
-        # edge; with it they would pull each sample towards its own label.
-        share = 0.5 * self.separability_
-        unseen = held_out_by.scores(product, features.values)
-        score[features.rows] = share * score[features.rows] + (1.0 - share) * unseen
+        unseen = rows.held_out(product).values
+        seen = score[features.rows]
+        score[features.rows] = blend(seen, unseen, self.separability_)
         return mix_scores(score, self.forest_)
-
-    def _place_boundary(self, score: Vector, labelled: Mask) -> None:
-        least = even_score(score[labelled], self.separability_)
-        highest = highest_even_score(self.rate_level_, self.rate_slope_)
-        self.even_score_ = min(least + self.doubt_, highest)
-        self.posterior_ = expit(score - self.even_score_)
-        self.observed_gap_ = 2.0 * self._chance_of(score) - 1.0
-        steps = {"even odds": 0.0, "least labelled": least, "auto": self.even_score_}
-        self.boundary_steps_ = {
-            name: boundary_at(even, self.rate_level_, self.rate_slope_)
-            for name, even in steps.items()
-        }
-        self.boundary_ = self.boundary_steps_["auto"]
 
     def _chance_of(self, score: Vector) -> Vector:
         return chance_of_score(score, self.rate_level_, self.rate_slope_)

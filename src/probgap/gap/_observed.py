@@ -11,17 +11,28 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
+from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import clone_with_seed, require_predict_proba
-from probgap._core.folds import DEFAULT_FOLDS, make_splitter, smaller_group
+from probgap._core.folds import (
+    DEFAULT_FOLDS,
+    make_splitter,
+    require_partition,
+    smaller_group,
+)
 from probgap._core.inputs import check_fit_inputs, check_predict_input
 from probgap._core.kernels import Matrix
+from probgap._core.labels import ObservedLabels
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.svm import RBFMachine
+from probgap._device._platt import PlattTask, fit_platt
 from probgap.gap._base import GapClassifier, Vector, gap_of
 
 # Out of fold, the Platt scaling inside each training part needs two labelled and two
 # unlabelled samples there, which takes three of each in all.
 _FEWEST_FOR_OUT_OF_FOLD = 3
+
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
 
 
 class ObservedGapEstimator(GapClassifier):
@@ -55,6 +66,13 @@ class ObservedGapEstimator(GapClassifier):
         Seeds the folds and the estimator.
     n_jobs : int, default=None
         Number of folds to fit at once.
+    device : str, default=None
+        torch's name of a device, "cuda" or "cpu", to solve the paper's support vector
+        machines on, those of all folds together and with one kernel: its width is that
+        of all samples, where folds by themselves would each have their own. Not for an
+        ``estimator`` of one's own. Needs the extra ``gpu``.
+    verbose : int, default=0
+        With 1, says on standard error what a device keeps in memory.
 
     Attributes
     ----------
@@ -89,6 +107,8 @@ class ObservedGapEstimator(GapClassifier):
         "pos_label": "no_validation",
         "random_state": "no_validation",
         "n_jobs": [int, np.integer, None],
+        "device": [str, None],
+        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -100,6 +120,8 @@ class ObservedGapEstimator(GapClassifier):
         pos_label: object = None,
         random_state: RandomStateLike = None,
         n_jobs: int | None = None,
+        device: str | None = None,
+        verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.method = method
@@ -107,6 +129,8 @@ class ObservedGapEstimator(GapClassifier):
         self.pos_label = pos_label
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
+        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
@@ -127,6 +151,8 @@ class ObservedGapEstimator(GapClassifier):
         samples, labels = check_fit_inputs(self, X, y, self.pos_label)
         rng = as_generator(self.random_state)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
+        if self.device is not None:
+            return self._fit_on_device(samples, labels, rng)
         model = self._build(smaller_group(labels.labelled), rng)
         observed = labels.labelled.astype(np.int8)
         self.estimator_ = clone_with_seed(model, rng).fit(samples, observed)
@@ -148,14 +174,49 @@ class ObservedGapEstimator(GapClassifier):
         if self.estimator is not None:
             require_predict_proba(self.estimator, "estimator")
             return clone_with_seed(self.estimator, rng)
-        in_each_part = smallest - -(-smallest // min(DEFAULT_FOLDS, smallest))
-        folds = min(DEFAULT_FOLDS, max(2, in_each_part))
         return CalibratedClassifierCV(
             RBFMachine(),
             method="sigmoid",
             ensemble=False,
-            cv=StratifiedKFold(folds, shuffle=True, random_state=draw_seed(rng)),
+            cv=_calibration_folds(smallest, rng),
         )
+
+    def _fit_on_device(
+        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
+    ) -> Self:
+        """Fit machines for all folds, and folds of folds, together."""
+        if self.estimator is not None:
+            msg = (
+                "estimator must be None with a device, where the machine of the paper "
+                f"is fitted. Got {self.estimator!r}."
+            )
+            raise InvalidInputError(msg)
+        labelled = labels.labelled
+        inner = _calibration_folds(smaller_group(labelled), rng)
+        held_out: list[Rows] = []
+        if self._goes_out_of_fold(labelled):
+            splitter = make_splitter(self.cv, labels, rng)
+            folds = list(splitter.split(samples, labelled.astype(np.int8)))
+            require_partition(folds, labelled.size)
+            held_out = [test for _, test in folds]
+        everything = np.ones(labelled.size, dtype=bool)
+        parts = [everything]
+        for test in held_out:
+            part = everything.copy()
+            part[test] = False
+            parts.append(part)
+        self.estimator_, chances = fit_platt(
+            samples,
+            labelled,
+            [_platt_task(part, labelled, inner) for part in parts],
+            device=self.device or "cpu",
+            verbose=self.verbose,
+        )
+        chance = chances[0]
+        for test, by_others in zip(held_out, chances[1:], strict=True):
+            chance[test] = by_others[test]
+        self.observed_gap_ = gap_of(chance)
+        return self
 
     def _goes_out_of_fold(self, labelled: NDArray[np.bool_]) -> bool:
         return (
@@ -167,3 +228,20 @@ class ObservedGapEstimator(GapClassifier):
         samples = check_predict_input(self, X)
         chance: Vector = self.estimator_.predict_proba(samples)[:, 1]
         return chance
+
+
+def _calibration_folds(smallest: int, rng: np.random.Generator) -> StratifiedKFold:
+    """Give folds for Platt scaling, as many as each part of a split has samples for."""
+    in_each_part = smallest - -(-smallest // min(DEFAULT_FOLDS, smallest))
+    folds = min(DEFAULT_FOLDS, max(2, in_each_part))
+    return StratifiedKFold(folds, shuffle=True, random_state=draw_seed(rng))
+
+
+def _platt_task(part: Mask, labelled: Mask, folds: StratifiedKFold) -> PlattTask:
+    rows = np.flatnonzero(part)
+    held_out = []
+    for _, test in folds.split(rows[:, None], labelled[rows].astype(np.int8)):
+        mask = np.zeros(part.size, dtype=bool)
+        mask[rows[test]] = True
+        held_out.append(mask)
+    return PlattTask(part, held_out)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from probgap._core.features import TrainingFeatures
-from probgap._core.losses import Logistic, in_standard_errors, log_likelihoods
-from probgap._core.newton import Ridge, fit_linear
-from probgap.gap._folds import HeldOutBy
+from probgap._core.losses import Logistic, log_likelihoods
+from probgap._core.newton import Ridge, fit_rows
+from probgap._core.values import RowValues
+from probgap.gap._folds import LabelledRows
 
 Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
+Values = TypeVar("Values", bound=RowValues)
 
 # Inverse strengths of the ridge penalty; where labels are few or say little, a strong
 # one predicts others better.
@@ -27,12 +29,12 @@ _FEW, _MANY = 20, 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlainFit:
+class PlainFit(Generic[Values]):
     """A logistic model of the labels.
 
     Attributes
     ----------
-    chance : ndarray of shape (n_rows,)
+    chance : RowValues
         P(s=1 | x) by the model of the fold that holds the row out.
     start : ndarray of shape (n_components + 1,)
         Coefficients and intercept of the model fitted on all rows.
@@ -42,41 +44,40 @@ class PlainFit:
         Whether the fit converged.
     """
 
-    chance: Vector
+    chance: Values
     start: Vector
     shrinkage: float
     converged: bool
 
 
-def fit_plain(
-    features: TrainingFeatures, observed: Mask, held_out_by: HeldOutBy
-) -> PlainFit:
+def fit_plain(rows: LabelledRows[Values]) -> PlainFit[Values]:
     """Fit with the penalty that predicts held-out labels best, from weak to strong."""
-    margin = _margin(int(np.count_nonzero(observed)))
-    best: PlainFit | None = None
-    best_likelihood = np.empty(0)
+    best: tuple[PlainFit[Values], Values] | None = None
     for shrinkage in _SHRINKAGES:
-        fits = fit_linear(
-            features.values,
-            observed.astype(np.float64),
-            Logistic(),
-            Ridge(1.0 / (_LEAST_PENALTY * shrinkage)),
-            weight=features.weight,
-            trained=held_out_by.trained,
-        )
-        chance: Vector = expit(held_out_by.scores(fits, features.values))
-        likelihood = log_likelihoods(chance, observed)
+        fits = fit_rows(rows, Logistic(), Ridge(1.0 / (_LEAST_PENALTY * shrinkage)))
+        chance = rows.held_out(fits).map(_chance)
+        likelihood = chance.map(log_likelihoods)
         if best is not None:
-            gain = likelihood - best_likelihood
-            if in_standard_errors(gain, features.weight) <= margin:
-                return best
+            gain = likelihood.map(_difference, best[1])
+            if gain.in_standard_errors() <= _margin(chance.count(labelled=True)):
+                return best[0]
         start = np.append(fits.coef[:, 0], fits.intercept[0])
-        best = PlainFit(chance, start, shrinkage, fits.converged)
-        best_likelihood = likelihood
+        best = PlainFit(chance, start, shrinkage, fits.converged), likelihood
     assert best is not None  # there are shrinkages
-    return best
+    return best[0]
 
 
 def _margin(n_labelled: int) -> float:
     """Give by how many standard errors a stronger penalty must be better."""
     return float(np.interp(n_labelled, (_FEW, _MANY), (-_MARGIN, _MARGIN)))
+
+
+def _chance(score: Vector, labelled: Mask) -> Vector:
+    del labelled
+    chance: Vector = expit(score)
+    return chance
+
+
+def _difference(one: Vector, labelled: Mask, other: Vector) -> Vector:
+    del labelled
+    return one - other

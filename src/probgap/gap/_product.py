@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve
 from scipy.special import expit, log_expit
 
-from probgap._core.newton import LinearFits, Ridge, factor_at, fit_linear
+from probgap._core.newton import LinearFits, Ridge, factor_at, fit_rows
+from probgap._core.rows import RowBlock, Rows
 from probgap.gap._rate import RatePrior
 
 Vector = NDArray[np.float64]
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 # Probabilities this near to 1 leave no information about an unlabelled sample.
 _NEAREST_TO_ONE = 1.0 - 1e-12
@@ -68,14 +68,7 @@ class ProductLoss:
 
 
 def fit_product(
-    features: NDArray[np.float32],
-    labelled: Mask,
-    *,
-    C: float,
-    prior: RatePrior,
-    weight: Vector | None = None,
-    trained: Mask | None = None,
-    start: Vector | None = None,
+    rows: Rows, *, C: float, prior: RatePrior, start: Vector | None = None
 ) -> LinearFits:
     """Fit P(s=1 | x) = expit(f) * expit(level + slope * f), f linear in the features.
 
@@ -83,41 +76,37 @@ def fit_product(
     the prior on the level. The penalty counts both factors, or the rate could borrow f
     for nothing. ``start`` holds coefficients and intercept to begin with.
     """
-    return fit_linear(
-        features,
-        labelled.astype(np.float64),
+    return fit_rows(
+        rows,
         ProductLoss(prior.slope),
         _ridge(C, prior),
-        weight=weight,
-        trained=trained,
         start=None if start is None else np.append(start, prior.level),
     )
 
 
 def moved_scores(
-    features: NDArray[np.float32],
-    labelled: Mask,
+    rows: Rows,
+    some: RowBlock,
     fits: LinearFits,
-    rows: NDArray[np.intp],
     counts: Array,
     *,
     C: float,
     prior: RatePrior,
-    weight: Vector | None = None,
 ) -> Array:
-    """Give how f moves on some rows, were each counted so much more: a column a draw.
+    """Give how f moves on some of the rows, were each counted so much more.
 
-    One Newton step from the solution stands for a fit, as is enough for a spread.
+    ``counts`` has a column for each draw. One Newton step from the solution stands for
+    a fit, as is enough for a spread.
     """
     parameters = np.concatenate([fits.coef[:, 0], fits.intercept[:1], fits.level[:1]])
-    loss, target = ProductLoss(prior.slope), labelled.astype(np.float64)
-    factor = factor_at(features, target, loss, _ridge(C, prior), parameters, weight)
-    some = features[rows]
-    _, by_score, by_level = loss.slopes(target[rows], fits.score(some), fits.level[:1])
+    loss, features = ProductLoss(prior.slope), some.features
+    factor = factor_at(rows, loss, _ridge(C, prior), parameters)
+    score = fits.score(features)
+    _, by_score, by_level = loss.slopes(some.target, score, fits.level[:1])
     pull = (counts * by_score[:, None]).astype(np.float32)
-    gradient = np.vstack([some.T @ pull, pull.sum(axis=0), by_level @ counts])
+    gradient = np.vstack([features.T @ pull, pull.sum(axis=0), by_level @ counts])
     step = -cho_solve(factor, gradient, check_finite=False)
-    moved: Array = some @ step[:-2].astype(np.float32) + step[-2]
+    moved: Array = features @ step[:-2].astype(np.float32) + step[-2]
     return moved
 
 

@@ -14,7 +14,7 @@ Vector = NDArray[np.float64]
 
 _CEILING_RANGE = (0.01, 0.95)
 # Clear negatives: this quantile of the unlabelled.
-_FLOOR_QUANTILE = 0.25
+FLOOR_QUANTILE = 0.25
 # The rate reaches its ceiling at this log-odds of being positive (a chance of 0.88).
 _SCORE_AT_CEILING = 2.0
 # How far the rate's level may move from what the ceiling says: 5% of the odds.
@@ -23,7 +23,7 @@ _LEVEL_FREEDOM = 0.05
 # classes do not overlap and those positives mark where the positive class begins; and
 # the log-odds at which they are taken for strays instead, and followed no farther.
 _TOWARDS_THE_LEAST = 0.6
-_N_LEAST = 3
+N_LEAST = 3
 _FARTHEST = 1.0
 # Scores that a chance is traced back to: beyond, a chance says no more.
 _SCORES = np.linspace(-10.0, 2.0 * _SCORE_AT_CEILING, 2001)
@@ -63,12 +63,20 @@ def rate_prior(ceiling: float) -> RatePrior:
 
 def ceiling_of(chance: Vector) -> float:
     """Give the chance of being labelled of the clearest among labelled positives."""
-    return float(np.clip(np.quantile(chance, CEILING_QUANTILE), *_CEILING_RANGE))
+    return hold_ceiling(float(np.quantile(chance, CEILING_QUANTILE)))
 
 
-def floor_of(chance: Vector, ceiling: float) -> float:
-    """Give the chance that clear negatives have by a score; 0 if that is a good one."""
-    return min(float(np.quantile(chance, _FLOOR_QUANTILE)), ceiling)
+def hold_ceiling(chance: float) -> float:
+    """Keep a ceiling within what can be one."""
+    return float(np.clip(chance, *_CEILING_RANGE))
+
+
+def floor_under(low: float, ceiling: float) -> float:
+    """Give the chance that clear negatives have by a score; 0 if that is a good one.
+
+    ``low`` is the ``FLOOR_QUANTILE`` of the unlabelled.
+    """
+    return min(low, ceiling)
 
 
 def chance_of_score(score: Vector, level: float, slope: float) -> Vector:
@@ -84,11 +92,22 @@ def score_of_chance(chance: Vector, prior: RatePrior) -> Vector:
     )
 
 
-def even_score(of_labelled: Vector, separable: float) -> float:
-    """Give the score at which a sample is as likely positive as not."""
-    few = min(_N_LEAST, of_labelled.size)
-    least = float(np.partition(of_labelled, few - 1)[:few].mean())
-    followed = float(np.clip(least, -_FARTHEST, 0.0))
+def blend(seen: Vector, unseen: Vector, separable: float) -> Vector:
+    """Give the score of samples between that of all and that of others' labels.
+
+    Without overlap the labels seen do no harm, and all the data give a smoother edge;
+    with it they would pull each sample towards its own label.
+    """
+    share = 0.5 * separable
+    return share * seen + (1.0 - share) * unseen
+
+
+def even_score(least: Vector, separable: float) -> float:
+    """Give the score at which a sample is as likely positive as not.
+
+    ``least`` holds the ``N_LEAST`` least scores of labelled ones.
+    """
+    followed = float(np.clip(float(least.mean()), -_FARTHEST, 0.0))
     return _TOWARDS_THE_LEAST * separable * followed
 
 

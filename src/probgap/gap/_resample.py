@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from probgap._core.features import TrainingFeatures
 from probgap._core.kernels import spread_rows
 from probgap._core.newton import LinearFits
+from probgap._core.rows import HeldRows, RowBlock, Rows
+from probgap._core.values import least_of
 from probgap.gap._doubt import highest_even_score
 from probgap.gap._product import moved_scores
 from probgap.gap._rate import (
+    N_LEAST,
     RatePrior,
     ceiling_of,
     chance_of_score,
@@ -29,6 +32,51 @@ Vector = NDArray[np.float64]
 _N_RESAMPLES = 50
 # Rows that are resampled: so many labelled ones, and so many others.
 _MOST_OF_EACH = 2000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SomeOfEach:
+    """Rows to resample: labelled ones, then others.
+
+    Attributes
+    ----------
+    block : RowBlock
+        Their features and labels.
+    score : ndarray of shape (n_rows,)
+        The log-odds of being positive.
+    chance : ndarray of shape (n_rows,)
+        The chance of being labelled by models that have not seen the row.
+    stands_for : ndarray of shape (n_rows,)
+        How many samples each of them stands for.
+    """
+
+    block: RowBlock
+    score: Vector
+    chance: Vector
+    stands_for: Vector
+
+    @classmethod
+    def of(cls, held: HeldRows, score: Vector, chance: Vector) -> Self:
+        """Choose among rows in memory."""
+        counts = np.ones(held.n_rows) if held.weight is None else held.weight
+        rows, stands_for = [], []
+        for kind in (True, False):
+            group = np.flatnonzero((held.target > 0.5) == kind)
+            kept = group[ranks_to_resample(group.size)]
+            rows.append(kept)
+            stands_for.append(np.full(kept.size, counts[group].sum() / kept.size))
+        chosen = np.concatenate(rows)
+        return cls(
+            held.block(chosen),
+            score[chosen],
+            chance[chosen],
+            np.concatenate(stands_for),
+        )
+
+
+def ranks_to_resample(n_rows: int) -> NDArray[np.intp]:
+    """Give the ranks, among rows of a kind, of those that are resampled."""
+    return spread_rows(n_rows, min(n_rows, _MOST_OF_EACH))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +103,8 @@ class Placed:
 
 
 def spread_of_prior(
-    features: TrainingFeatures,
-    labelled: Mask,
-    score: Vector,
-    chance: Vector,
+    rows: Rows,
+    some: SomeOfEach,
     product: LinearFits,
     placed: Placed,
     *,
@@ -72,47 +118,29 @@ def spread_of_prior(
     the kernels' part does.
     """
     rng = np.random.default_rng(seed)
-    rows, stands_for = _some_rows(labelled, features.weight)
-    known = labelled[rows]
-    drawn = rng.poisson(1.0, (rows.size, _N_RESAMPLES)).astype(np.int64)
+    drawn = rng.poisson(1.0, (some.score.size, _N_RESAMPLES)).astype(np.int64)
     # So few rows make for as much luck as those that they stand for.
-    more = (drawn - 1).astype(np.float64) * np.sqrt(stands_for)[:, None]
+    more = (drawn - 1).astype(np.float64) * np.sqrt(some.stands_for)[:, None]
     moved = moved_scores(
-        features.values,
-        labelled,
-        product,
         rows,
+        some.block,
+        product,
         more,
         C=C,
         prior=rate_prior(placed.ceiling),
-        weight=features.weight,
     )
     shares = [
         _share_of_positives(
-            score[rows] + moved[:, i],
-            chance[rows],
-            known,
+            some.score + moved[:, i],
+            some.chance,
+            some.block.target > 0.5,
             drawn[:, i],
             placed,
-            stands_for,
+            some.stands_for,
         )
         for i in range(_N_RESAMPLES)
     ]
     return float(np.std(np.log(shares)))
-
-
-def _some_rows(
-    labelled: Mask, weight: Vector | None
-) -> tuple[NDArray[np.intp], Vector]:
-    """Give rows of both kinds, and how many samples each of them stands for."""
-    counts = np.ones(labelled.size) if weight is None else weight
-    rows, stands_for = [], []
-    for kind in (True, False):
-        group = np.flatnonzero(labelled == kind)
-        kept = group[spread_rows(group.size, min(group.size, _MOST_OF_EACH))]
-        rows.append(kept)
-        stands_for.append(np.full(kept.size, counts[group].sum() / kept.size))
-    return np.concatenate(rows), np.concatenate(stands_for)
 
 
 def _share_of_positives(
@@ -134,7 +162,9 @@ def _share_of_positives(
     # another chance to be positive.
     observed = chance_of_score(score, placed.level, placed.slope)
     score = score_of_chance(observed, prior)
-    even = even_score(score[among], placed.separability) + placed.doubt
+    even = (
+        even_score(least_of(score[among], N_LEAST), placed.separability) + placed.doubt
+    )
     even = min(even, highest_even_score(prior.level, prior.slope))
     posterior = expit(score - even)
     counted = np.where(labelled, 1.0, posterior)

@@ -27,6 +27,11 @@ TreesOf = Callable[[Any], list[Any]]
 _INSIDE = ("probgap.", "sklearn.")
 _BOOSTING = "sklearn.ensemble._hist_gradient_boosting"
 _TREES = ("sklearn.tree._tree.Tree", f"{_BOOSTING}.predictor.TreePredictor")
+# What classes of ours got since files of them were written, and what it was before.
+_ADDED: dict[str, dict[str, Any]] = {
+    "probgap.gap._observed.ObservedGapEstimator": {"device": None, "verbose": 0},
+    "probgap.reweight._solvers.KMMResult": {"n_passes": 0.0, "bytes_moved": 0.0},
+}
 
 
 def require_sound_parts(model: object) -> None:
@@ -100,6 +105,9 @@ def _require_whole(thing: Any) -> None:
     kind = type(thing)
     if not kind.__module__.startswith(_INSIDE):
         return
+    for name, value in _ADDED.get(f"{kind.__module__}.{kind.__name__}", {}).items():
+        if not hasattr(thing, name):
+            object.__setattr__(thing, name, value)  # results are frozen
     lacking: list[str] = []
     if kind.__module__.startswith("probgap."):
         names = [f.name for f in fields(kind)] if is_dataclass(kind) else []

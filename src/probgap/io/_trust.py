@@ -30,6 +30,8 @@ _OURS = frozenset(
         "probgap._core.features.KernelFeatures",
         "probgap._core.machine.FeatureMachine",
         "probgap._core.svm.RBFMachine",
+        "probgap._device._estimators.DeviceMachine",
+        "probgap._device._estimators.DevicePlatt",
         "probgap.boundary.Boundary",
         "probgap.relabel.Relabelling",
         "probgap.reweight._solvers.KMMResult",

@@ -34,6 +34,8 @@ from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, draw_seed
 from probgap._core.svm import RBFMachine
 from probgap._core.threads import one_thread
+from probgap._core.values import HeldValues
+from probgap._device._estimators import DeviceMachine
 from probgap.boundary import Boundary
 from probgap.gap import LabellingModel, ObservedGapEstimator
 from probgap.pgpu._html import fit_table
@@ -44,7 +46,9 @@ from probgap.pgpu._prior import (
     ClassPrior,
     estimate_prior,
     label_frequencies,
+    share_called,
     spread_of_share,
+    store_prior,
 )
 from probgap.relabel import Relabelling, relabel, relabel_in_expectation
 from probgap.reweight import KMMResult, kernel_mean_matching
@@ -62,7 +66,7 @@ MOST_EXACT = 6000
 _FEATURES_PER_ROOT = 3.0
 _FEATURE_RANGE = (300, 1000)
 
-_MOST_ASKED = 10_000
+MOST_ASKED = 10_000
 
 # The paper's Algorithm 1 to the letter, but for where the boundary comes from.
 PAPER: dict[str, Any] = {
@@ -112,6 +116,7 @@ class BasePGPU(TrueLabelClassifier):
             Interval(Integral, 1, None, closed="left"),
         ],
         "cv": ["cv_object"],
+        "device": [str, None],
         "pos_label": "no_validation",
         "random_state": "no_validation",
         "n_jobs": [Integral, None],
@@ -132,6 +137,7 @@ class BasePGPU(TrueLabelClassifier):
     cv: Any
     pos_label: object
     random_state: RandomStateLike
+    device: str | None = None
     n_jobs: int | None
     verbose: int
 
@@ -152,7 +158,7 @@ class BasePGPU(TrueLabelClassifier):
             "random_state": draw_seed(rng),
             "n_jobs": n_jobs,
         }
-        size = self._n_kernel_features(labelled.size)
+        size = self._n_gap_features(labelled.size)
         model: GapEstimator
         if self.gap_estimator is None:
             if size is not None:
@@ -163,7 +169,9 @@ class BasePGPU(TrueLabelClassifier):
         elif self.gap_estimator != "platt":
             model = ObservedGapEstimator(self.gap_estimator, **settings)
         elif size is None:
-            model = ObservedGapEstimator(**settings)
+            model = ObservedGapEstimator(
+                **settings, device=self.device, verbose=verbose
+            )
         else:
             machine = FeatureMachine(n_components=size)
             scaled = CalibratedClassifierCV(machine, method="sigmoid", ensemble=False)
@@ -185,8 +193,17 @@ class BasePGPU(TrueLabelClassifier):
             return samples.astype(np.float64, copy=False)
         return samples
 
+    def _n_gap_features(self, n_samples: int) -> int | None:
+        """Say how many kernel features the gap has: a labelling model is fitted here."""
+        if self.device is None or self.gap_estimator is not None:
+            return self._n_kernel_features(n_samples)
+        return self._n_features_here(n_samples)
+
     def _n_kernel_features(self, n_samples: int) -> int | None:
         """Say how many kernel features take the place of kernels; None for none."""
+        return None if self.device is not None else self._n_features_here(n_samples)
+
+    def _n_features_here(self, n_samples: int) -> int | None:
         if self.kernel_features == "exact":
             return None
         if self.kernel_features != "auto":
@@ -224,6 +241,8 @@ class BasePGPU(TrueLabelClassifier):
         with stage(self.verbose, "final classifier"):
             if features is not None and isinstance(estimator, FeatureMachine):
                 estimator.fit_on_features(features, share, weight)
+            elif isinstance(estimator, DeviceMachine):
+                estimator.fit_on_shares(samples, round_shares(share), weight)
             else:
                 fit_on_shares(estimator, samples, round_shares(share), weight)
         return Learnt(relabelling, matching, weight, estimator)
@@ -277,6 +296,8 @@ class BasePGPU(TrueLabelClassifier):
                 upper=self.upper,
                 slack=self.slack,
                 kernel=self.kernel,
+                device=self.device,
+                verbose=self.verbose,
             )
         weighed = chosen if features is None else chosen[features.rows]
         n_weighed = int(np.count_nonzero(weighed))
@@ -295,6 +316,10 @@ class BasePGPU(TrueLabelClassifier):
         """Give an unfitted copy of the final classifier."""
         if self.estimator is None:
             seed, size = draw_seed(rng), self._n_kernel_features(n_samples)
+            if self.device is not None:
+                return DeviceMachine(
+                    device=self.device, verbose=self.verbose, random_state=seed
+                )
             if size is None:
                 return RBFMachine(random_state=seed)
             return FeatureMachine(n_components=size, random_state=seed)
@@ -319,7 +344,7 @@ class BasePGPU(TrueLabelClassifier):
         self.sample_weight_ = learnt.sample_weight
         self.estimator_ = learnt.estimator
         # So many are enough for a slope and a share.
-        rows = spread_rows(labelled.size, _MOST_ASKED)
+        rows = spread_rows(labelled.size, MOST_ASKED)
         self.slope_ = None
         if not hasattr(learnt.estimator, "predict_proba"):
             decision = learnt.estimator.decision_function(samples[rows])
@@ -337,21 +362,16 @@ class BasePGPU(TrueLabelClassifier):
         rng: np.random.Generator,
     ) -> ClassPrior:
         """Keep how many seem positive; of ``rows`` it is known who is called so."""
-        gap, known = self.gap_estimator_, float(labelled.mean())
-        asked = ~labelled[rows]
-        hidden = called[asked] if asked.any() else posterior[~labelled] > 0.5
+        gap, observed = self.gap_estimator_, HeldValues(self.observed_gap_, labelled)
+        chances = HeldValues(posterior, labelled)
         prior = estimate_prior(
-            self.observed_gap_,
-            labelled,
-            posterior,
-            known + (1.0 - known) * float(hidden.mean()),
-            frequencies=label_frequencies(gap, labelled),
-            spread=spread_of_share(gap, labelled, self.boundary_, draw_seed(rng)),
+            observed,
+            chances,
+            share_called(called[~labelled[rows]], chances),
+            frequencies=label_frequencies(gap, observed),
+            spread=spread_of_share(gap, observed, self.boundary_, draw_seed(rng)),
         )
-        self.estimated_class_prior_ = prior.value
-        self.estimated_class_prior_interval_ = prior.interval
-        self.estimated_labelling_rate_ = prior.labelling_rate
-        self.estimated_labelling_rate_interval_ = prior.labelling_rate_interval
+        store_prior(self, prior)
         return prior
 
     def _repr_html_inner(self) -> str:

@@ -15,6 +15,7 @@ from sklearn.utils._param_validation import Interval
 from probgap._core.inputs import check_fit_inputs
 from probgap._core.kernels import Matrix
 from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.values import HeldValues
 from probgap.boundary import Boundary, estimate_boundary, weigh_candidates
 from probgap.gap import LabellingModel
 from probgap.pgpu._base import PAPER, BasePGPU, GapEstimator, Mask, Vector
@@ -115,6 +116,15 @@ class PGPUClassifier(BasePGPU):
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds and estimators. The same integer gives the same bits, whatever
         ``n_jobs`` is.
+    device : str, default=None
+        torch's name of a device, "cuda", "cuda:0" or "cpu", for exact kernels at any
+        number of samples; needs the extra ``gpu``. On the device: the machines of
+        ``gap_estimator="platt"``, kernel mean matching, the final classifier where
+        ``estimator`` is None, and its predictions. On the processor: a
+        :class:`~probgap.gap.LabellingModel` or a classifier of one's own,
+        the boundary and the relabelling. ``kernel_features`` is then about the labelling
+        model alone. Sparse samples become dense. What is learnt is kept in numpy arrays
+        and predicts without torch, too.
     n_jobs : int, default=None
         Number of folds to fit at once.
     verbose : int, default=0
@@ -225,6 +235,7 @@ class PGPUClassifier(BasePGPU):
         cv: Any = None,
         pos_label: object = None,
         random_state: RandomStateLike = None,
+        device: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -245,6 +256,7 @@ class PGPUClassifier(BasePGPU):
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
+        self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -330,7 +342,8 @@ class PGPUClassifier(BasePGPU):
         self.n_labelled_ = int(np.count_nonzero(labelled))
         self.boundary_ = boundary
         prior = self._store(samples, labelled, gap, posterior, learnt, rng)
-        warn_of_signs(gap, labelled, self.boundary_, prior)
+        observed = HeldValues(gap.observed_gap_, labelled)
+        warn_of_signs(gap, observed, boundary, prior)
         return self
 
     def _place_boundary(
@@ -358,7 +371,9 @@ class PGPUClassifier(BasePGPU):
                 separability=gap.separability_,
             )
             boundary = weigh_candidates(
-                boundary, observed, labelled, {**gap.boundary_steps_, **others}
+                boundary,
+                HeldValues(observed, labelled),
+                {**gap.boundary_steps_, **others},
             )
         if modelled and boundary.fallback is None:
             return boundary, gap.posterior_

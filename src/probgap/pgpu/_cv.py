@@ -21,6 +21,7 @@ from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.scores import lee_liu, observed_accuracy
 from probgap._core.threads import one_thread
+from probgap._core.values import HeldValues
 from probgap.boundary import estimate_boundary
 from probgap.pgpu._base import PAPER, BasePGPU
 from probgap.pgpu._posterior import posterior_from_gap
@@ -348,7 +349,8 @@ class PGPUClassifierCV(BasePGPU):
             features,
         )
         prior = self._store(samples, labelled, gap, posterior, learnt, rng)
-        warn_of_signs(gap, labelled, self.boundary_, prior)
+        observed = HeldValues(gap.observed_gap_, labelled)
+        warn_of_signs(gap, observed, self.boundary_, prior)
         return self
 
 

@@ -36,8 +36,21 @@ _CONSTANT = 10.0
 _MOST_LEVERAGE = 1.0 - 1e-6
 
 
+def rows_for_penalty(n_samples: int, separability: float) -> NDArray[np.intp]:
+    """Give the rows that :func:`choose_penalty` looks at."""
+    parted = separability >= _PARTED
+    most = _MOST_FOR_MACHINES if parted else _MOST_FOR_LEAST_SQUARES
+    return spread_rows(n_samples, most)
+
+
 def choose_penalty(
-    samples: Matrix, share: Vector, labelled: Mask, seed: int, *, separability: float
+    samples: Matrix,
+    share: Vector,
+    labelled: Mask,
+    seed: int,
+    *,
+    separability: float,
+    n_samples: int | None = None,
 ) -> float:
     """Choose C by how often held-out samples are classified as they should be.
 
@@ -52,11 +65,15 @@ def choose_penalty(
 
     With too few samples to tell, C goes by how well the classes part, from 1 to 10:
     where they do, few labels are wrong.
+
+    Of many samples some are looked at (``rows_for_penalty``). If they alone are given,
+    ``n_samples`` says how many they stand for.
     """
-    if share.size < _FEWEST_SAMPLES:
+    n_samples = share.size if n_samples is None else n_samples
+    if n_samples < _FEWEST_SAMPLES:
         return float(10.0**separability)
     if separability < _PARTED:
-        chances = _by_least_squares(samples, share, seed)
+        chances = _by_least_squares(samples, share, seed, n_samples)
     else:
         chances = _by_machines(samples, share, labelled, seed)
     best, best_gain = PENALTIES[0], 0.0
@@ -99,15 +116,16 @@ def _has_one_class(share: Vector) -> bool:
     return bool(share.max() <= 0.0 or share.min() >= 1.0)
 
 
-def _by_least_squares(samples: Matrix, share: Vector, seed: int) -> Iterator[Vector]:
+def _by_least_squares(
+    samples: Matrix, share: Vector, seed: int, n_samples: int
+) -> Iterator[Vector]:
     """Give, for each C, the chance of being right on each sample left out by itself.
 
     Leave-one-out scores of least squares have a closed form: one eigendecomposition
     serves every C and every sample. The features have landmarks of their own: those
     that the shares came from would follow every error of theirs.
     """
-    n = share.size
-    rows = spread_rows(n, _MOST_FOR_LEAST_SQUARES)
+    rows = spread_rows(share.size, _MOST_FOR_LEAST_SQUARES)
     samples, share = samples[rows], share[rows]
     side = 2.0 * share - 1.0
     with one_thread():
@@ -120,7 +138,7 @@ def _by_least_squares(samples: Matrix, share: Vector, seed: int) -> Iterator[Vec
         along = side @ features
         for penalty in PENALTIES:
             # Each row stands for as many as were not looked at.
-            shrunk = 1.0 / (np.maximum(value, 0.0) + rows.size / (n * penalty))
+            shrunk = 1.0 / (np.maximum(value, 0.0) + rows.size / (n_samples * penalty))
             leverage = np.minimum((features**2) @ shrunk, _MOST_LEVERAGE)
             left_out = features @ (shrunk * along) - leverage * side
             yield np.where(left_out > 0.0, share, 1.0 - share)

@@ -10,7 +10,7 @@ from scipy.special import expit, xlogy
 Vector = NDArray[np.float64]
 
 # Labelled positives above this quantile of their gaps count as certain positives.
-_CERTAIN_QUANTILE = 0.9
+CERTAIN_QUANTILE = 0.9
 _LOG_SLOPES = (-10.0, 10.0)
 
 
@@ -24,7 +24,12 @@ def posterior_from_gap(
     observed one is that of the clearest labelled positives. Between them the curve
     is taken as straight.
     """
-    clearest = float(np.quantile(observed_gap[labelled], _CERTAIN_QUANTILE))
+    clearest = float(np.quantile(observed_gap[labelled], CERTAIN_QUANTILE))
+    return posterior_between(observed_gap, boundary, clearest)
+
+
+def posterior_between(observed_gap: Vector, boundary: float, clearest: float) -> Vector:
+    """Estimate it where the gap of the clearest positives is known."""
     middle = min(max(boundary, -1.0 + 1e-6), 1.0 - 2e-6)
     knots = [-1.0, middle, max(clearest, middle + 1e-6)]
     return np.interp(observed_gap, knots, [0.0, 0.5, 1.0])

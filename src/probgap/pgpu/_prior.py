@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from probgap._core.kernels import spread_rows
 from probgap._core.overlap import HIGH_QUANTILE
+from probgap._core.values import RowValues
 from probgap.boundary import Boundary
 from probgap.gap import LabellingModel, ObservedGapEstimator
 from probgap.pgpu._posterior import posterior_from_gap
@@ -58,9 +59,8 @@ class ClassPrior:
 
 
 def estimate_prior(
-    observed_gap: Vector,
-    labelled: Mask,
-    posterior: Vector,
+    observed_gap: RowValues,
+    posterior: RowValues,
     called: float,
     *,
     frequencies: tuple[float, float],
@@ -78,15 +78,14 @@ def estimate_prior(
     ``spread``, of the log of the share over resamples, and that of true labels given
     their chances.
     """
-    chance = 0.5 * (1.0 + observed_gap[~labelled])
-    left = np.maximum(1.0 - chance, np.finfo(np.float64).eps)
-    hidden = np.clip((posterior[~labelled] - chance) / left, 0.0, 1.0)
-    n, known = labelled.size, float(labelled.mean())
-    by_posterior = known + float(posterior[~labelled].sum()) / n
+    hidden = posterior.map(_hidden, observed_gap)
+    n = posterior.count(labelled=True) + posterior.count(labelled=False)
+    known = posterior.frequency()
+    by_posterior = known + posterior.total(labelled=False) / n
     value = float(np.sqrt(called * by_posterior))
-    counts = [called, by_posterior, known + float(hidden.sum()) / n]
+    counts = [called, by_posterior, known + hidden.total(labelled=False) / n]
     counts += [min(1.0, known / often) for often in frequencies]
-    luck = float(np.sqrt(np.sum(hidden * (1.0 - hidden)))) / n
+    luck = float(np.sqrt(hidden.map(_variance).total(labelled=False))) / n
     beyond = float(ndtri(0.5 + 0.5 * LEVEL) * np.hypot(spread, luck / value))
     interval = (
         max(known, min(counts) * float(np.exp(-beyond))),
@@ -95,21 +94,63 @@ def estimate_prior(
     return ClassPrior(value, interval, known, spread)
 
 
+def _hidden(posterior: Vector, labelled: Mask, observed_gap: Vector) -> Vector:
+    """Give the chance to be positive of a sample that nobody labelled."""
+    chance = chance_of_gap(observed_gap, labelled)
+    left = np.maximum(1.0 - chance, np.finfo(np.float64).eps)
+    return np.clip((posterior - chance) / left, 0.0, 1.0)
+
+
+def _variance(chance: Vector, labelled: Mask) -> Vector:
+    del labelled
+    return chance * (1.0 - chance)
+
+
+def chance_of_gap(observed_gap: Vector, labelled: Mask) -> Vector:
+    """Give P(s=1 | x)."""
+    del labelled
+    return 0.5 * (1.0 + observed_gap)
+
+
+def share_called(called: Mask, posterior: RowValues) -> float:
+    """Give the share of samples labelled or called positive.
+
+    ``called`` says who is, of unlabelled samples that were asked about. If there were
+    none, their posteriors say it.
+    """
+    known, n_unlabelled = posterior.frequency(), posterior.count(labelled=False)
+    if called.size:
+        hidden = float(called.mean())
+    else:
+        above = n_unlabelled - posterior.count_at_most(0.5, labelled=False)
+        hidden = above / n_unlabelled
+    return known + (1.0 - known) * hidden
+
+
+def store_prior(estimator: Any, prior: ClassPrior) -> None:
+    """Keep how many seem positive, and how many of those are labelled."""
+    estimator.estimated_class_prior_ = prior.value
+    estimator.estimated_class_prior_interval_ = prior.interval
+    estimator.estimated_labelling_rate_ = prior.labelling_rate
+    estimator.estimated_labelling_rate_interval_ = prior.labelling_rate_interval
+
+
 def label_frequencies(
-    gap: LabellingModel | ObservedGapEstimator, labelled: Mask
+    gap: LabellingModel | ObservedGapEstimator, observed_gap: RowValues
 ) -> tuple[float, float]:
     """Give the chance of labelled positives to be labelled, on average and at best."""
     if isinstance(gap, LabellingModel):
         return gap.mean_labelled_chance_, gap.high_labelled_chance_
-    chance = 0.5 * (1.0 + gap.observed_gap_[labelled])
-    readings = float(chance.mean()), float(np.quantile(chance, HIGH_QUANTILE))
+    chance = observed_gap.map(chance_of_gap)
+    high = chance.quantile(HIGH_QUANTILE, labelled=True)
+    readings = chance.mean(labelled=True), high
     least, most = (max(reading, _EDGE) for reading in readings)
     return least, most
 
 
 def spread_of_share(
     gap: LabellingModel | ObservedGapEstimator,
-    labelled: Mask,
+    observed_gap: RowValues,
     boundary: Boundary,
     seed: int,
 ) -> float:
@@ -122,24 +163,19 @@ def spread_of_share(
     own = gap.class_prior_spread_ if isinstance(gap, LabellingModel) else 0.0
     if isinstance(gap, LabellingModel) and boundary.rule == "auto":
         return own
-    return float(
-        np.hypot(own, _spread_by_gap(gap.observed_gap_, labelled, boundary, seed))
-    )
+    return float(np.hypot(own, _spread_by_gap(observed_gap, boundary, seed)))
 
 
-def _spread_by_gap(
-    observed_gap: Vector, labelled: Mask, boundary: Boundary, seed: int
-) -> float:
+def _spread_by_gap(observed_gap: RowValues, boundary: Boundary, seed: int) -> float:
     rng = np.random.default_rng(seed)
-    groups = [
-        group[spread_rows(group.size, min(group.size, _MOST_OF_EACH))]
-        for group in (np.flatnonzero(labelled), np.flatnonzero(~labelled))
-    ]
-    shares = float(labelled.mean()), float(np.mean(~labelled))
+    kinds = (True, False)
+    groups = [observed_gap.spread(_MOST_OF_EACH, labelled=kind) for kind in kinds]
+    known = np.arange(sum(group.size for group in groups)) < groups[0].size
+    counts = [observed_gap.count(labelled=kind) for kind in kinds]
+    shares = [count / sum(counts) for count in counts]
     logs = np.empty(_N_RESAMPLES)
     for i in range(_N_RESAMPLES):
-        rows = np.concatenate([rng.choice(group, group.size) for group in groups])
-        known, drawn = labelled[rows], observed_gap[rows]
+        drawn = np.concatenate([rng.choice(group, group.size) for group in groups])
         moved = boundary.value + boundary.spread * rng.normal()
         moved = float(np.clip(moved, _EDGE - 1.0, -_EDGE))
         hidden = posterior_from_gap(drawn, known, moved)[~known]

@@ -5,16 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 
-import numpy as np
-from numpy.typing import NDArray
-
 from probgap._core.errors import UnreliableFitWarning
-from probgap._core.losses import in_standard_errors, log_likelihoods
+from probgap._core.values import RowValues
 from probgap.boundary import Boundary
 from probgap.gap import LabellingModel, ObservedGapEstimator
-from probgap.pgpu._prior import ClassPrior
+from probgap.gap._doubt import evidence
+from probgap.pgpu._prior import ClassPrior, chance_of_gap
 
-Mask = NDArray[np.bool_]
 GapEstimator = LabellingModel | ObservedGapEstimator
 
 # docs/research/default.md has what these find, and how often they cry wolf.
@@ -28,18 +25,25 @@ _MOST_DOUBT = 0.6
 
 
 def warn_of_signs(
-    gap: GapEstimator, labelled: Mask, boundary: Boundary, prior: ClassPrior
+    gap: GapEstimator,
+    observed_gap: RowValues,
+    boundary: Boundary,
+    prior: ClassPrior,
+    *,
+    wrapped: bool = True,
 ) -> None:
-    """Warn of each sign that the method cannot work, from within ``fit``."""
-    for sign in _signs(gap, labelled, boundary, prior):
-        # The caller of fit, which scikit-learn wraps.
-        warnings.warn(sign, stacklevel=4)
+    """Warn of each sign that the method cannot work, from within ``fit``.
+
+    The warning points at the caller of ``fit``, which scikit-learn may have wrapped.
+    """
+    for sign in _signs(gap, observed_gap, boundary, prior):
+        warnings.warn(sign, stacklevel=4 if wrapped else 3)
 
 
 def _signs(
-    gap: GapEstimator, labelled: Mask, boundary: Boundary, prior: ClassPrior
+    gap: GapEstimator, observed_gap: RowValues, boundary: Boundary, prior: ClassPrior
 ) -> Iterator[UnreliableFitWarning]:
-    errors = _evidence(gap, labelled)
+    errors = _evidence(gap, observed_gap)
     if errors < _FEWEST_ERRORS:
         yield UnreliableFitWarning(
             "Labelled samples look like all the others: held-out labels are predicted "
@@ -63,7 +67,8 @@ def _signs(
             "the order of the samples, not by the class or the count.",
             sign="unstable",
         )
-    undecided = boundary.n_undecided / labelled.size
+    n_samples = observed_gap.count(labelled=True) + observed_gap.count(labelled=False)
+    undecided = boundary.n_undecided / n_samples
     if undecided > _MOST_UNDECIDED:
         yield UnreliableFitWarning(
             "Almost everything is undecided by the gap alone, "
@@ -73,15 +78,11 @@ def _signs(
         )
 
 
-def _evidence(gap: GapEstimator, labelled: Mask) -> float:
+def _evidence(gap: GapEstimator, observed_gap: RowValues) -> float:
     """Say by how many standard errors chances predict labels better than a frequency."""
     if isinstance(gap, LabellingModel):
         return gap.evidence_
-    chance = 0.5 * (1.0 + gap.observed_gap_)
-    often = np.full(labelled.size, labelled.mean())
-    return in_standard_errors(
-        log_likelihoods(chance, labelled) - log_likelihoods(often, labelled)
-    )
+    return evidence(observed_gap.map(chance_of_gap))
 
 
 def _looks_independent(gap: GapEstimator) -> bool:

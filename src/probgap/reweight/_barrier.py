@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from probgap.reweight._certificate import Best
-from probgap.reweight._conjugate import System
+from probgap.reweight._conjugate import KernelSystem
 from probgap.reweight._problem import RIDGE, Bounds, Vector
 
 # Products of slacks and multipliers are to fall to this share within so many steps, or
@@ -44,7 +44,7 @@ class _Pairs:
         return float(self.slack @ self.multiplier) / self.slack.size
 
 
-def follow_barrier(system: System, best: Best) -> int:
+def follow_barrier(system: KernelSystem, best: Best) -> int:
     """Close the gap from the middle of the bounds.
 
     What is found is left in ``best``. Gives the number of steps.
@@ -97,7 +97,7 @@ def _first_pairs(bounds: Bounds, weights: Vector, gradient: Vector) -> _Pairs:
 
 
 def _direction(
-    system: System, gradient: Vector, pairs: _Pairs
+    system: KernelSystem, gradient: Vector, pairs: _Pairs
 ) -> tuple[Vector, Vector]:
     """Give the change of the weights, and that of the multipliers."""
     n = gradient.size

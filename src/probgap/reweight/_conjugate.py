@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,31 @@ _SPARE_ROWS = 0.08
 _CHUNK = 8192
 # Of sums in single precision so much may be rounding, in units of the largest.
 _JITTER = (0.0, 1e-7, 1e-5, 1e-3)
+
+
+class KernelSystem(Protocol):
+    """What solvers ask of a kernel matrix: products, and solutions with a diagonal."""
+
+    @property
+    def kernel(self) -> KernelOperator:
+        """The matrix."""
+
+    def solve_part(
+        self,
+        free: Mask,
+        right: Vector,
+        pull: Vector,
+        near: Vector,
+        penalty: float,
+        error: float,
+    ) -> Vector:
+        """Solve for the free rows; the others are zero in the solution."""
+
+    def precondition(self, pull: Vector, penalty: float) -> Any:
+        """Prepare to solve for all rows."""
+
+    def solve(self, right: Vector, pull: Vector, inverse: Any, error: float) -> Vector:
+        """Solve for all rows."""
 
 
 class System:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probgap.reweight._certificate import Best, Goal
-from probgap.reweight._conjugate import System
+from probgap.reweight._conjugate import KernelSystem
 from probgap.reweight._guess import AT_UPPER, AT_ZERO, FREE
 from probgap.reweight._problem import Bounds, Vector
 
@@ -67,7 +67,7 @@ class _State:
 
 
 def pivot_iteratively(
-    system: System, best: Best, weights: Vector, gradient: Vector
+    system: KernelSystem, best: Best, weights: Vector, gradient: Vector
 ) -> int:
     """Pivot from feasible weights until they are good enough, or guesses cycle.
 
@@ -101,7 +101,7 @@ def _first_state(
     )
 
 
-def _step(state: _State, system: System, best: Best) -> None:
+def _step(state: _State, system: KernelSystem, best: Best) -> None:
     """Solve for the guess, see what the solution proves, and mend the guess."""
     bounds, kappa = best.bounds, best.kappa
     low, high = bounds.band

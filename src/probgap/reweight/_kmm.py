@@ -21,6 +21,9 @@ from probgap._core.kernels import (
     spread_rows,
 )
 from probgap._core.threads import one_thread
+from probgap._device._estimators import say_plan
+from probgap._device._torch import open_device
+from probgap.reweight._on_device import match_on_device
 from probgap.reweight._problem import Bounds, MatchingBatch, Vector, default_slack
 from probgap.reweight._routes import DEFINITE, Task, match_at_scale
 from probgap.reweight._solvers import (
@@ -42,7 +45,7 @@ _MOST_FOR_OBJECTIVE = 1000
 _DEFAULT_MEMORY = 1.25 * 2**30
 
 
-def kernel_mean_matching(
+def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
     X_source: Matrix,
     X_target: Matrix,
     *,
@@ -55,6 +58,8 @@ def kernel_mean_matching(
     kernel_params: Mapping[str, Any] | None = None,
     warm_start: ArrayLike | None = None,
     max_memory: float | None = None,
+    device: str | None = None,
+    verbose: int = 0,
 ) -> KMMResult:
     r"""Weight source samples so that their kernel mean matches the target's.
 
@@ -131,6 +136,14 @@ def kernel_mean_matching(
         Bytes for kernel values that are kept, 1.25 GiB by default. Beyond, "iterative"
         evaluates them anew for each product. "pivoting" and "exact" keep all, in any
         case.
+    device : str, default=None
+        torch's name of a device to solve on, "cuda" or "cpu": by products with the exact
+        RBF kernel there, with the method of "iterative". The kernel is kept on the
+        device, in single precision, if there is memory for it; if not, tiles of it are
+        computed for each product. ``solver`` and ``max_memory`` are then not used.
+        Needs the extra ``gpu``.
+    verbose : int, default=0
+        With 1, says on standard error what a device keeps in memory.
 
     Returns
     -------
@@ -197,6 +210,12 @@ def kernel_mean_matching(
             mean = float(kernel_matrix(some, None, kernel, params).mean())
             return nothing_to_match(bounds, mean, gamma)
         task = Task(source, target, kernel, params, bounds, tol, memory, start)
+        if device is not None:
+            outcome, work = match_on_device(
+                task, open_device(device), say=say_plan if verbose else None
+            )
+            result = as_result(outcome, bounds, tol, gamma)
+            return replace(result, n_passes=work.n_passes, bytes_moved=work.bytes_moved)
         if solver in ("low_rank", "iterative") or (
             solver == "auto" and _is_large(task)
         ):

@@ -118,7 +118,7 @@ def _by_features(task: Task) -> Outcome:
     certified = solve_system(
         ThinKernel(features), kappa, task.bounds, features, 0.0, goal, task.start
     )
-    return _judge(certified, goal, "low_rank")
+    return judge(certified, goal, "low_rank")
 
 
 def _stack(task: Task) -> Matrix:
@@ -192,7 +192,7 @@ def _with_factor(
         gap=certified.gap - goal.blur + blur,
         residual=certified.residual - goal.kkt_blur + float(left.max()) * both,
     )
-    return _judge(certified, goal, "low_rank")
+    return judge(certified, goal, "low_rank")
 
 
 def _reduce_target(
@@ -237,7 +237,7 @@ def _by_products(task: Task, growing: GrowingFactor, unit: float) -> Outcome:
         goal,
         task.start,
     )
-    return _judge(certified, goal, "iterative")
+    return judge(certified, goal, "iterative")
 
 
 def match_dense(problem: MatchingProblem, tol: float) -> Certified:
@@ -265,7 +265,8 @@ def _goal(task: Task, unit: float) -> Goal:
     return Goal(task.tol, KKT_SHARE * task.tol * unit, unit)
 
 
-def _judge(certified: Certified, goal: Goal, solver: str) -> Outcome:
+def judge(certified: Certified, goal: Goal, solver: str) -> Outcome:
+    """Say whether what was found meets the goal."""
     converged = certified.residual <= goal.kkt_tol or certified.gap <= goal.tol * (
         certified.gain + certified.gap
     )

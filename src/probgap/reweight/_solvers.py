@@ -51,6 +51,10 @@ class KMMResult:
     duality_gap : float
         The objective is certainly within this of the least possible one, if the kernel
         is positive semidefinite.
+    n_passes : float
+        Products with the whole kernel, of a solver on a device; 0 for others.
+    bytes_moved : float
+        Bytes that these products read or wrote.
     """
 
     weights: NDArray[np.float64]
@@ -62,6 +66,8 @@ class KMMResult:
     solver: str
     gamma: float | None
     duality_gap: float = np.inf
+    n_passes: float = 0.0
+    bytes_moved: float = 0.0
 
     @property
     def effective_sample_size(self) -> float:

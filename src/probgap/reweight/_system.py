@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from probgap.reweight._barrier import follow_barrier
 from probgap.reweight._certificate import Best, Certified, Goal
-from probgap.reweight._conjugate import System
+from probgap.reweight._conjugate import KernelSystem, System
 from probgap.reweight._iterative import pivot_iteratively
 from probgap.reweight._operators import KernelOperator
 from probgap.reweight._problem import Bounds, Vector
@@ -43,7 +43,19 @@ def solve_system(
     start : ndarray of shape (n,), default=None
         Feasible weights to begin with; uniform ones by default.
     """
-    n = bounds.n
+    system = System(kernel, factor, rest)
+    return solve_with(system, kappa, bounds, goal, start)
+
+
+def solve_with(
+    system: KernelSystem,
+    kappa: Vector,
+    bounds: Bounds,
+    goal: Goal,
+    start: Vector | None = None,
+) -> Certified:
+    """Minimise as :func:`solve_system`, with a system that is there already."""
+    n, kernel = bounds.n, system.kernel
     uniform = bounds.project(np.ones(n))
     weights = uniform if start is None else start
     both = kernel.product(np.array([uniform, weights]).T, careful=True) / n
@@ -52,7 +64,6 @@ def solve_system(
     best.see_weights(uniform, both[:, 0] - kappa)
     best.see_weights(weights, gradient)
     best.see_bound(weights, gradient)
-    system = System(kernel, factor, rest)
     steps = pivot_iteratively(system, best, weights, gradient)
     # Where guesses cycle, many weights are almost free to be anything.
     steps += follow_barrier(system, best)

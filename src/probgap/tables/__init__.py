@@ -1,6 +1,14 @@
 """Everything between a file and a matrix: read, plan, prepare and write tables."""
 
-from probgap.tables._labels import LabelColumn, read_labels
+from probgap.tables._files import find_tables
+from probgap.tables._labels import (
+    LabelColumn,
+    count_levels,
+    is_level,
+    read_label_counts,
+    read_labels,
+)
+from probgap.tables._parquet import RowGroups, list_row_groups, read_row_groups
 from probgap.tables._plan import ColumnPlan, ColumnUse, plan_columns
 from probgap.tables._prepare import (
     make_preprocessor,
@@ -21,16 +29,23 @@ __all__ = [
     "ColumnPlan",
     "ColumnUse",
     "LabelColumn",
+    "RowGroups",
     "Table",
     "TableReader",
     "bend",
+    "count_levels",
+    "find_tables",
     "hold",
+    "is_level",
+    "list_row_groups",
     "make_preprocessor",
     "missing_columns",
     "needed_columns",
     "open_table",
     "plan_columns",
+    "read_label_counts",
     "read_labels",
+    "read_row_groups",
     "read_table",
     "to_categories",
     "to_documents",

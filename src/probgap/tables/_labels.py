@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,21 +79,102 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     >>> labels.sentence
     "Took 'fraud' (2 rows) as labelled positive and empty, 'no' as unlabelled."
     """
+    found = read_label_counts(count_levels(column), positive, name=column.name)
+    return replace(found, labelled=is_level(column, found.positive))
+
+
+def count_levels(column: Series) -> dict[str, int]:
+    """Count the values of a label column, as :func:`read_labels` tells them apart.
+
+    Parameters
+    ----------
+    column : Series
+        The label column, or a part of it.
+
+    Returns
+    -------
+    dict of str to int
+        How often each value occurs; "" is an empty cell.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from probgap.tables import count_levels
+    >>> count_levels(pd.Series([1.0, None, 1.0]))
+    {'1': 2, '': 1}
+    """
+    values, codes = _encode(column)
+    counts = np.bincount(codes, minlength=len(values))
+    return dict(zip(values, counts.tolist(), strict=True))
+
+
+def is_level(column: Series, marker: str) -> NDArray[np.bool_]:
+    """Say which rows of a label column have a value, as :func:`read_labels` reads it.
+
+    Parameters
+    ----------
+    column : Series
+        The label column, or a part of it.
+    marker : str
+        The value that marks a labelled positive.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        True where a row has it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from probgap.tables import is_level
+    >>> is_level(pd.Series(["Yes", None, "no"]), "yes").tolist()
+    [True, False, False]
+    """
+    values, codes = _encode(column)
+    same = np.array([v.casefold() == marker.casefold() for v in values], dtype=bool)
+    return same[codes] if len(codes) else np.zeros(0, dtype=bool)
+
+
+def _encode(column: Series) -> tuple[list[str], NDArray[np.intp]]:
     pc = load("pyarrow.compute")
-    name = f"The label column {column.name!r}" if column.name else "The label column"
     levels = pc.fill_null(to_levels(to_cells(column)), "")
     encoded = pc.dictionary_encode(levels)
-    values: list[str] = encoded.dictionary.to_pylist()
-    codes = np.asarray(encoded.indices)
-    counts = np.bincount(codes, minlength=len(values))
+    return encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
+
+
+def read_label_counts(
+    named: dict[str, int], positive: str | None = None, *, name: object = None
+) -> LabelColumn:
+    """Find out which value marks the labelled positives, from how often each occurs.
+
+    Parameters
+    ----------
+    named : dict of str to int
+        How often each value occurs, as :func:`count_levels` gives it.
+    positive : str, default=None
+        The value that marks a labelled positive, as in :func:`read_labels`.
+    name : object, default=None
+        What the column is called.
+
+    Returns
+    -------
+    LabelColumn
+        What was taken as what; its mask of rows is empty.
+
+    Examples
+    --------
+    >>> from probgap.tables import read_label_counts
+    >>> read_label_counts({"yes": 3, "": 9}).n_labelled
+    3
+    """
+    name = f"The label column {name!r}" if name else "The label column"
+    values, counts = list(named), list(named.values())
     keys = [value.casefold() for value in values]
     if positive is None:
         key = _only_marker(name, values, keys)
     else:
         key = _named_marker(name, values, keys, str(positive))
-    is_marker = np.array([each == key for each in keys], dtype=bool)
-    labelled = is_marker[codes] if len(codes) else np.zeros(0, dtype=bool)
-    if labelled.all():
+    if all(each == key for each in keys):
         msg = (
             f"{name} must leave some rows unlabelled. Got {values[0]!r} in all of them."
         )
@@ -109,12 +190,13 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
         if each != key
     }
     others = dict(sorted(others.items(), key=lambda item: (item[0] != "", -item[1])))
-    n_labelled = int(labelled.sum())
+    n_labelled = sum(named.values()) - sum(others.values())
     sentence = (
         f"Took {marker!r} ({n_labelled} row{'s' if n_labelled != 1 else ''}) as "
         f"labelled positive and {_listed(list(others))} as unlabelled."
     )
-    return LabelColumn(labelled, marker, others, n_labelled, sentence)
+    none = np.zeros(0, dtype=bool)
+    return LabelColumn(none, marker, others, n_labelled, sentence)
 
 
 def _only_marker(name: str, values: list[str], keys: list[str]) -> str:

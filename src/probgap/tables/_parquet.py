@@ -4,15 +4,126 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from probgap._core.errors import InvalidInputError
 from probgap.tables._header import tidy_names
-from probgap.tables._optional import load
-from probgap.tables._source import OpenSource
+from probgap.tables._optional import Frame, load
+from probgap.tables._source import PARQUET, OpenSource
 
 _BATCH_ROWS = 8_192
 _INDEX_PREFIX = "__index_level_"
+# Row groups are put together up to so many rows.
+_ROWS_AT_ONCE = 250_000
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """Rows of a Parquet file that are read at once.
+
+    Attributes
+    ----------
+    file : str
+        The file.
+    groups : tuple of int
+        Its row groups.
+    first : int
+        The first row, counted from 0.
+    n_rows : int
+        Number of rows.
+    """
+
+    file: str
+    groups: tuple[int, ...]
+    first: int
+    n_rows: int
+
+
+def list_row_groups(file: str) -> tuple[list[RowGroups], tuple[str, ...]]:
+    """Cut a Parquet file into pieces of moderate size.
+
+    Parameters
+    ----------
+    file : str
+        A Parquet file.
+
+    Returns
+    -------
+    pieces : list of RowGroups
+        Row groups, put together up to 250,000 rows.
+    columns : tuple of str
+        Names of the columns.
+
+    Examples
+    --------
+    >>> from probgap.tables import list_row_groups
+    >>> pieces, columns = list_row_groups("cases.parquet")  # doctest: +SKIP
+    """
+    with closing(_open(file)) as rows:
+        sizes, columns = rows.row_group_sizes(), rows.columns
+    pieces: list[RowGroups] = []
+    groups: list[int] = []
+    first = n_rows = 0
+    for group, size in enumerate(sizes):
+        if groups and n_rows + size > _ROWS_AT_ONCE:
+            pieces.append(RowGroups(file, tuple(groups), first, n_rows))
+            first, n_rows, groups = first + n_rows, 0, []
+        groups.append(group)
+        n_rows += size
+    pieces.append(RowGroups(file, tuple(groups), first, n_rows))
+    return pieces, columns
+
+
+def read_row_groups(piece: RowGroups, columns: Sequence[str]) -> Frame:
+    """Read a piece of a Parquet file as :func:`read_table` would read all of it.
+
+    Parameters
+    ----------
+    piece : RowGroups
+        The rows.
+    columns : sequence of str
+        The columns.
+
+    Returns
+    -------
+    DataFrame
+        The rows, indexed by their place in the file.
+
+    Examples
+    --------
+    >>> from probgap.tables import list_row_groups, read_row_groups
+    >>> pieces, columns = list_row_groups("cases.parquet")  # doctest: +SKIP
+    >>> read_row_groups(pieces[0], columns)  # doctest: +SKIP
+    """
+    with closing(_open(piece.file)) as rows:
+        missing = [name for name in columns if name not in rows.columns]
+        if missing:
+            msg = (
+                f"Every file must have the same columns. Got none named {missing[0]!r} "
+                f"in {piece.file}."
+            )
+            raise InvalidInputError(msg)
+        batches = list(rows.batches(columns, piece.groups))
+    return to_frame(batches, start=piece.first)
+
+
+def to_frame(batches: list[Any], *, start: int) -> Frame:
+    """Put batches of rows together, indexed by row from a given one on."""
+    pa, pd = load("pyarrow"), load("pandas")
+    table = pa.Table.from_batches(batches)
+    frame = table.to_pandas(date_as_object=False, integer_object_nulls=True)
+    frame.index = pd.RangeIndex(start, start + len(frame))
+    return frame
+
+
+def _open(file: str) -> ParquetBatches:
+    with closing(OpenSource(file)) as source:
+        if source.peek(len(PARQUET)) != PARQUET:
+            msg = f"{file} must be a Parquet file, not gzipped. Got another kind."
+            raise InvalidInputError(msg)
+        return ParquetBatches(source)
 
 
 class ParquetBatches:
@@ -65,8 +176,10 @@ class ParquetBatches:
             msg = f"{self._name} must hold rows and columns. Got an empty table."
             raise InvalidInputError(msg)
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Give the rows, some thousands at a time."""
+    def batches(
+        self, columns: Sequence[str], row_groups: Sequence[int] | None = None
+    ) -> Iterator[Any]:
+        """Give the rows, some thousands at a time; of some row groups alone, if asked."""
         pa = load("pyarrow")
         fields = dict(zip(self.columns, self._fields, strict=True))
         pairs = [(column, fields[column]) for column in columns]
@@ -75,7 +188,9 @@ class ParquetBatches:
         stored = [field.name for _, field in pairs]
         n_read, n_rows = 0, self._file.metadata.num_rows
         try:
-            for batch in self._file.iter_batches(_BATCH_ROWS, columns=stored):
+            for batch in self._file.iter_batches(
+                _BATCH_ROWS, row_groups=row_groups, columns=stored
+            ):
                 arrays = [
                     self._plain(batch.column(name), column)
                     for (column, _), name in zip(pairs, stored, strict=True)
@@ -85,6 +200,11 @@ class ParquetBatches:
                 yield pa.RecordBatch.from_arrays(arrays, names=[c for c, _ in pairs])
         except (pa.ArrowException, OSError) as error:
             raise self._damaged(error) from error
+
+    def row_group_sizes(self) -> list[int]:
+        """Give the number of rows of each row group."""
+        metadata = self._file.metadata
+        return [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
 
     def close(self) -> None:
         """Remove the temporary copy, if one was made."""

@@ -12,7 +12,7 @@ from probgap._core.errors import InvalidInputError
 from probgap.tables._csv import CsvBatches
 from probgap.tables._names import check_columns
 from probgap.tables._optional import Frame, load
-from probgap.tables._parquet import ParquetBatches
+from probgap.tables._parquet import ParquetBatches, to_frame
 from probgap.tables._source import PARQUET, OpenSource, Source
 
 _CHUNK_BYTES = 1 << 26
@@ -77,7 +77,7 @@ def read_table(source: Source) -> Table:
     """
     with TableReader(source, hashed=True) as reader:
         batches = list(reader.batches())
-        frame = _to_frame(batches, start=0)
+        frame = to_frame(batches, start=0)
         return Table(frame, reader.name, reader.finish(), reader.notes)
 
 
@@ -195,10 +195,10 @@ class TableReader:
                 rows += part.num_rows
                 size += part.nbytes
                 if rows >= self._chunk_rows or size >= _CHUNK_BYTES:
-                    yield _to_frame(waiting, start=start)
+                    yield to_frame(waiting, start=start)
                     start, rows, size, waiting = start + rows, 0, 0, []
         if waiting:
-            yield _to_frame(waiting, start=start)
+            yield to_frame(waiting, start=start)
 
     def close(self) -> None:
         """Close the file and remove what was needed to read it."""
@@ -215,11 +215,3 @@ class TableReader:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _to_frame(batches: list[Any], *, start: int) -> Frame:
-    pa, pd = load("pyarrow"), load("pandas")
-    table = pa.Table.from_batches(batches)
-    frame = table.to_pandas(date_as_object=False, integer_object_nulls=True)
-    frame.index = pd.RangeIndex(start, start + len(frame))
-    return frame

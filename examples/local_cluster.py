@@ -1,0 +1,57 @@
+"""Fit on Parquet files with worker processes of this machine, as on a cluster.
+
+python examples/local_cluster.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from dask.distributed import Client, LocalCluster
+
+from probgap.dask import PGPUClassifier, read_parquet
+
+N_FILES, N_ROWS = 4, 25_000
+NAMES = [f"x{k}" for k in range(8)]
+
+
+def draw_rows(seed: int) -> pd.DataFrame:
+    """Draw two classes that overlap, easy positives flagged first."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N_ROWS, len(NAMES)))
+    posterior = 1.0 / (1.0 + np.exp(-3.0 * (X[:, 0] + np.sin(2.0 * X[:, 1]))))
+    truth = rng.random(N_ROWS) < posterior
+    flagged = truth & (rng.random(N_ROWS) < 0.6 * posterior)
+    return pd.DataFrame(X, columns=NAMES).assign(flagged=flagged, truth=truth)
+
+
+def main() -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        # On a cluster: Client("tcp://scheduler:8786"), and nothing else changes.
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="1.5GB"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        print("Watch it at", client.dashboard_link)
+        for k in range(N_FILES):
+            draw_rows(k).to_parquet(Path(folder) / f"part-{k}.parquet", index=False)
+        table = read_parquet(f"{folder}/*.parquet")
+        model = PGPUClassifier(random_state=0, verbose=1)
+        model.fit(table[NAMES], table["flagged"])
+        called = model.predict(table[NAMES])  # nothing is computed yet
+        right = (called == table["truth"]).mean().compute()
+        print(f"{model.n_samples_:,} rows, {model.n_labelled_:,} flagged")
+        print(
+            f"{model.n_passes_} passes; {right:.1%} right; {model.boundary_.value:.2f}"
+        )
+        # What is left when the cluster is gone needs no dask.
+        print(model.model_.predict(draw_rows(99)[NAMES])[:10])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+"""The second derivative of a quadratic programme: a kernel, and a preconditioner of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from probgap._device._kernel import DeviceKernel
+from probgap._device._plan import FACTOR_ROWS
+from probgap._device._torch import Tensor
+
+_SEED = 20180806
+# Added to the diagonal, as a share of its mean: matrices are definite up to rounding.
+_JITTER = (1e-9, 1e-7, 1e-5, 1e-3, 1.0)
+# The least that the factor leaves of the diagonal, or rounding would be taken for exact.
+_LEAST_REST = 1e-7
+
+
+class Hessian:
+    """``scale * K[rows][:, rows]``: each variable belongs to a row of the kernel.
+
+    Landmarks drawn from the rows give a factor F with ``K = F F^T + R``, where R is
+    taken for its diagonal. That stands for K in a preconditioner, and in the first
+    steps of a solver.
+
+    Parameters
+    ----------
+    kernel : DeviceKernel
+        The kernel.
+    rows : Tensor of shape (n_variables,), default=None
+        The row of each variable; None where they are the same.
+    scale : float, default=1.0
+        A factor.
+    """
+
+    def __init__(
+        self, kernel: DeviceKernel, *, rows: Tensor | None = None, scale: float = 1.0
+    ) -> None:
+        self.kernel, self.device, self.scale = kernel, kernel.device, scale
+        self._rows = rows
+        self.n = kernel.n if rows is None else int(rows.shape[0])
+        factor = self._landmark_factor(kernel.plan.rank)
+        rest = (1.0 - (factor * factor).sum(dim=1)).clamp_(min=_LEAST_REST)
+        self._factor = factor if rows is None else factor[rows]
+        self._rest = (rest if rows is None else rest[rows])[:, None]
+
+    def _landmark_factor(self, rank: int) -> Tensor:
+        """Give F, one row for each row of the kernel."""
+        rng = np.random.default_rng(_SEED)
+        drawn = np.sort(rng.choice(self.kernel.n, size=rank, replace=False))
+        landmarks = self.device.put_rows(drawn)
+        columns = self.kernel.columns(landmarks)
+        xp = self.device.xp
+        lower = _cholesky(columns[:, landmarks], xp)
+        factor = xp.linalg.solve_triangular(lower, columns, upper=False)
+        return factor.T.contiguous()
+
+    def product(self, vectors: Tensor, *, careful: bool = False) -> Tensor:
+        """Multiply with columns."""
+        if self._rows is None:
+            return self.scale * self.kernel.product(vectors, careful=careful)
+        gathered = self.device.zeros(self.kernel.n, vectors.shape[1])
+        gathered.index_add_(0, self._rows, vectors)
+        return self.scale * self.kernel.product(gathered, careful=careful)[self._rows]
+
+    def thin_product(self, vectors: Tensor) -> Tensor:
+        """Multiply ``F F^T`` and the diagonal that it leaves, in place of the kernel."""
+        product = self._factor @ (self._factor.T @ vectors) + self._rest * vectors
+        return self.scale * product
+
+    def precondition(self, diagonal: Tensor, inside: Tensor) -> Preconditioner:
+        """Prepare to solve with the kernel and a diagonal for each problem.
+
+        Parameters
+        ----------
+        diagonal : Tensor of shape (n_variables, n_problems)
+            What is added.
+        inside : Tensor of bool of the same shape
+            The variables that each problem has.
+        """
+        inverse = self.device.xp.where(
+            inside, 1.0 / (self.scale * self._rest + diagonal), 0.0
+        )
+        return Preconditioner(self._factor, inverse, self.scale, self.device.xp)
+
+
+def _cholesky(square: Tensor, xp: Any) -> Tensor:
+    """Factor a matrix that is definite, with as much on its diagonal as that needs."""
+    unit = square.diagonal().mean()
+    for jitter in _JITTER:
+        square.diagonal().add_(jitter * unit)
+        lower, fault = xp.linalg.cholesky_ex(square)
+        if not int(fault):
+            break
+    return lower
+
+
+class Preconditioner:
+    """Inverse of ``scale * F F^T + diag(d)``, by that of d; one for each problem."""
+
+    def __init__(self, factor: Tensor, inverse: Tensor, scale: float, xp: Any) -> None:
+        self._factor, self._inverse, self._scale = factor, inverse, scale
+        rank, n_problems = factor.shape[1], inverse.shape[1]
+        small = xp.empty(
+            (n_problems, rank, rank), dtype=factor.dtype, device=factor.device
+        )
+        for problem in range(n_problems):
+            square = xp.zeros((rank, rank), dtype=factor.dtype, device=factor.device)
+            for top in range(0, factor.shape[0], FACTOR_ROWS):
+                part = factor[top : top + FACTOR_ROWS]
+                weighed = part * inverse[top : top + FACTOR_ROWS, problem, None]
+                square.addmm_(part.T, weighed, alpha=scale)
+            square.diagonal().add_(1.0)
+            # It is applied so often that its inverse is worth having.
+            small[problem] = xp.cholesky_inverse(_cholesky(square, xp))
+        self._small = small
+
+    def __call__(self, residual: Tensor) -> Tensor:
+        """Apply to several columns for each problem: (n_variables, n_problems, k)."""
+        n, n_problems, k = residual.shape
+        plain = residual * self._inverse[:, :, None]
+        inner = self._factor.T @ plain.reshape(n, n_problems * k)
+        rank = inner.shape[0]
+        inner = self._small @ inner.reshape(rank, n_problems, k).permute(1, 0, 2)
+        flat = inner.permute(1, 0, 2).reshape(rank, n_problems * k)
+        spread = (self._factor @ flat).reshape(n, n_problems, k)
+        return plain - self._scale * self._inverse[:, :, None] * spread

@@ -1,0 +1,125 @@
+"""What is kept on a device and what is computed again: decided before memory is taken."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from probgap._core.errors import InvalidInputError
+
+_SINGLE, _DOUBLE = 4, 8
+# Landmarks of the preconditioner: so many for each unit of the root of the number of
+# rows, at most this share of the rows, and more only where memory is left.
+_PER_ROOT = 8.0
+_SHARE_OF_ROWS = 1 / 4
+_FEWEST = 32
+# Arrays of one number for each row and problem that the solver holds at a time.
+_ARRAYS = 40
+# Rows of the factor that are scaled at a time, and numbers in a tile of the kernel.
+FACTOR_ROWS = 2**15
+_TILE = 2**26
+_SMALLEST_TILE = 2**18
+# Exponents may need double precision before they are values of the kernel.
+_BYTES_IN_TILE = _SINGLE + 2 * _DOUBLE
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """What a problem will take.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows of the kernel matrix.
+    stored : bool
+        Whether the kernel matrix is kept; if not, tiles are computed for each product.
+    rank : int
+        Landmarks of the preconditioner.
+    tile : int
+        Rows, and columns, of a tile.
+    kernel_bytes, other_bytes, budget : float
+        What the matrix would take, what everything else takes, and what there is.
+    """
+
+    n_rows: int
+    stored: bool
+    rank: int
+    tile: int
+    kernel_bytes: float
+    other_bytes: float
+    budget: float
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        where = "kept" if self.stored else "computed in tiles for each product"
+        return (
+            f"kernel of {self.n_rows:,} rows, {_gib(self.kernel_bytes)} in single "
+            f"precision, {where}; {self.rank:,} landmarks and the rest take "
+            f"{_gib(self.other_bytes)}; {_gib(self.budget)} are free"
+        )
+
+
+def plan_memory(
+    n_rows: int, n_features: int, n_variables: int, n_problems: int, budget: float
+) -> MemoryPlan:
+    """Decide what fits: the kernel if it can be, the preconditioner as large as helps.
+
+    Parameters
+    ----------
+    n_rows, n_features : int
+        Size of the samples behind the kernel.
+    n_variables : int
+        Variables of each problem: as many as rows, or more where rows count twice.
+    n_problems : int
+        Problems that are solved together.
+    budget : float
+        Bytes that may be taken.
+    """
+    kernel = float(_SINGLE) * n_rows**2
+    rank = max(1, min(int(_PER_ROOT * math.sqrt(n_rows)), int(_SHARE_OF_ROWS * n_rows)))
+    tile = _TILE
+    while True:
+        side = min(n_rows, math.isqrt(tile))
+        other = _others(n_rows, n_features, n_variables, n_problems, rank, side)
+        if other + kernel <= budget:
+            return MemoryPlan(n_rows, True, rank, side, kernel, other, budget)
+        if other <= budget:
+            return MemoryPlan(n_rows, False, rank, side, kernel, other, budget)
+        if tile > _SMALLEST_TILE:
+            tile //= 4
+        elif rank > _FEWEST:
+            rank //= 2
+        else:
+            msg = (
+                f"device must have {_gib(other)} of free memory for {n_rows:,} rows. "
+                f"Got {_gib(budget)}."
+            )
+            raise InvalidInputError(msg)
+
+
+def tile_side(n_rows: int, budget: float) -> int:
+    """Give the rows, and columns, of tiles that are used once and take a quarter."""
+    values = max(1.0, budget / (4.0 * _BYTES_IN_TILE))
+    return max(1, min(n_rows, math.isqrt(int(min(_TILE, values)))))
+
+
+def _others(
+    n_rows: int,
+    n_features: int,
+    n_variables: int,
+    n_problems: int,
+    rank: int,
+    side: int,
+) -> float:
+    samples = _DOUBLE * 4 * n_rows * (n_features + 2)
+    factor = _DOUBLE * rank * (n_variables + 2 * min(n_variables, FACTOR_ROWS))
+    # While it is made, there are the columns of the landmarks and their solution.
+    making = _DOUBLE * rank * 2 * n_rows
+    small = _DOUBLE * rank**2 * (n_problems + 4)
+    vectors = _DOUBLE * _ARRAYS * n_variables * n_problems
+    tiles = _BYTES_IN_TILE * side**2
+    return float(samples + factor + making + small + vectors + tiles)
+
+
+def _gib(size: float) -> str:
+    return f"{size / 2**30:,.2f} GiB"

@@ -1,0 +1,129 @@
+"""The one file that knows torch: a device, and arrays that live on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probgap._core.errors import InvalidInputError
+from probgap._core.optional import load_library
+
+Tensor = Any  # torch.Tensor; torch is not there when types are checked
+
+# Share of the free memory that may be planned with; the rest is for what libraries take.
+_SHARE = 0.9
+# Of the computer's own memory, which others use too, only so much.
+_SHARE_OF_HOST = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Where arrays are kept and computed with.
+
+    Attributes
+    ----------
+    name : str
+        What torch calls it, such as "cuda:0" or "cpu".
+    xp : module
+        torch itself, for functions that are no methods of an array.
+    """
+
+    name: str
+    xp: Any
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it is the computer's own processor."""
+        return self.name == "cpu"
+
+    def put(self, array: NDArray[Any], *, single: bool = False) -> Tensor:
+        """Copy an array to the device, in double precision unless told otherwise."""
+        kind = np.float32 if single else np.float64
+        source = np.array(array, dtype=kind, order="C")
+        return self.xp.from_numpy(source).to(self.name)
+
+    def put_rows(self, rows: NDArray[np.intp]) -> Tensor:
+        """Copy indices to the device."""
+        return self.xp.from_numpy(np.array(rows, dtype=np.int64)).to(self.name)
+
+    def empty(self, *shape: int, single: bool = False) -> Tensor:
+        """Take memory for an array."""
+        kind = self.xp.float32 if single else self.xp.float64
+        return self.xp.empty(shape, dtype=kind, device=self.name)
+
+    def zeros(self, *shape: int) -> Tensor:
+        """Give an array of zeros, in double precision."""
+        return self.xp.zeros(shape, dtype=self.xp.float64, device=self.name)
+
+    def get(self, tensor: Tensor) -> NDArray[Any]:
+        """Copy an array from the device."""
+        array: NDArray[Any] = tensor.detach().cpu().numpy()
+        return array
+
+    def budget(self) -> float:
+        """Give the bytes that may be planned with."""
+        if self.is_cpu:
+            return _SHARE_OF_HOST * _host_memory()
+        self.xp.cuda.empty_cache()
+        free, _ = self.xp.cuda.mem_get_info(self.name)
+        return _SHARE * float(free)
+
+    def synchronize(self) -> None:
+        """Wait until all is computed."""
+        if not self.is_cpu:
+            self.xp.cuda.synchronize(self.name)
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Compute without gradients, and with all digits of single precision."""
+        before = self.xp.get_float32_matmul_precision()
+        if before != "highest":
+            self.xp.set_float32_matmul_precision("highest")
+        try:
+            with self.xp.inference_mode():
+                yield
+        finally:
+            if before != "highest":
+                self.xp.set_float32_matmul_precision(before)
+
+
+def open_device(name: str) -> Device:
+    """Find a device by torch's name for it, or say what is missing.
+
+    Parameters
+    ----------
+    name : str
+        "cuda", "cuda:0" and so on for a GPU; "cpu" for torch on the processor.
+    """
+    kind, _, number = name.partition(":")
+    if kind not in ("cuda", "cpu") or (number and not number.isdecimal()):
+        msg = f"device must be 'cuda', 'cuda:0' and the like, 'cpu' or None. Got {name!r}."
+        raise InvalidInputError(msg)
+    torch = load_library("torch", extra="gpu", purpose="device=" + repr(name))
+    if kind == "cpu":
+        return Device("cpu", torch)
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if int(number or 0) >= count:
+        msg = (
+            "device must be one that torch finds; choose device=None or 'cpu', or "
+            f"install a torch with CUDA. Got {name!r}, with {count} CUDA device(s)."
+        )
+        raise InvalidInputError(msg)
+    return Device(f"cuda:{int(number or 0)}", torch)
+
+
+def _host_memory() -> float:
+    """Give the free memory of the computer in bytes; 4 GiB where it does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:  # noqa: PTH123 (no file)
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return 1024.0 * float(line.split()[1])
+    except OSError:
+        pass
+    return 4.0 * 2**30

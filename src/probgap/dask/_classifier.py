@@ -1,0 +1,377 @@
+"""PGPU on dask arrays and dataframes: rows stay in blocks, sums over blocks travel."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from probgap import pgpu
+from probgap._core.errors import BoundaryWarning
+from probgap._core.folds import RowFolds
+from probgap._core.machine import FeatureMachine
+from probgap._core.progress import stage
+from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.threads import one_thread
+from probgap.dask import _stages as stages
+from probgap.dask._lazy import apply_lazily, as_lazy_array
+from probgap.dask._matching import BlockMatching, match_blocks
+from probgap.dask._rows import BlockRows
+from probgap.dask._table import BlockTable, open_table
+from probgap.dask._values import BlockValues
+from probgap.gap import LabellingModel
+from probgap.pgpu._prior import ClassPrior, store_prior
+from probgap.pgpu._signs import warn_of_signs
+
+Lazy = Any  # a dask array or dataframe
+
+
+class PGPUClassifier(ClassifierMixin, BaseEstimator):
+    """Classify from positive and unlabelled data in blocks, on one machine or many.
+
+    The algorithm is that of :class:`probgap.PGPUClassifier` for many samples, and the
+    answer is the same as :meth:`on_one_machine` gives, up to rounding, whatever the
+    blocks and the workers. The table is never put together: each pass reads a block,
+    makes its kernel values, and gives back sums. It rests on the same assumptions, and
+    fails where they fail: labels must go by how clear a positive is, and by nothing
+    else.
+
+    There are neither boosted trees nor a forest beside the kernels, which one machine
+    adds by default: where features matter little or jump, it may do better.
+
+    Parameters
+    ----------
+    kernel_features : int, default=300
+        Number of Nystroem landmarks. Time grows with it, memory hardly.
+    boundary : "auto" or float, default="auto"
+        Where the boundary l lies: by the labelling model, or as given, in (-1, 0).
+    relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
+        As in :class:`probgap.PGPUClassifier`.
+    reweight : bool, default=True
+        Whether to weight what was chosen so that it stands for all rows. Where nothing
+        was left out, as by default, the weights are 1.
+    upper : float, default=1000.0
+        The largest weight. The mean of the weights is 1, without slack.
+    cv : int or None, default=None
+        Number of folds; ``None`` takes five, or as many as there are labelled samples.
+    pos_label : object, default=None
+        The value of ``y`` that marks a labelled positive. ``None`` takes the greater of
+        the two.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds folds and landmarks.
+    verbose : int, default=0
+        With 1, says on standard error what it is doing.
+
+    Attributes
+    ----------
+    model_ : probgap.PGPUClassifier
+        The fitted classifier for one machine, without what belongs to training rows:
+        small, and needs no dask. This is what to save.
+    boundary_ : Boundary
+        The boundary, how it came about, how many rows lie on each side, and the
+        candidates that were considered with what each scores.
+    estimated_class_prior_, estimated_class_prior_interval_ : float, tuple of float
+        Share of the rows that are positive, labelled or not, and where it may well lie;
+        see Notes of :class:`probgap.PGPUClassifier`.
+    estimated_labelling_rate_, estimated_labelling_rate_interval_ : float, tuple of float
+        Share of the positives that is labelled, and where that may well lie.
+    observed_gap_ : dask array of shape (n_samples,)
+        The observed gap of each row, lazy.
+    posterior_ : dask array of shape (n_samples,)
+        P(Y=1 | x) of each row, lazy.
+    kmm_ : BlockMatching or None
+        Evidence of kernel mean matching: ``objective``, ``effective_sample_size``,
+        ``converged`` and more. None where nothing was to match.
+    n_samples_ : int
+        Number of rows.
+    n_labelled_ : int
+        Number of labelled rows.
+    n_passes_ : int
+        How often the kernel values of all rows were made.
+    kept_ : bool
+        Whether rows were kept in the workers' memory between passes; else each pass
+        read them again.
+    classes_ : ndarray of shape (2,)
+        The two labels, in ascending order.
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where ``X`` is a dataframe.
+
+    See Also
+    --------
+    probgap.PGPUClassifier : The same for what fits into memory.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> from probgap.dask import PGPUClassifier
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> X, y_true, posterior = make_square(1000, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> blocks = da.from_array(X, chunks=(250, 2))
+    >>> model = PGPUClassifier(kernel_features=100, random_state=0)
+    >>> predicted = model.fit(blocks, da.from_array(s, chunks=250)).predict(blocks)
+    >>> bool((predicted.compute() == y_true).mean() > 0.95)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel_features": [Interval(Integral, 1, None, closed="left")],
+        "boundary": [StrOptions({"auto"}), Interval(Real, -1, 0, closed="neither")],
+        "relabelling": [StrOptions({"auto", "expectation", "corollary", "theorem"})],
+        "reweight": ["boolean"],
+        "upper": [Interval(Real, 1, None, closed="left")],
+        "cv": [Interval(Integral, 2, 127, closed="both"), None],
+        "pos_label": "no_validation",
+        "random_state": "no_validation",
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel_features: int = 300,
+        boundary: Literal["auto"] | float = "auto",
+        relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto",
+        reweight: bool = True,
+        upper: float = 1000.0,
+        cv: int | None = None,
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel_features = kernel_features
+        self.boundary = boundary
+        self.relabelling = relabelling
+        self.reweight = reweight
+        self.upper = upper
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Lazy, y: Lazy) -> Self:
+        """Fit the classifier to blocks of rows.
+
+        Parameters
+        ----------
+        X : dask array or dataframe of shape (n_samples, n_features)
+            Samples: numbers, all of them finite.
+        y : dask array or series of shape (n_samples,)
+            *Observed* labels, in blocks that go with those of ``X``.
+
+        Returns
+        -------
+        PGPUClassifier
+            The fitted classifier.
+
+        Warns
+        -----
+        UnreliableFitWarning
+            If the data look as if the method cannot work, as for
+            :class:`probgap.PGPUClassifier`.
+        BoundaryWarning
+            If the boundary that was found cannot be used as it stands.
+        """
+        self._validate_params()
+        seed = self._draw_seed()
+        with one_thread():
+            with stage(self.verbose, "a first look at the blocks"):
+                table = open_table(X, y, self.pos_label, self.cv, seed)
+            rng = as_generator(seed)
+            draw_seed(rng)  # one machine draws a seed for a model that it does not use
+            of_gap = draw_seed(rng)
+            of_features = draw_seed(as_generator(of_gap))
+            with stage(self.verbose, "kernel features"):
+                kernel = stages.map_features(table, self.kernel_features, of_features)
+            model = self._labelling_model(of_gap)
+            gap = stages.fit_gap(table, kernel, model, of_features, self.verbose)
+            names = list(getattr(X, "columns", ()))
+            if names and all(isinstance(name, str) for name in names):
+                self.feature_names_in_ = np.array(names, dtype=object)
+                model.feature_names_in_ = self.feature_names_in_
+            prior = self._learn(table, gap, draw_seed(rng), draw_seed(rng))
+        self._warn_if_not_converged()
+        warn_of_signs(gap.model, gap.observed_gap, self.boundary_, prior, wrapped=False)
+        return self
+
+    def _draw_seed(self) -> int:
+        if isinstance(self.random_state, Integral):
+            as_generator(self.random_state)  # refuses a negative one
+            return int(self.random_state)
+        return draw_seed(as_generator(self.random_state))
+
+    def _labelling_model(self, seed: int | None) -> LabellingModel:
+        return LabellingModel(
+            n_components=self.kernel_features, forest=False, random_state=seed
+        )
+
+    def _learn(
+        self, table: BlockTable, gap: stages.BlockGap, seed: int, seed_of_prior: int
+    ) -> ClassPrior:
+        """Relabel, match, train: steps 3 to 5, and put the model together."""
+        given = None if isinstance(self.boundary, str) else float(self.boundary)
+        boundary, posterior = stages.settle(gap, given)
+        if boundary.fallback is not None:
+            warnings.warn(boundary.fallback, BoundaryWarning, stacklevel=3)
+        rule = self.relabelling
+        if rule == "auto":
+            rule = "expectation" if given is None else "corollary"
+        share = stages.share_rows(gap, posterior, boundary, rule)
+        machine = FeatureMachine(n_components=self.kernel_features, random_state=seed)
+        weight: BlockValues | None = None
+        self.kmm_: BlockMatching | None = None
+        chosen = share.map(stages.decided)
+        if round(chosen.total()) < table.n_rows:
+            weight = chosen.kept()
+            if self.reweight:
+                with stage(self.verbose, "kernel mean matching"):
+                    weight, self.kmm_ = match_blocks(gap, weight, self.upper)
+        elif given is None:
+            apart = boundary.separability
+            machine.C = stages.find_penalty(table, share, seed, apart)
+        target = share.map(stages.without_nan).kept()
+        if weight is not None and not stages.both_classes(target, weight):
+            weight = share.map(stages.decided)
+        rows = BlockRows(table, gap.kernel, target, weight)
+        with stage(self.verbose, "final classifier"):
+            machine.fit_on_rows(rows, gap.kernel)
+        with stage(self.verbose, "how many are positive"):
+            asked = stages.ask(machine, table, posterior)
+            prior = stages.find_prior(gap, posterior, boundary, asked, seed_of_prior)
+        self._store(table, gap, posterior, machine)
+        self.model_.slope_ = asked.slope
+        self.boundary_ = self.model_.boundary_ = boundary
+        for estimator in (self, self.model_):
+            store_prior(estimator, prior)
+        self.n_passes_ = gap.passes + rows.passes
+        if self.kmm_ is not None:
+            self.n_passes_ += self.kmm_.n_passes
+        return prior
+
+    def _store(
+        self,
+        table: BlockTable,
+        gap: stages.BlockGap,
+        posterior: BlockValues,
+        machine: FeatureMachine,
+    ) -> None:
+        labels = table.overview.labels
+        model = pgpu.PGPUClassifier(
+            kernel_features=self.kernel_features,
+            boundary=self.boundary,
+            relabelling=self.relabelling,
+            reweight=self.reweight,
+            upper=self.upper,
+            slack=0.0,
+            pos_label=self.pos_label,
+        )
+        model.gap_estimator_, model.estimator_ = gap.model, machine
+        model.classes_, model.positive_index_ = labels.classes, labels.positive
+        model.n_features_in_ = table.overview.n_columns
+        model.n_labelled_ = table.n_labelled
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        self.model_, self.kept_ = model, table.kept
+        self.classes_, self.n_labelled_ = labels.classes, table.n_labelled
+        self.n_features_in_, self.n_samples_ = model.n_features_in_, table.n_rows
+        self.observed_gap_ = as_lazy_array(gap.observed_gap)
+        self.posterior_ = as_lazy_array(posterior)
+
+    def _warn_if_not_converged(self) -> None:
+        gap = self.model_.gap_estimator_
+        if not gap.converged_:
+            warnings.warn(
+                f"The labelling model stopped after {gap.n_iter_} iterations without "
+                "converging. Scale the features.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def on_one_machine(self) -> pgpu.PGPUClassifier:
+        """Give the classifier that gives the same answer to data in memory.
+
+        Returns
+        -------
+        probgap.PGPUClassifier
+            Unfitted, with the same features, folds and seed. The folds are those of
+            a model with at least five labelled samples, or ``cv``.
+        """
+        seed = self._draw_seed()
+        gap = self._labelling_model(None)
+        gap.set_params(cv=RowFolds(5 if self.cv is None else self.cv, seed))
+        return pgpu.PGPUClassifier(
+            gap_estimator=gap,
+            kernel_features=self.kernel_features,
+            boundary=self.boundary,
+            relabelling=self.relabelling,
+            reweight=self.reweight,
+            upper=self.upper,
+            slack=0.0,
+            pos_label=self.pos_label,
+            random_state=seed,
+        )
+
+    def predict(self, X: Lazy) -> Lazy:
+        """Predict the true label of each row, when asked to compute.
+
+        Parameters
+        ----------
+        X : dask array or dataframe of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array or series of shape (n_samples,)
+            Values of ``classes_``.
+        """
+        return self._apply(X, "predict", self.classes_.dtype)
+
+    def decision_function(self, X: Lazy) -> Lazy:
+        """Give a score that is above 0 exactly where ``predict`` is ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : dask array or dataframe of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array or series of shape (n_samples,)
+            The decision of the final classifier.
+        """
+        return self._apply(X, "decision_function", np.dtype(np.float64))
+
+    def predict_proba(self, X: Lazy) -> Lazy:
+        """Give P(Y | x), the chance of being negative and of being positive.
+
+        Parameters
+        ----------
+        X : dask array or dataframe of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array or dataframe of shape (n_samples, 2)
+            Probabilities of the true label, in the order of ``classes_``.
+        """
+        columns: NDArray[Any] = self.classes_
+        return self._apply(X, "predict_proba", np.dtype(np.float64), columns)
+
+    def _apply(
+        self,
+        X: Lazy,
+        method: str,
+        dtype: np.dtype[Any],
+        columns: NDArray[Any] | None = None,
+    ) -> Lazy:
+        check_is_fitted(self)
+        return apply_lazily(self.model_, method, X, dtype, columns)

@@ -1,0 +1,289 @@
+"""Algorithm 1 over a table in blocks: the stages of one machine, on sums over blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from probgap._core.features import KernelFeatures, draw_landmarks
+from probgap._core.kernels import spread_rows
+from probgap._core.newton import LinearFits
+from probgap._core.progress import stage
+from probgap.boundary import (
+    Boundary,
+    answer_by_rules,
+    settle_boundary,
+    weigh_candidates,
+)
+from probgap.dask._rows import BlockRows
+from probgap.dask._table import BlockTable
+from probgap.dask._values import BlockValues
+from probgap.gap import LabellingModel
+from probgap.gap._plain import PlainFit, fit_plain
+from probgap.gap._product import fit_product
+from probgap.gap._rate import chance_of_score, rate_prior
+from probgap.gap._reading import Reading, place_boundary, read_chances
+from probgap.gap._resample import Placed, spread_of_prior
+from probgap.gap._spread import spread_of_boundary
+from probgap.pgpu._base import MOST_ASKED
+from probgap.pgpu._penalty import choose_penalty, rows_for_penalty
+from probgap.pgpu._posterior import CERTAIN_QUANTILE, fit_slope, posterior_between
+from probgap.pgpu._prior import (
+    ClassPrior,
+    estimate_prior,
+    label_frequencies,
+    share_called,
+    spread_of_share,
+)
+from probgap.relabel import relabel, relabel_in_expectation
+
+Mask = NDArray[np.bool_]
+Vector = NDArray[np.float64]
+
+# Labelled positives that the spread of the boundary is told by; more are thinned out.
+_MOST_FOR_SPREAD = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockGap:
+    """Step 1 and 2: the labelling model, and the score of every row."""
+
+    model: LabellingModel
+    kernel: KernelFeatures
+    score: BlockValues
+    passes: int
+
+    @property
+    def observed_gap(self) -> BlockValues:
+        """P(s=1 | x) - P(s=0 | x)."""
+        model = self.model
+        return self.score.map(
+            partial(_gap, level=model.rate_level_, slope=model.rate_slope_)
+        )
+
+
+def map_features(table: BlockTable, n_landmarks: int, seed: int) -> KernelFeatures:
+    """Draw landmarks as one machine would, and fetch them."""
+    rows = draw_landmarks(table.n_rows, n_landmarks, seed)
+    landmarks = table.fetch(rows).samples.astype(np.float64)
+    variance = table.overview.variance
+    gamma = 1.0 / (landmarks.shape[1] * variance) if variance > 0.0 else 1.0
+    return KernelFeatures.spanned_by(landmarks, gamma)
+
+
+def fit_gap(
+    table: BlockTable,
+    kernel: KernelFeatures,
+    model: LabellingModel,
+    seed: int,
+    verbose: int,
+) -> BlockGap:
+    """Fit the labelling model as it fits itself, to rows in blocks."""
+    rows = BlockRows(table, kernel)
+    with stage(verbose, "who is labelled, by kernels"):
+        plain = fit_plain(rows)
+        reading = read_chances(plain.chance, table.n_unlabelled)
+    prior = rate_prior(reading.ceiling)
+    with stage(verbose, "who is positive"):
+        product = fit_product(
+            rows, C=model.C * plain.shrinkage, prior=prior, start=plain.start
+        )
+        score = rows.blended(product, reading.separability)
+    with stage(verbose, "the boundary"):
+        _place(model, rows, plain, reading, product, score, seed)
+    model.feature_map_ = kernel
+    model.coef_, model.intercept_ = product.coef[:, 0], float(product.intercept[0])
+    model.trees_used_, model.forest_ = False, None
+    model.n_features_in_ = kernel.n_inputs
+    model.classes_, model.positive_index_ = np.array([False, True]), 1
+    model.n_iter_ = product.n_iter
+    model.converged_ = plain.converged and product.converged
+    return BlockGap(model, kernel, score, rows.passes)
+
+
+def _place(
+    model: LabellingModel,
+    rows: BlockRows,
+    plain: PlainFit[BlockValues],
+    reading: Reading,
+    product: LinearFits,
+    score: BlockValues,
+    seed: int,
+) -> None:
+    prior = rate_prior(reading.ceiling)
+    level, slope = float(product.level[1:].mean()), prior.slope
+    placed = place_boundary(plain.chance, score, reading, level, slope)
+    model.shrinkage_, model.ceiling_ = plain.shrinkage, reading.ceiling
+    model.separability_ = reading.separability
+    model.rate_level_, model.rate_slope_ = level, slope
+    model.evidence_, model.doubt_ = placed.evidence, placed.doubt
+    model.even_score_, model.boundary_ = placed.even_score, placed.boundary
+    model.boundary_steps_ = placed.steps
+    model.mean_labelled_chance_ = reading.mean
+    model.high_labelled_chance_ = reading.high
+    some = score.spread(_MOST_FOR_SPREAD, labelled=True)
+    model.boundary_spread_ = spread_of_boundary(
+        some,
+        plain.chance.spread(_MOST_FOR_SPREAD, labelled=True),
+        rows.table.n_unlabelled,
+        low=reading.low,
+        off_prior=level - prior.level,
+        doubt=placed.doubt,
+        seed=seed,
+    ) * float(np.sqrt(some.size / rows.table.n_labelled))
+    model.class_prior_spread_ = spread_of_prior(
+        rows,
+        rows.some_of_each(score, plain.chance),
+        product,
+        Placed(level, slope, reading.ceiling, reading.separability, placed.doubt),
+        C=model.C * plain.shrinkage,
+        seed=seed,
+    )
+
+
+def settle(gap: BlockGap, value: float | None) -> tuple[Boundary, BlockValues]:
+    """Give the boundary, placed by the model or given, and the posterior that it means."""
+    model, observed = gap.model, gap.observed_gap
+    if value is None:
+        spread = model.boundary_spread_
+        boundary = settle_boundary(observed, model.boundary_, "auto", spread)
+        boundary = replace(boundary, separability=model.separability_)
+        steps, rules = model.boundary_steps_, answer_by_rules(observed)
+        others = {name: rules[name] for name in rules if name not in steps}
+        boundary = weigh_candidates(boundary, observed, {**steps, **others})
+        if boundary.fallback is None:
+            return boundary, gap.score.map(partial(_posterior, even=model.even_score_))
+    else:
+        boundary = settle_boundary(observed, value, "fixed", 0.0)
+        answers = {"fixed": value, **answer_by_rules(observed)}
+        boundary = weigh_candidates(boundary, observed, answers)
+    clearest = observed.quantile(CERTAIN_QUANTILE, labelled=True)
+    between = partial(_posterior_between, boundary=boundary.value, clearest=clearest)
+    return boundary, observed.map(between)
+
+
+def share_rows(
+    gap: BlockGap, posterior: BlockValues, boundary: Boundary, rule: str
+) -> BlockValues:
+    """Give how much of each row counts as positive; NaN for rows left out."""
+    if rule == "expectation":
+        shared = partial(_expected_share, hardness=boundary.separability)
+        return gap.observed_gap.map(shared, posterior).kept()
+    lower = boundary.value
+    upper = lower if rule == "theorem" else max(0.0, lower)
+    return gap.observed_gap.map(partial(_share, lower=lower, upper=upper)).kept()
+
+
+def find_penalty(
+    table: BlockTable, share: BlockValues, seed: int, separability: float
+) -> float:
+    """Choose C of the final machine as one machine would, by the same rows."""
+    rows = rows_for_penalty(table.n_rows, separability)
+    some = table.fetch(rows, (share.parts,))
+    return choose_penalty(
+        some.samples,
+        some.numbers[0],
+        some.marks.labelled,
+        seed,
+        separability=separability,
+        n_samples=table.n_rows,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the final classifier says of some rows.
+
+    Attributes
+    ----------
+    slope : float
+        How steeply the decision turns into a probability.
+    called : ndarray
+        Which of the unlabelled rows among them are called positive.
+    """
+
+    slope: float
+    called: Mask
+
+
+def ask(classifier: Any, table: BlockTable, posterior: BlockValues) -> Asked:
+    """Ask the final classifier about rows that one machine would ask about."""
+    some = table.fetch(spread_rows(table.n_rows, MOST_ASKED), (posterior.parts,))
+    decision = classifier.decision_function(some.samples)
+    called = decision[~some.marks.labelled] > 0.0
+    return Asked(fit_slope(decision, some.numbers[0]), called)
+
+
+def find_prior(
+    gap: BlockGap, posterior: BlockValues, boundary: Boundary, asked: Asked, seed: int
+) -> ClassPrior:
+    """Estimate how many are positive, as one machine would."""
+    observed = gap.observed_gap
+    return estimate_prior(
+        observed,
+        posterior,
+        share_called(asked.called, posterior),
+        frequencies=label_frequencies(gap.model, observed),
+        spread=spread_of_share(gap.model, observed, boundary, seed),
+    )
+
+
+def both_classes(target: BlockValues, weight: BlockValues) -> bool:
+    """Say whether weights leave something of both classes to learn from."""
+    positive = target.map(_product, weight).total()
+    return 0.0 < positive < weight.total()
+
+
+def _product(one: Vector, labelled: Mask, other: Vector) -> Vector:
+    del labelled
+    return one * other
+
+
+def without_nan(share: Vector, labelled: Mask) -> Vector:
+    """Give 0 for rows left out."""
+    del labelled
+    return np.nan_to_num(share)
+
+
+def decided(share: Vector, labelled: Mask) -> Vector:
+    """Give 1 for rows that have a share, 0 for those left out."""
+    del labelled
+    return np.isfinite(share).astype(np.float64)
+
+
+def _gap(score: Vector, labelled: Mask, *, level: float, slope: float) -> Vector:
+    del labelled
+    return 2.0 * chance_of_score(score, level, slope) - 1.0
+
+
+def _posterior(score: Vector, labelled: Mask, *, even: float) -> Vector:
+    del labelled
+    posterior: Vector = expit(score - even)
+    return posterior
+
+
+def _posterior_between(
+    gap: Vector, labelled: Mask, *, boundary: float, clearest: float
+) -> Vector:
+    del labelled
+    return posterior_between(gap, boundary, clearest)
+
+
+def _expected_share(
+    gap: Vector, labelled: Mask, posterior: Vector, *, hardness: float
+) -> Vector:
+    if gap.size == 0:
+        return gap
+    found = relabel_in_expectation(gap, labelled, posterior, hardness=hardness)
+    return found.positive_share
+
+
+def _share(gap: Vector, labelled: Mask, *, lower: float, upper: float) -> Vector:
+    if gap.size == 0:
+        return gap
+    return relabel(gap, labelled, lower=lower, upper=upper).positive_share

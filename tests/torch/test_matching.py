@@ -1,0 +1,64 @@
+"""Kernel mean matching on a device against that of the processor."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+pytest.importorskip("torch", reason="needs torch: make test-torch")
+
+from probgap._core.errors import InvalidInputError
+from probgap._core.kernels import median_gamma
+from probgap.reweight import kernel_mean_matching
+from probgap.reweight._on_device import match_on_device
+from probgap.reweight._problem import Bounds
+from probgap.reweight._routes import Task
+
+
+@pytest.fixture(scope="module")
+def shifted():
+    rng = np.random.default_rng(2)
+    return rng.normal(size=(400, 3)), rng.normal(0.5, 0.8, size=(300, 3))
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4])
+@pytest.mark.parametrize("upper", [1000.0, 2.0])
+def test_weights_are_as_good_as_those_of_the_processor(shifted, tol, upper):
+    source, target = shifted
+    options = {"tol": tol, "upper": upper, "gamma": median_gamma(target)}
+    here = kernel_mean_matching(source, target, **options, solver="exact")
+    there = kernel_mean_matching(source, target, **options, device="cpu")
+    assert there.converged
+    assert there.solver == "device"
+    assert there.weights.min() >= 0.0
+    assert there.weights.max() <= upper * (1.0 + 1e-12)
+    assert 0.0 <= there.kkt_residual < 0.05
+    assert there.objective - here.objective <= there.duality_gap + here.duality_gap
+    assert there.objective >= here.objective - here.duality_gap - 1e-7
+    assert there.n_passes >= 2.0
+    assert there.bytes_moved >= 4.0 * 400**2
+
+
+def test_a_kernel_that_is_not_kept_gives_the_same(device, shifted):
+    source, target = shifted
+    gamma = median_gamma(target)
+    bounds = Bounds(400, 1000.0, 0.5)
+    task = Task(source, target, "rbf", {"gamma": gamma}, bounds, 1e-4, 1e9, None)
+    kept, work = match_on_device(task, device)
+    plans = []
+    free, free_work = match_on_device(task, device, budget=5.6e6, say=plans.append)
+    assert work.plan.stored
+    assert plans == [free_work.plan]
+    assert not free_work.plan.stored
+    assert_allclose(free.certified.objective, kept.certified.objective, rtol=1e-4)
+
+
+def test_only_one_kernel_is_there(shifted):
+    with pytest.raises(InvalidInputError, match=r"kernel must be 'rbf' on a device\."):
+        kernel_mean_matching(*shifted, kernel="linear", device="cpu")
+
+
+def test_the_plan_is_said_before(shifted, capsys):
+    kernel_mean_matching(*shifted, device="cpu", verbose=1)
+    said = capsys.readouterr().err
+    assert "kernel of 400 rows" in said
+    assert "kept" in said
