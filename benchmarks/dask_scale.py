@@ -119,7 +119,7 @@ def fit_once(folder: Path, n_rows: int, memory: float, features: int) -> Run:
             n_workers=2,
             threads_per_worker=1,
             memory_limit=memory / 2,
-            dashboard_address=None,
+            dashboard_address=":0",
         ) as cluster,
         Client(cluster),
     ):

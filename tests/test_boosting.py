@@ -10,8 +10,8 @@ from sklearn.metrics import roc_auc_score
 
 from probgap._core import features as features_room
 from probgap._core.losses import log_loss
-from probgap.gap import LabellingModel
-from probgap.gap._boosting import StackedFeatures, boost
+from probgap.gap import LabellingModel, _boosting
+from probgap.gap._boosting import StackedFeatures, boost, ranks_for_trees
 
 
 def steps(n, seed):
@@ -31,7 +31,7 @@ def smooth(n, seed):
 
 @pytest.fixture(scope="module")
 def stepwise():
-    X, positive, s = steps(600, 0)
+    X, positive, s = steps(1500, 0)
     model = LabellingModel(n_components=60, trees=True, forest=False, random_state=0)
     return X, positive, s, model.fit(X, s)
 
@@ -57,7 +57,7 @@ def test_steps_along_axes_are_left_to_trees(stepwise):
 def test_the_score_is_the_product_of_stacked_features_and_coefficients(stepwise):
     X, _, _, model = stepwise
     stacked = model.feature_map_.transform(X)
-    assert stacked.shape == (600, model.coef_.size)
+    assert stacked.shape == (1500, model.coef_.size)
     assert stacked.dtype == np.float32
     by_hand = stacked @ model.coef_ + model.intercept_ - model.even_score_
     assert_allclose(model.predict_posterior(X), expit(by_hand), atol=1e-4)
@@ -96,7 +96,7 @@ def test_two_jobs_give_the_same_bits(stepwise):
 
 def test_with_memory_for_some_samples_trees_still_see_all(stepwise, monkeypatch):
     X, positive, s, whole = stepwise
-    monkeypatch.setattr(features_room, "_MOST_VALUES", 60 * 300)
+    monkeypatch.setattr(features_room, "_MOST_VALUES", 60 * 750)
     model = LabellingModel(
         n_components=60, trees=True, forest=False, random_state=0
     ).fit(X, s)
@@ -109,16 +109,39 @@ def test_with_memory_for_some_samples_trees_still_see_all(stepwise, monkeypatch)
 
 def test_a_chance_held_out_knows_nothing_of_its_own_label(rng):
     X, labelled = rng.normal(size=(400, 3)), rng.random(400) < 0.5
-    boosted, held_out = boost(X, labelled, 0, None)
+    boosted, part = boost(X, labelled, (labelled.sum(), (~labelled).sum()), 0)
+    held_out = boosted.held_out(X, part)
     assert len(boosted.parts) == 2
     # The labels are noise: who has seen them can tell them, who has not cannot.
     assert roc_auc_score(labelled, boosted(X)) > 0.8
     assert roc_auc_score(labelled, held_out) == pytest.approx(0.5, abs=0.1)
-    parts = np.array([part.predict_proba(X)[:, 1] for part in boosted.parts])
+    parts = np.array([model.predict_proba(X)[:, 1] for model in boosted.parts])
     assert_allclose(boosted(X), parts.mean(axis=0))
-    by_first = held_out == parts[0]
-    assert_array_equal(held_out, np.where(by_first, *parts))
-    assert by_first.sum() == 200
+    assert_array_equal(held_out, np.where(part == 0, *parts))
+    assert abs((part == 0).sum() - 200) <= 1
+
+
+def test_of_many_rows_some_are_taken_labelled_ones_first(rng, monkeypatch):
+    monkeypatch.setattr(_boosting, "_MOST_ROWS", 100)
+    few, others = ranks_for_trees(30, 1000, 5)
+    assert_array_equal(few, np.arange(30))
+    assert others.size == 70
+    assert (others[0], others[-1]) == (0, 999)
+    assert [ranks.size for ranks in ranks_for_trees(400, 700, 5)] == [50, 50]
+    assert [ranks.size for ranks in ranks_for_trees(400, 20, 5)] == [80, 20]
+    monkeypatch.setattr(_boosting, "_MOST_VALUES", 200)
+    assert [ranks.size for ranks in ranks_for_trees(400, 700, 10)] == [10, 10]
+
+
+def test_trees_of_some_rows_say_how_often_rows_are_labelled():
+    """Labelled rows are taken more often; their odds make up for it."""
+    X, _, s = steps(20_000, 0)
+    labelled = (s == 1) & (np.arange(s.size) % 4 == 0)
+    numbers = labelled.sum(), (~labelled).sum()
+    rows = np.sort(np.r_[np.flatnonzero(labelled), np.flatnonzero(~labelled)[::3]])
+    boosted, _ = boost(X[rows], labelled[rows], numbers, 0)
+    assert labelled[rows].mean() > 2.0 * labelled.mean()
+    assert boosted(X).mean() == pytest.approx(labelled.mean(), rel=0.1)
 
 
 def test_log_loss_is_scikit_learns_and_finite(rng):

@@ -114,5 +114,6 @@ def test_folds_are_drawn_anew_by_another_seed_and_hold_out_every_row_once(rng):
     held_out = np.concatenate([test for _, test in RowFolds(5, 0).split(y, y)])
     assert_array_equal(np.sort(held_out), np.arange(200))
     assert RowFolds(4).get_n_splits() == 4
+    assert repr(RowFolds(4)) == "RowFolds(n_splits=4, random_state=0)"
     # Neither the place in a group of five nor the neighbour tells the fold.
     assert len({tuple(one[~y][k : k + 5]) for k in range(0, 100, 5)}) > 10

@@ -10,9 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+import probgap
 from probgap.boundary import BoundaryWarning
 from probgap.dask import PGPUClassifier, _rows, _table
 from probgap.exceptions import InvalidInputError, UnreliableFitWarning
+from probgap.gap import _boosting
+from probgap.pgpu import _base
 
 # What Newton's method leaves, and single precision rounds.
 CLOSE = 2e-3
@@ -40,6 +43,15 @@ def as_blocks(X, s, chunks, columns=4):
 def one(table):
     X, _, s = table
     return classifier().on_one_machine().fit(X, s)
+
+
+@pytest.fixture(scope="module")
+def stepwise():
+    """Positive by two thresholds: what trees are for."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(1500, 6))
+    positive = (X[:, 0] > 0.0) & (X[:, 1] > -0.5)
+    return X, (positive & (rng.random(1500) < 0.8)).astype(int)
 
 
 def classifier(**settings):
@@ -148,9 +160,37 @@ def test_a_fit_that_begins_with_some_rows_ends_with_the_same_answer(
     table, one, monkeypatch
 ):
     X, _, s = table
-    monkeypatch.setattr(_rows, "SKETCH_ROWS", 300)
+    monkeypatch.setattr(_rows, "SKETCH_ROWS", 370)
     model = classifier().fit(*as_blocks(X, s, (400, 700, 400)))
     assert_same_answer(model, one, X, close=2e-2)
+
+
+@pytest.mark.parametrize("most_rows", [400, 10_000], ids=["some", "all"])
+def test_trees_are_those_of_one_machine(stepwise, most_rows, monkeypatch):
+    X, s = stepwise
+    monkeypatch.setattr(_boosting, "_MOST_ROWS", most_rows)
+    one = PGPUClassifier(kernel_features=40, random_state=1).on_one_machine().fit(X, s)
+    model = PGPUClassifier(kernel_features=40, random_state=1)
+    model.fit(*as_blocks(X, s, (700, 1, 799), 6))
+    assert one.gap_estimator_.trees_used_
+    assert model.model_.gap_estimator_.trees_used_
+    assert_allclose(
+        model.model_.gap_estimator_.feature_map_.boosted_score(X),
+        one.gap_estimator_.feature_map_.boosted_score(X),
+        atol=1e-6,
+    )
+    assert_same_answer(model, one, X)
+
+
+def test_defaults_are_those_of_one_machine(stepwise, monkeypatch):
+    X, s = stepwise
+    monkeypatch.setattr(_base, "MOST_EXACT", 1000)
+    one = probgap.PGPUClassifier(random_state=3, slack=0.0).fit(X, s)
+    model = PGPUClassifier(random_state=3)
+    assert model.on_one_machine().kernel_features == "auto"
+    model.fit(*as_blocks(X, s, (500, 1000), 6))
+    assert model.on_one_machine().kernel_features == 300
+    assert_same_answer(model, one, X)
 
 
 def test_rows_that_are_read_again_give_the_same_bits(table, monkeypatch):

@@ -50,7 +50,7 @@ def test_a_worker_that_is_killed_changes_nothing(folder, monkeypatch):
     with (
         dask.config.set({"scheduler": None}),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):

@@ -18,6 +18,10 @@ from probgap._core.kernels import Matrix
 Vector = NDArray[np.float64]
 Single = NDArray[np.float32]
 
+# So many landmarks for each unit of the square root of the number of samples, within a
+# range.
+_LANDMARKS_PER_ROOT = 3.0
+_LANDMARK_RANGE = (300, 1000)
 _BLOCK_BYTES = 16 * 2**20
 # Features that are held in memory: 1.6 GB.
 _MOST_VALUES = 400_000_000
@@ -121,6 +125,11 @@ class KernelFeatures:
             np.minimum(exponent, 0.0, out=exponent)
             kernel[:] = exponent
             yield rows, np.exp(kernel, out=kernel)
+
+
+def usual_landmarks(n_samples: int) -> int:
+    """Say how many landmarks stand in for the kernel of so many samples."""
+    return int(np.clip(_LANDMARKS_PER_ROOT * np.sqrt(n_samples), *_LANDMARK_RANGE))
 
 
 def draw_landmarks(n_samples: int, n_landmarks: int, seed: int) -> NDArray[np.intp]:

@@ -28,6 +28,8 @@ def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> 
     """
     if cv is None:
         cv = min(DEFAULT_FOLDS, smaller_group(labels.labelled))
+    if isinstance(cv, RowFolds):
+        require_labelled_and_unlabelled(labels, n_folds=cv.n_splits)
     if isinstance(cv, int | np.integer):
         require_labelled_and_unlabelled(labels, n_folds=int(cv))
         return StratifiedKFold(int(cv), shuffle=True, random_state=draw_seed(rng))
@@ -53,6 +55,9 @@ class RowFolds:
     def __init__(self, n_splits: int = DEFAULT_FOLDS, random_state: int = 0) -> None:
         self.n_splits = n_splits
         self.random_state = random_state
+
+    def __repr__(self) -> str:
+        return f"RowFolds(n_splits={self.n_splits}, random_state={self.random_state})"
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Give the number of folds."""
@@ -87,6 +92,17 @@ class RowFolds:
         places = np.arange(self.n_splits)
         counter = (groups[:, None] * self.n_splits + places).astype(np.uint64)
         return _mix(counter * _GOLDEN + stream)
+
+
+def folds_by_rows(
+    cv: Any, labelled: NDArray[np.bool_], rng: np.random.Generator
+) -> Any:
+    """Give :class:`RowFolds` for a number of folds or None, and a splitter as it is."""
+    if cv is None:
+        cv = min(DEFAULT_FOLDS, smaller_group(labelled))
+    if isinstance(cv, int | np.integer):
+        return RowFolds(int(cv), draw_seed(rng))
+    return cv
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from probgap import pgpu
 from probgap._core.errors import BoundaryWarning
-from probgap._core.folds import RowFolds
+from probgap._core.features import usual_landmarks
 from probgap._core.machine import FeatureMachine
 from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
@@ -36,20 +36,18 @@ Lazy = Any  # a dask array or dataframe
 class PGPUClassifier(ClassifierMixin, BaseEstimator):
     """Classify from positive and unlabelled data in blocks, on one machine or many.
 
-    The algorithm is that of :class:`probgap.PGPUClassifier` for many samples, and the
-    answer is the same as :meth:`on_one_machine` gives, up to rounding, whatever the
-    blocks and the workers. The table is never put together: each pass reads a block,
-    makes its kernel values, and gives back sums. It rests on the same assumptions, and
-    fails where they fail: labels must go by how clear a positive is, and by nothing
-    else.
-
-    There are neither boosted trees nor a forest beside the kernels, which one machine
-    adds by default: where features matter little or jump, it may do better.
+    The algorithm is that of :class:`probgap.PGPUClassifier` for many samples, kernel
+    features with boosted trees beside them, and the answer is the same as
+    :meth:`on_one_machine` gives, up to rounding, whatever the blocks and the workers.
+    The table is never put together: each pass reads a block, makes its kernel values,
+    and gives back sums. It rests on the same assumptions, and fails where they fail:
+    labels must go by how clear a positive is, and by nothing else.
 
     Parameters
     ----------
-    kernel_features : int, default=300
-        Number of Nystroem landmarks. Time grows with it, memory hardly.
+    kernel_features : "auto" or int, default="auto"
+        Number of Nystroem landmarks: 300 to 1000, by the square root of the number of
+        rows, or as given. Time grows with it, memory hardly.
     boundary : "auto" or float, default="auto"
         Where the boundary l lies: by the labelling model, or as given, in (-1, 0).
     relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
@@ -124,7 +122,10 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernel_features": [Interval(Integral, 1, None, closed="left")],
+        "kernel_features": [
+            StrOptions({"auto"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
         "boundary": [StrOptions({"auto"}), Interval(Real, -1, 0, closed="neither")],
         "relabelling": [StrOptions({"auto", "expectation", "corollary", "theorem"})],
         "reweight": ["boolean"],
@@ -138,7 +139,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        kernel_features: int = 300,
+        kernel_features: Literal["auto"] | int = "auto",
         boundary: Literal["auto"] | float = "auto",
         relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto",
         reweight: bool = True,
@@ -184,15 +185,20 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         self._validate_params()
         seed = self._draw_seed()
         with one_thread():
-            with stage(self.verbose, "a first look at the blocks"):
-                table = open_table(X, y, self.pos_label, self.cv, seed)
             rng = as_generator(seed)
-            draw_seed(rng)  # one machine draws a seed for a model that it does not use
-            of_gap = draw_seed(rng)
+            # In the order in which one machine draws them.
+            of_gap, of_folds = draw_seed(rng), draw_seed(rng)
             of_features = draw_seed(as_generator(of_gap))
+            with stage(self.verbose, "a first look at the blocks"):
+                table = open_table(X, y, self.pos_label, self.cv, of_folds)
+            n_landmarks = self.kernel_features
+            if isinstance(n_landmarks, str):
+                n_landmarks = usual_landmarks(table.n_rows)
             with stage(self.verbose, "kernel features"):
-                kernel = stages.map_features(table, self.kernel_features, of_features)
-            model = self._labelling_model(of_gap)
+                kernel = stages.map_features(table, n_landmarks, of_features)
+            model = LabellingModel(
+                n_components=n_landmarks, trees=True, forest=False, random_state=of_gap
+            )
             gap = stages.fit_gap(table, kernel, model, of_features, self.verbose)
             names = list(getattr(X, "columns", ()))
             if names and all(isinstance(name, str) for name in names):
@@ -209,11 +215,6 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             return int(self.random_state)
         return draw_seed(as_generator(self.random_state))
 
-    def _labelling_model(self, seed: int | None) -> LabellingModel:
-        return LabellingModel(
-            n_components=self.kernel_features, forest=False, random_state=seed
-        )
-
     def _learn(
         self, table: BlockTable, gap: stages.BlockGap, seed: int, seed_of_prior: int
     ) -> ClassPrior:
@@ -226,7 +227,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         if rule == "auto":
             rule = "expectation" if given is None else "corollary"
         share = stages.share_rows(gap, posterior, boundary, rule)
-        machine = FeatureMachine(n_components=self.kernel_features, random_state=seed)
+        machine = FeatureMachine(n_components=gap.model.n_components, random_state=seed)
         weight: BlockValues | None = None
         self.kmm_: BlockMatching | None = None
         chosen = share.map(stages.decided)
@@ -241,9 +242,9 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         target = share.map(stages.without_nan).kept()
         if weight is not None and not stages.both_classes(target, weight):
             weight = share.map(stages.decided)
-        rows = BlockRows(table, gap.kernel, target, weight)
+        rows = BlockRows(table, gap.kernel, target, weight, gap.rows.column)
         with stage(self.verbose, "final classifier"):
-            machine.fit_on_rows(rows, gap.kernel)
+            machine.fit_on_rows(rows, gap.model.feature_map_)
         with stage(self.verbose, "how many are positive"):
             asked = stages.ask(machine, table, posterior)
             prior = stages.find_prior(gap, posterior, boundary, asked, seed_of_prior)
@@ -252,7 +253,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         self.boundary_ = self.model_.boundary_ = boundary
         for estimator in (self, self.model_):
             store_prior(estimator, prior)
-        self.n_passes_ = gap.passes + rows.passes
+        self.n_passes_ = gap.rows.passes + rows.passes
         if self.kmm_ is not None:
             self.n_passes_ += self.kmm_.n_passes
         return prior
@@ -266,7 +267,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         labels = table.overview.labels
         model = pgpu.PGPUClassifier(
-            kernel_features=self.kernel_features,
+            kernel_features=gap.model.n_components,
             boundary=self.boundary,
             relabelling=self.relabelling,
             reweight=self.reweight,
@@ -302,22 +303,23 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         probgap.PGPUClassifier
-            Unfitted, with the same features, folds and seed. The folds are those of
-            a model with at least five labelled samples, or ``cv``.
+            Unfitted, with the same parameters and seed. With ``kernel_features="auto"``
+            it has exact kernels up to 6000 rows, and so another answer, unless this
+            classifier was fitted before and so knows the number of landmarks.
         """
-        seed = self._draw_seed()
-        gap = self._labelling_model(None)
-        gap.set_params(cv=RowFolds(5 if self.cv is None else self.cv, seed))
+        features: Literal["auto", "exact"] | int = self.kernel_features
+        if hasattr(self, "model_"):
+            features = self.model_.kernel_features
         return pgpu.PGPUClassifier(
-            gap_estimator=gap,
-            kernel_features=self.kernel_features,
+            kernel_features=features,
             boundary=self.boundary,
             relabelling=self.relabelling,
             reweight=self.reweight,
             upper=self.upper,
             slack=0.0,
+            cv=self.cv,
             pos_label=self.pos_label,
-            random_state=seed,
+            random_state=self._draw_seed(),
         )
 
     def predict(self, X: Lazy) -> Lazy:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap._core.features import KernelFeatures
+from probgap._core.features import KernelFeatures, Single
 from probgap._core.newton import LinearFits
 from probgap._core.rows import HeldRows, RowBlock, Slopes
 from probgap.dask import _tasks as tasks
-from probgap.dask._engine import add_up, constant, lazily
+from probgap.dask._engine import Lazy, add_up, constant, lazily
 from probgap.dask._table import BlockTable
 from probgap.dask._values import BlockValues
 from probgap.gap._resample import SomeOfEach, ranks_to_resample
@@ -32,12 +33,16 @@ _WORTH_A_SKETCH = 4
 
 @dataclass(slots=True, eq=False)
 class BlockRows:
-    """Rows whose target is their label, or some share, and whose weight is 1 or given."""
+    """Rows whose target is their label, or some share, and whose weight is 1 or given.
+
+    ``column`` holds a feature of each row beside those of the kernel.
+    """
 
     table: BlockTable
     kernel: KernelFeatures
     target: BlockValues | None = None
     weight: BlockValues | None = None
+    column: BlockValues | None = None
     _fetched: dict[int | None, RowBlock] = field(default_factory=dict)
     passes: int = 0
 
@@ -49,7 +54,7 @@ class BlockRows:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return self.kernel.n_components
+        return self.kernel.n_components + (self.column is not None)
 
     @property
     def n_folds(self) -> int:
@@ -59,9 +64,9 @@ class BlockRows:
     def add_slopes(self, slopes: Slopes, value: Vector, slope: Array) -> None:
         """Add value and derivatives of the sum of losses over all rows."""
         self.passes += 1
-        rotation = self.kernel.rotation
+        rotation, r = self.kernel.rotation, self.kernel.n_components
         outer = slopes.parameters
-        inner = np.vstack([rotation @ outer[:-2], outer[-2:]])
+        inner = np.vstack([rotation @ outer[:r], outer[r:]])
         shared = (
             constant(self._bare_kernel),
             constant(replace(slopes, parameters=inner)),
@@ -73,14 +78,14 @@ class BlockRows:
                 marks,
                 *shared,
                 self.table.folds.n_splits,
-                None if self.target is None else self.target.parts[at],
-                None if self.weight is None else self.weight.parts[at],
+                *(_part(each, at) for each in (self.target, self.weight, self.column)),
             )
             for at, (samples, marks) in enumerate(self._blocks())
         ]
         more_value, more = add_up(parts)
         value += more_value
-        slope += np.vstack([rotation.T @ more[:-2], more[-2:]])
+        L = len(rotation)
+        slope += np.vstack([rotation.T @ more[:L], more[L:]])
 
     def spread(self, fold: int | None, most: int) -> tuple[RowBlock, int]:
         """Give the rows a fold's model is fitted on, or some, and their number."""
@@ -126,42 +131,55 @@ class BlockRows:
             places.append(self.table.places(ranks, labelled=kind))
             stands_for.append(np.full(ranks.size, n / ranks.size))
         chosen = np.concatenate(places)
-        found = self.table.fetch(np.sort(chosen), (score.parts, chance.parts))
+        more = [score.parts, chance.parts]
+        more += [] if self.column is None else [self.column.parts]
+        found = self.table.fetch(np.sort(chosen), tuple(more))
         # They come in the order of the table.
         back = np.argsort(np.argsort(chosen))
+        scores, chances, *column = (number[back] for number in found.numbers)
         block = RowBlock(
-            self.kernel.transform(found.samples[back]),
+            self._features(found.samples[back], column),
             found.marks.labelled[back].astype(np.float64),
             np.ones(chosen.size),
         )
-        scores, chances = (number[back] for number in found.numbers)
         return SomeOfEach(block, scores, chances, np.concatenate(stands_for))
 
     def _score(
         self, function: Callable[..., Vector], fits: LinearFits, *more: float
     ) -> BlockValues:
         self.passes += 1
-        inner = replace(fits, coef=self.kernel.rotation @ fits.coef)
+        rotation, r = self.kernel.rotation, self.kernel.n_components
+        inner = replace(fits, coef=np.vstack([rotation @ fits.coef[:r], fits.coef[r:]]))
         shared = constant(self._bare_kernel), constant(inner)
         parts = [
-            lazily(function, samples, marks, *shared, *more)
-            for samples, marks in self._blocks()
+            lazily(function, samples, marks, *shared, _part(self.column, at), *more)
+            for at, (samples, marks) in enumerate(self._blocks())
         ]
         return BlockValues(self.table, parts).kept()
 
     def _fetch(
         self, rows: NDArray[np.intp] | None, fold: int | None, *, held_out: bool = False
     ) -> RowBlock:
-        given = [v.parts for v in (self.target, self.weight) if v is not None]
+        mine = (self.target, self.weight, self.column)
+        given = [each.parts for each in mine if each is not None]
         found = self.table.fetch(rows, tuple(given), fold=fold, held_out=held_out)
         numbers = list(found.numbers)
         labelled = found.marks.labelled.astype(np.float64)
+        target = labelled if self.target is None else numbers.pop(0)
+        weight = np.ones(labelled.size) if self.weight is None else numbers.pop(0)
         return RowBlock(
-            self.kernel.transform(found.samples),
-            labelled if self.target is None else numbers.pop(0),
-            np.ones(labelled.size) if self.weight is None else numbers.pop(0),
+            self._features(found.samples, numbers),
+            target,
+            weight,
             tasks.trained_by(found.marks.fold, self.table.folds.n_splits),
         )
+
+    def _features(self, samples: NDArray[Any], column: list[Vector]) -> Single:
+        """Give the features of rows that were fetched, the column last if there is one."""
+        features = self.kernel.transform(samples, spare=len(column))
+        if column:
+            features[:, -1] = column[0]
+        return features
 
     @property
     def _is_long(self) -> bool:
@@ -173,3 +191,7 @@ class BlockRows:
 
     def _blocks(self) -> list[tuple[object, object]]:
         return list(zip(self.table.samples, self.table.marks, strict=True))
+
+
+def _part(values: BlockValues | None, at: int) -> Lazy | None:
+    return None if values is None else values.parts[at]

@@ -22,9 +22,10 @@ from probgap.boundary import (
 )
 from probgap.dask._rows import BlockRows
 from probgap.dask._table import BlockTable
+from probgap.dask._trees import BlockStack, stack_trees
 from probgap.dask._values import BlockValues
 from probgap.gap import LabellingModel
-from probgap.gap._plain import PlainFit, fit_plain
+from probgap.gap._plain import fit_plain
 from probgap.gap._product import fit_product
 from probgap.gap._rate import chance_of_score, rate_prior
 from probgap.gap._reading import Reading, place_boundary, read_chances
@@ -54,9 +55,13 @@ class BlockGap:
     """Step 1 and 2: the labelling model, and the score of every row."""
 
     model: LabellingModel
-    kernel: KernelFeatures
+    rows: BlockRows
     score: BlockValues
-    passes: int
+
+    @property
+    def kernel(self) -> KernelFeatures:
+        """The kernel features alone."""
+        return self.rows.kernel
 
     @property
     def observed_gap(self) -> BlockValues:
@@ -87,39 +92,42 @@ def fit_gap(
     rows = BlockRows(table, kernel)
     with stage(verbose, "who is labelled, by kernels"):
         plain = fit_plain(rows)
-        reading = read_chances(plain.chance, table.n_unlabelled)
-    prior = rate_prior(reading.ceiling)
+    with stage(verbose, "who is labelled, by trees"):
+        stack = stack_trees(rows, plain, seed)
+    reading = read_chances(stack.chance, table.n_unlabelled)
     with stage(verbose, "who is positive"):
         product = fit_product(
-            rows, C=model.C * plain.shrinkage, prior=prior, start=plain.start
+            stack.rows,
+            C=model.C * plain.shrinkage,
+            prior=rate_prior(reading.ceiling),
+            start=stack.start,
         )
-        score = rows.blended(product, reading.separability)
+        score = stack.rows.blended(product, reading.separability)
+    model.shrinkage_ = plain.shrinkage
     with stage(verbose, "the boundary"):
-        _place(model, rows, plain, reading, product, score, seed)
-    model.feature_map_ = kernel
+        _place(model, stack, reading, product, score, seed)
+    model.feature_map_ = stack.map
     model.coef_, model.intercept_ = product.coef[:, 0], float(product.intercept[0])
-    model.trees_used_, model.forest_ = False, None
+    model.trees_used_, model.forest_ = stack.rows.column is not None, None
     model.n_features_in_ = kernel.n_inputs
     model.classes_, model.positive_index_ = np.array([False, True]), 1
     model.n_iter_ = product.n_iter
     model.converged_ = plain.converged and product.converged
-    return BlockGap(model, kernel, score, rows.passes)
+    return BlockGap(model, stack.rows, score)
 
 
 def _place(
     model: LabellingModel,
-    rows: BlockRows,
-    plain: PlainFit[BlockValues],
+    stack: BlockStack,
     reading: Reading,
     product: LinearFits,
     score: BlockValues,
     seed: int,
 ) -> None:
-    prior = rate_prior(reading.ceiling)
+    rows, chance, prior = stack.rows, stack.chance, rate_prior(reading.ceiling)
     level, slope = float(product.level[1:].mean()), prior.slope
-    placed = place_boundary(plain.chance, score, reading, level, slope)
-    model.shrinkage_, model.ceiling_ = plain.shrinkage, reading.ceiling
-    model.separability_ = reading.separability
+    placed = place_boundary(chance, score, reading, level, slope)
+    model.ceiling_, model.separability_ = reading.ceiling, reading.separability
     model.rate_level_, model.rate_slope_ = level, slope
     model.evidence_, model.doubt_ = placed.evidence, placed.doubt
     model.even_score_, model.boundary_ = placed.even_score, placed.boundary
@@ -129,7 +137,7 @@ def _place(
     some = score.spread(_MOST_FOR_SPREAD, labelled=True)
     model.boundary_spread_ = spread_of_boundary(
         some,
-        plain.chance.spread(_MOST_FOR_SPREAD, labelled=True),
+        chance.spread(_MOST_FOR_SPREAD, labelled=True),
         rows.table.n_unlabelled,
         low=reading.low,
         off_prior=level - prior.level,
@@ -138,10 +146,10 @@ def _place(
     ) * float(np.sqrt(some.size / rows.table.n_labelled))
     model.class_prior_spread_ = spread_of_prior(
         rows,
-        rows.some_of_each(score, plain.chance),
+        rows.some_of_each(score, chance),
         product,
         Placed(level, slope, reading.ceiling, reading.separability, placed.doubt),
-        C=model.C * plain.shrinkage,
+        C=model.C * model.shrinkage_,
         seed=seed,
     )
 

@@ -14,6 +14,7 @@ from probgap._core.folds import RowFolds
 from probgap._core.labels import is_missing
 from probgap._core.newton import LinearFits
 from probgap._core.rows import RowBlock, Slopes
+from probgap.gap._boosting import NO_PART, BoostedChance, Parts
 from probgap.gap._rate import blend
 
 Vector = NDArray[np.float64]
@@ -98,13 +99,14 @@ def add_slopes(
     n_folds: int,
     target: Vector | None,
     weight: Vector | None,
+    column: Vector | None,
 ) -> tuple[Vector, Array]:
     """Add up losses and slopes over a block; coefficients are those of kernel values."""
     value = np.zeros(slopes.parameters.shape[1])
     slope = np.zeros_like(slopes.parameters)
     target = marks.labelled.astype(np.float64) if target is None else target
     weight = np.ones(target.size) if weight is None else weight
-    for rows, block in _kernel_blocks(samples, kernel):
+    for rows, block in _kernel_blocks(samples, kernel, column):
         trained = trained_by(marks.fold[rows], n_folds)
         more = slopes(RowBlock(block, target[rows], weight[rows], trained))
         value += more[0]
@@ -113,33 +115,45 @@ def add_slopes(
 
 
 def _kernel_blocks(
-    samples: NDArray[Any], kernel: KernelFeatures
+    samples: NDArray[Any], kernel: KernelFeatures, column: Vector | None
 ) -> Iterator[tuple[slice, Array]]:
     """Give kernel values, rounded as everywhere, for products in double precision.
 
+    One more column may stand beside them.
     Coefficients of kernel values are large, and cancel: single precision would leave a
     loss too rough to go down.
     """
     double = np.empty((0, 0))
     for rows, block in kernel.kernel_blocks(samples, _BLOCK_BYTES):
+        width = block.shape[1]
         if len(double) < len(block):
-            double = np.empty(block.shape)
-        double[: len(block)] = block
+            double = np.empty((len(block), width + (column is not None)))
+        double[: len(block), :width] = block
+        if column is not None:
+            double[: len(block), width] = column[rows]
         yield rows, double[: len(block)]
 
 
 def scores(
-    samples: NDArray[Any], marks: Marks, kernel: KernelFeatures, inner: LinearFits
+    samples: NDArray[Any],
+    marks: Marks,
+    kernel: KernelFeatures,
+    inner: LinearFits,
+    column: Vector | None,
 ) -> Vector:
     """Score each row by the model of all rows."""
-    return _scores(samples, marks, kernel, inner)[0]
+    return _scores(samples, marks, kernel, inner, column)[0]
 
 
 def held_out_scores(
-    samples: NDArray[Any], marks: Marks, kernel: KernelFeatures, inner: LinearFits
+    samples: NDArray[Any],
+    marks: Marks,
+    kernel: KernelFeatures,
+    inner: LinearFits,
+    column: Vector | None,
 ) -> Vector:
     """Score each row by the model of the fold that holds it out."""
-    return _scores(samples, marks, kernel, inner)[1]
+    return _scores(samples, marks, kernel, inner, column)[1]
 
 
 def blended_scores(
@@ -147,23 +161,37 @@ def blended_scores(
     marks: Marks,
     kernel: KernelFeatures,
     inner: LinearFits,
+    column: Vector | None,
     separability: float,
 ) -> Vector:
     """Score each row by the model of all rows and that of its fold."""
-    return blend(*_scores(samples, marks, kernel, inner), separability)
+    return blend(*_scores(samples, marks, kernel, inner, column), separability)
 
 
 def _scores(
-    samples: NDArray[Any], marks: Marks, kernel: KernelFeatures, inner: LinearFits
+    samples: NDArray[Any],
+    marks: Marks,
+    kernel: KernelFeatures,
+    inner: LinearFits,
+    column: Vector | None,
 ) -> tuple[Vector, Vector]:
     seen, unseen = np.empty(marks.fold.size), np.empty(marks.fold.size)
-    for rows, block in _kernel_blocks(samples, kernel):
+    for rows, block in _kernel_blocks(samples, kernel, column):
         by_each = block @ inner.coef + inner.intercept
         seen[rows] = by_each[:, 0]
         # The last column is that of the only model, where there is but one.
         fold = np.minimum(1 + marks.fold[rows], by_each.shape[1] - 1)
         unseen[rows] = by_each[np.arange(len(by_each)), fold]
     return seen, unseen
+
+
+def chances_by_trees(
+    samples: NDArray[Any], boosted: BoostedChance, at: Positions, part: Parts
+) -> Vector:
+    """Give chances of being labelled by trees; those grown of rows ``at`` hold them out."""
+    held_out_by = np.full(len(samples), NO_PART, dtype=np.int8)
+    held_out_by[at] = part
+    return boosted.held_out(samples, held_out_by)
 
 
 def map_values(

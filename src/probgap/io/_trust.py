@@ -28,6 +28,7 @@ _OURS = frozenset(
         "probgap.gap._forest.ForestScore",
         "probgap.gap._rate.RatePrior",
         "probgap._core.features.KernelFeatures",
+        "probgap._core.folds.RowFolds",
         "probgap._core.machine.FeatureMachine",
         "probgap._core.svm.RBFMachine",
         "probgap._device._estimators.DeviceMachine",

@@ -26,7 +26,9 @@ from probgap._core.features import (
     KernelFeatures,
     TrainingFeatures,
     map_training_samples,
+    usual_landmarks,
 )
+from probgap._core.folds import folds_by_rows
 from probgap._core.inputs import check_predict_input
 from probgap._core.kernels import Matrix, scale_gamma, spread_rows
 from probgap._core.machine import FeatureMachine
@@ -60,11 +62,8 @@ GapEstimator = LabellingModel | ObservedGapEstimator
 # Weights that rest on a smaller share of the samples than this are no estimate.
 _FEWEST_EFFECTIVE = 0.02
 
-# Beyond this many samples kernels give way to kernel features; so many for each unit of
-# the square root of the number of samples, within a range.
+# Beyond this many samples kernels give way to kernel features.
 MOST_EXACT = 6000
-_FEATURES_PER_ROOT = 3.0
-_FEATURE_RANGE = (300, 1000)
 
 MOST_ASKED = 10_000
 
@@ -162,7 +161,9 @@ class BasePGPU(TrueLabelClassifier):
         model: GapEstimator
         if self.gap_estimator is None:
             if size is not None:
-                settings |= {"n_components": size, "trees": True}
+                # What blocks of rows on several machines can do, too.
+                settings["cv"] = folds_by_rows(cv, labelled, rng)
+                settings |= {"n_components": size, "trees": True, "forest": False}
             model = LabellingModel(**settings, verbose=verbose)
         elif isinstance(self.gap_estimator, LabellingModel | ObservedGapEstimator):
             model = clone_with_seed(self.gap_estimator, rng)
@@ -208,9 +209,7 @@ class BasePGPU(TrueLabelClassifier):
             return None
         if self.kernel_features != "auto":
             return int(self.kernel_features)
-        if n_samples <= MOST_EXACT:
-            return None
-        return int(np.clip(_FEATURES_PER_ROOT * np.sqrt(n_samples), *_FEATURE_RANGE))
+        return None if n_samples <= MOST_EXACT else usual_landmarks(n_samples)
 
     def _learn(
         self,
