@@ -113,7 +113,7 @@ class Watch:
         self._thread.join()
 
 
-def fit_once(folder: Path, n_rows: int, memory: float, features: int) -> Run:
+def fit_once(folder: Path, n_rows: int, memory: float, features: int | None) -> Run:
     with (
         LocalCluster(
             n_workers=2,
@@ -126,7 +126,9 @@ def fit_once(folder: Path, n_rows: int, memory: float, features: int) -> Run:
         watch = Watch(cluster)
         names = [f"x{k}" for k in range(N_FEATURES)]
         frame = read_parquet(f"{folder}/*.parquet", columns=[*names, "flagged"])
-        model = PGPUClassifier(kernel_features=features, random_state=0, verbose=1)
+        model = PGPUClassifier(
+            kernel_features=features or "auto", random_state=0, verbose=1
+        )
         started, cpu = time.perf_counter(), time.process_time()
         model.fit(frame[names], frame["flagged"])
         seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
@@ -167,7 +169,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6])
     parser.add_argument("--memory", type=float, default=3e9, help="of all workers")
-    parser.add_argument("--features", type=int, default=300)
+    parser.add_argument("--features", type=int, help="landmarks; by default, auto")
     parser.add_argument("--folder", type=Path, default=None)
     arguments = parser.parse_args()
     print("| rows | table | time | workers' CPU | client's CPU | passes ", end="")

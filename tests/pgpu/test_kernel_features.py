@@ -71,6 +71,14 @@ def test_the_number_of_features(setting, n, expected):
     assert model._n_kernel_features(n) == expected
 
 
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [(5, 300), (40_000, 600), (400_000, 1000), (800_000, 500), (10**8, 300)],
+)
+def test_where_every_sample_counts_there_are_fewer_beyond_memory(n, expected):
+    assert features_room.landmarks_for_all(n) == expected
+
+
 @pytest.mark.parametrize("setting", ["few", 0, -3, 2.5, None])
 def test_any_other_setting_is_refused(square, setting):
     X, _, _, s = square

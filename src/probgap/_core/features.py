@@ -132,6 +132,16 @@ def usual_landmarks(n_samples: int) -> int:
     return int(np.clip(_LANDMARKS_PER_ROOT * np.sqrt(n_samples), *_LANDMARK_RANGE))
 
 
+def landmarks_for_all(n_samples: int) -> int:
+    """Say how many landmarks there are where every sample counts, however many.
+
+    The usual number as long as features of all samples would fit into memory; beyond
+    that, time would grow with both.
+    """
+    least = _LANDMARK_RANGE[0]
+    return min(usual_landmarks(n_samples), max(least, _MOST_VALUES // n_samples))
+
+
 def draw_landmarks(n_samples: int, n_landmarks: int, seed: int) -> NDArray[np.intp]:
     """Draw the rows of the samples that become landmarks, in their order."""
     rng = np.random.default_rng(seed)

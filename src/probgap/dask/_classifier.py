@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from probgap import pgpu
 from probgap._core.errors import BoundaryWarning
-from probgap._core.features import usual_landmarks
+from probgap._core.features import landmarks_for_all
 from probgap._core.machine import FeatureMachine
 from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
@@ -46,8 +46,10 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     kernel_features : "auto" or int, default="auto"
-        Number of Nystroem landmarks: 300 to 1000, by the square root of the number of
-        rows, or as given. Time grows with it, memory hardly.
+        Number of Nystroem landmarks, or as many as one machine takes: 300 to 1000, by
+        the square root of the number of rows. Beyond 400,000 rows, where one machine
+        cannot use all of them, it goes down again, to 300 from 1.3 million rows on.
+        Time grows with it, memory hardly.
     boundary : "auto" or float, default="auto"
         Where the boundary l lies: by the labelling model, or as given, in (-1, 0).
     relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
@@ -193,7 +195,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
                 table = open_table(X, y, self.pos_label, self.cv, of_folds)
             n_landmarks = self.kernel_features
             if isinstance(n_landmarks, str):
-                n_landmarks = usual_landmarks(table.n_rows)
+                n_landmarks = landmarks_for_all(table.n_rows)
             with stage(self.verbose, "kernel features"):
                 kernel = stages.map_features(table, n_landmarks, of_features)
             model = LabellingModel(
