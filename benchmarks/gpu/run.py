@@ -9,7 +9,9 @@ Parts: "bandwidth" (what the device copies, and what products with a kernel reac
 Platt-scaled machine and its five folds, kernel mean matching, weighted machine), "free"
 (the same fit at --free-size rows, where the kernel does not fit into memory), "cpu"
 (scikit-learn's SVC and the processor's kernel mean matching at 5,000 and 10,000 rows, and
-whether both sides give the same answer).
+whether both sides give the same answer), "default" (PGPUClassifier() with the device and
+without: its labelling model is fitted on the processor either way), "others" (the fit on
+data of other kinds, at the second of --sizes).
 
 Data: benchmarks/fit.py's "curved", 20 features, a curved border between overlapping classes,
 half of the samples positive; labels hidden by the inverse rate (0.2, 1) of the true gap. The
@@ -34,6 +36,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np
 from scipy.special import expit
+from sklearn.datasets import make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.svm import SVC
 
 import probgap._device._estimators as estimators
@@ -52,7 +56,7 @@ from probgap.reweight import kernel_mean_matching
 
 N_TEST = 50_000
 N_FEATURES = 20
-PARTS = ("bandwidth", "kmm", "fit", "cpu", "free")
+PARTS = ("bandwidth", "kmm", "fit", "default", "others", "cpu", "free")
 
 
 def curved(n, seed):
@@ -65,8 +69,42 @@ def curved(n, seed):
     return X, y, 2.0 * posterior - 1.0
 
 
-def hidden(n, seed=0):
+def clusters(n, seed):
+    """Draw four clusters of each class in 30 dimensions, which overlap."""
+    return with_gap(
+        *make_classification(
+            n, 30, n_informative=12, n_clusters_per_class=4, random_state=seed
+        )
+    )
+
+
+def rare(n, seed):
+    """Draw a class of one sample in twenty."""
     X, y, gap = curved(n, seed)
+    keep = (y == 0) | (np.random.default_rng(seed).random(n) < 0.05)
+    return X[keep], y[keep], gap[keep]
+
+
+def coarse(n, seed):
+    """Draw few distinct values: many samples are copies of each other."""
+    X, y, gap = curved(n, seed)
+    return np.round(X[:, :4]), y, gap
+
+
+def wide(n, seed):
+    """Draw columns of very unlike scales."""
+    X, y, gap = curved(n, seed)
+    return X * np.logspace(-2, 2, N_FEATURES), y, gap
+
+
+def with_gap(X, y):
+    """Take the gap by a model that knows the truth."""
+    model = HistGradientBoostingClassifier(random_state=0).fit(X, y)
+    return X, y, 2.0 * model.predict_proba(X)[:, 1] - 1.0
+
+
+def hidden(n, seed=0, draw=curved):
+    X, y, gap = draw(n, seed)
     s = hide_labels(X, y, gap, ("inverse", 0.2, 1.0), random_state=seed + 1)
     return X, s
 
@@ -251,8 +289,33 @@ def measure_kmm(device, n):
         }
 
 
-def measure_fit(device, n, part="fit"):
+def measure_others(device, n):
+    for draw in (clusters, rare, coarse, wide):
+        yield from measure_fit(device, n, f"others: {draw.__name__}", draw)
+
+
+def measure_default(device, n):
     X, s = hidden(n)
+    X_test, y_test, _ = curved(N_TEST, 99)
+    for name in (device.name, None):
+        model = PGPUClassifier(random_state=0, device=name)
+        with Stages() as stages:
+            started = time.perf_counter()
+            model.fit(X, s)
+            seconds = time.perf_counter() - started
+        yield {
+            "part": f"default on {name or 'the processor'}",
+            "n": n,
+            "seconds": seconds,
+            "stages": stages.rows,
+            "C": model.estimator_.C,
+            "kkt_kmm": float("nan"),
+            "accuracy": model.score(X_test, y_test),
+        }
+
+
+def measure_fit(device, n, part="fit", draw=curved):
+    X, s = hidden(n, draw=draw)
     model = PGPUClassifier.paper(
         boundary="quantile", random_state=0, device=device.name, verbose=1
     )
@@ -260,7 +323,8 @@ def measure_fit(device, n, part="fit"):
         started = time.perf_counter()
         model.fit(X, s)
         seconds = time.perf_counter() - started
-    X_test, y_test, _ = curved(N_TEST, 99)
+    # Other samples of the same kind, where the seed leaves the kind alone.
+    X_test, y_test, _ = curved(N_TEST, 99) if draw is curved else draw(n, 0)
     started = time.perf_counter()
     accuracy = model.score(X_test, y_test)
     yield {
@@ -423,7 +487,8 @@ def main():
     if "bandwidth" in parts:
         n = max(sizes)
         run_case(lambda: measure_bandwidth(device, n), out, options.limit, "bandwidth")
-    for part, measure in (("kmm", measure_kmm), ("fit", measure_fit)):
+    measures = {"kmm": measure_kmm, "fit": measure_fit, "default": measure_default}
+    for part, measure in measures.items():
         for n in sizes if part in parts else ():
             run_case(
                 lambda measure=measure, n=n: measure(device, n),
@@ -431,6 +496,9 @@ def main():
                 options.limit,
                 f"{part} {n}",
             )
+    if "others" in parts:
+        n = sizes[min(1, len(sizes) - 1)]
+        run_case(lambda: measure_others(device, n), out, options.limit, f"others {n}")
     for n in [int(n) for n in options.cpu_sizes.split(",")] if "cpu" in parts else ():
         run_case(lambda n=n: measure_cpu(device, n), out, options.limit, f"cpu {n}")
     if "free" in parts:

@@ -165,6 +165,8 @@ def test_what_did_not_converge_says_so(overlapping, monkeypatch):
     with pytest.warns(ConvergenceWarning, match=r"must meet tol=1e-06\. Got a"):
         machine.fit(X, positive)
     assert not machine.converged_
+    with pytest.warns(ConvergenceWarning, match=r"must meet tol=0\.0001\. Got a"):
+        ObservedGapEstimator(device="cpu").fit(X, positive)
 
 
 def test_weights_and_classes_are_checked(overlapping):

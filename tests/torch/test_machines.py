@@ -230,3 +230,20 @@ def test_scale_is_that_of_scikit_learn(device, overlapping):
     assert machine.gamma_ == pytest.approx(svc._gamma)
     assert machine.gamma_ == pytest.approx(scale_gamma(X))
     assert_allclose(machine.decision_function(X), svc.decision_function(X), atol=0.02)
+
+
+def test_where_nothing_can_be_rounded_the_inside_is_good(device):
+    """Labels mean nothing and one column counts: hardly a sample is at a bound."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 6)) * np.logspace(-2, 2, 6)
+    positive = rng.random(2000) < 0.25
+    gamma = 1.0 / (6.0 * X.var())
+    solved = solve_machines(
+        device, X, positive, np.ones((2000, 1)), gamma=gamma, tol=1e-4
+    )
+    assert solved.converged[0]
+    assert solved.duality_gap[0] <= 1e-4
+    svc = SVC(gamma=gamma, tol=1e-6, cache_size=500).fit(X, positive)
+    assert solved.dual_objective[0] == pytest.approx(
+        dual_of(svc, X, positive), rel=1e-4
+    )

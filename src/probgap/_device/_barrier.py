@@ -33,8 +33,16 @@ _SHORTEST = 1e-7
 # variable.
 _ERROR = 0.1
 
-# Rounds points to bounds, given the problems, the points and multipliers of the bounds.
-Finish = Callable[[Programmes, Tensor, Tensor, Tensor], Tensor]
+# A gap of so much of what is asked for is good without rounding: where many variables
+# are near a bound but not at it, none of them may be put there.
+_ENOUGH = 0.1
+
+# How near to a bound is taken for at it, as a share of the width; less if that fails.
+_NEAR = (0.05, 1e-3)
+
+# Rounds points to bounds, given the problems, the points, the multipliers of the bounds,
+# and how near is near.
+Finish = Callable[[Programmes, Tensor, Tensor, Tensor, float], Tensor]
 
 
 @dataclass(slots=True)
@@ -108,6 +116,8 @@ def follow_barrier(
         state.gradient = hessian.product(state.x, careful=True) - problems.linear
         if bool((lengths < _SHORTEST).all()):
             max_steps = found.n_iter
+    # Where there is no step left, what could not be rounded is good as it is.
+    found.converged |= found.share <= tol
     return found
 
 
@@ -266,13 +276,23 @@ def _finish(
     tol: float,
     good: Tensor,
 ) -> Tensor:
-    """Round what is good, and say which of it still is."""
-    chosen = good.nonzero()[:, 0]
-    these, some = problems.only(chosen), state.only(chosen)
-    columns = active[chosen]
-    found.converged[columns] = False
-    found.gap[columns] = float("inf")
-    x = finish(these, some.x, some.below, some.above)
-    gradient = hessian.product(x, careful=True) - these.linear
-    see(found, columns, these, x, gradient, tol, 0.0)
+    """Round what is good, and say which of it still is, or is good enough without."""
+    enough = found.share <= _ENOUGH * tol
+    left = good.nonzero()[:, 0]
+    for near in _NEAR:
+        these, some, columns = problems.only(left), state.only(left), active[left]
+        x = finish(these, some.x, some.below, some.above, near)
+        gradient = hessian.product(x, careful=True) - these.linear
+        rounded = nothing_found(these)
+        every = problems.device.xp.arange(columns.numel(), device=columns.device)
+        see(rounded, every, these, x, gradient, tol, 0.0)
+        fine = rounded.converged
+        for name in (f.name for f in fields(Solutions) if f.name != "n_iter"):
+            kept, new = getattr(found, name), getattr(rounded, name)
+            kept[..., columns[fine]] = new[..., fine]
+        left = left[~fine]
+        if not left.numel():
+            break
+    # What is good inside the bounds is kept, but another step may let it be rounded.
+    found.converged[active[left]] = enough[active[left]]
     return found.converged[active]

@@ -167,6 +167,7 @@ class DeviceMachine(ClassifierMixin, BaseEstimator):
                 say=say_plan if self.verbose else None,
             )
         self._store(dense, gamma, solved, 0, at)
+        warn_unless_converged(solved, self.tol)
 
     def _store(
         self,
@@ -189,14 +190,6 @@ class DeviceMachine(ClassifierMixin, BaseEstimator):
         self.converged_ = bool(solved.converged[column])
         self.n_iter_, self.n_passes_ = solved.n_iter, solved.n_passes
         self.bytes_moved_, self.plan_ = solved.bytes_moved, str(solved.plan)
-        if not self.converged_:
-            warnings.warn(
-                f"The support vector machine must meet tol={self.tol:g}. Got a relative "
-                f"duality gap of {self.duality_gap_:.2g}. Scale the features, or give a "
-                "smaller C or a larger tol.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
         return self
 
     def decision_function(self, X: Matrix) -> Vector:
@@ -238,6 +231,18 @@ class DevicePlatt(ClassifierMixin, BaseEstimator):
         """Turn decisions into chances of the second class."""
         result: Vector = expit(-(self.slope * decision + self.offset))
         return result
+
+
+def warn_unless_converged(solved: MachineSolutions, tol: float) -> None:
+    """Warn of machines that were solved together, if one is not what was asked for."""
+    if not solved.converged.all():
+        warnings.warn(
+            f"The support vector machine must meet tol={tol:g}. Got a relative duality "
+            f"gap of {solved.duality_gap.max():.2g}. Scale the features, or give a "
+            "smaller C or a larger tol.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def decide(machine: DeviceMachine, samples: NDArray[np.float64]) -> Vector:

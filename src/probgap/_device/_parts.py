@@ -49,9 +49,6 @@ _SHARE_OF_TOL = 0.3
 _ROOM = 1e-3
 # So far towards the middle of its bounds a part starts from where it was.
 _INWARD = 0.05
-# A variable this near to a bound, as a share of its range, is rounded to it if the
-# multiplier of the bound is greater than that.
-_NEAR = 0.05
 # Sums may be off by this share of all ranges.
 _BALANCED = 1e-12
 
@@ -282,12 +279,14 @@ def _first_point(problems: Programmes, hessian: Hessian) -> Tensor:
     return x * ((x * problems.linear).sum(dim=0) / bend).clamp(1e-6, 1.0)
 
 
-def _round(problems: Programmes, x: Tensor, below: Tensor, above: Tensor) -> Tensor:
-    """Put variables that want to be at a bound there."""
+def _round(
+    problems: Programmes, x: Tensor, below: Tensor, above: Tensor, near: float
+) -> Tensor:
+    """Put variables there that are near a bound, if its multiplier is greater than that."""
     where = problems.device.xp.where
     width = problems.upper - problems.lower
     at_lower, at_upper = (
-        (slack <= _NEAR * width) & (slack <= multiplier * width)
+        (slack <= near * width) & (slack <= multiplier * width)
         for slack, multiplier in (
             (x - problems.lower, below),
             (problems.upper - x, above),

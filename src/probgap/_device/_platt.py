@@ -16,6 +16,7 @@ from probgap._device._estimators import (
     DevicePlatt,
     as_dense,
     say_plan,
+    warn_unless_converged,
 )
 from probgap._device._machines import solve_machines
 from probgap._device._torch import open_device
@@ -81,6 +82,7 @@ def fit_platt(
                 tol=DeviceMachine().tol,
                 say=say_plan if verbose else None,
             )
+        warn_unless_converged(solved, DeviceMachine().tol)
         column = 0
         for task in batch:
             held_out = np.empty(labelled.size)
