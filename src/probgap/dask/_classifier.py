@@ -10,23 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from probgap import pgpu
 from probgap._core.errors import BoundaryWarning
+from probgap._core.estimators import clone_with_seed
+from probgap._core.features import KernelFeatures
 from probgap._core.folds import RowFolds
 from probgap._core.machine import FeatureMachine
 from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.threads import one_thread
+from probgap.boundary import Boundary
+from probgap.dask import _foreign as foreign
 from probgap.dask import _stages as stages
 from probgap.dask._lazy import apply_lazily, as_lazy_array
 from probgap.dask._matching import BlockMatching, match_blocks
 from probgap.dask._rows import BlockRows
 from probgap.dask._table import BlockTable, open_table
 from probgap.dask._values import BlockValues
-from probgap.gap import LabellingModel
+from probgap.dask._wrapped import WrappedGap, fit_on_blocks, observed_gap_by
+from probgap.gap import LabellingModel, ObservedGapEstimator
 from probgap.pgpu._prior import ClassPrior, store_prior
 from probgap.pgpu._signs import warn_of_signs
 
@@ -126,9 +131,11 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "kernel_features": [Interval(Integral, 1, None, closed="left")],
         "boundary": [StrOptions({"auto"}), Interval(Real, -1, 0, closed="neither")],
+        "gap_estimator": [HasMethods(["fit", "predict_proba"]), None],
         "relabelling": [StrOptions({"auto", "expectation", "corollary", "theorem"})],
         "reweight": ["boolean"],
         "upper": [Interval(Real, 1, None, closed="left")],
+        "estimator": [HasMethods(["fit", "predict_proba"]), None],
         "cv": [Interval(Integral, 2, 127, closed="both"), None],
         "pos_label": "no_validation",
         "random_state": "no_validation",
@@ -140,9 +147,11 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         *,
         kernel_features: int = 300,
         boundary: Literal["auto"] | float = "auto",
+        gap_estimator: Any = None,
         relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto",
         reweight: bool = True,
         upper: float = 1000.0,
+        estimator: Any = None,
         cv: int | None = None,
         pos_label: object = None,
         random_state: RandomStateLike = None,
@@ -150,9 +159,11 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.kernel_features = kernel_features
         self.boundary = boundary
+        self.gap_estimator = gap_estimator
         self.relabelling = relabelling
         self.reweight = reweight
         self.upper = upper
+        self.estimator = estimator
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
@@ -182,26 +193,49 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             If the boundary that was found cannot be used as it stands.
         """
         self._validate_params()
+        self._try_estimators(X)
         seed = self._draw_seed()
         with one_thread():
             with stage(self.verbose, "a first look at the blocks"):
                 table = open_table(X, y, self.pos_label, self.cv, seed)
             rng = as_generator(seed)
             draw_seed(rng)  # one machine draws a seed for a model that it does not use
-            of_gap = draw_seed(rng)
-            of_features = draw_seed(as_generator(of_gap))
-            with stage(self.verbose, "kernel features"):
-                kernel = stages.map_features(table, self.kernel_features, of_features)
-            model = self._labelling_model(of_gap)
-            gap = stages.fit_gap(table, kernel, model, of_features, self.verbose)
+            gap = self._fit_gap(table, rng)
             names = list(getattr(X, "columns", ()))
             if names and all(isinstance(name, str) for name in names):
                 self.feature_names_in_ = np.array(names, dtype=object)
-                model.feature_names_in_ = self.feature_names_in_
-            prior = self._learn(table, gap, draw_seed(rng), draw_seed(rng))
+                gap.model.feature_names_in_ = self.feature_names_in_
+            prior = self._learn(table, gap, rng)
         self._warn_if_not_converged()
         warn_of_signs(gap.model, gap.observed_gap, self.boundary_, prior, wrapped=False)
         return self
+
+    def _try_estimators(self, X: Lazy) -> None:
+        """Refuse what cannot be fitted on dask arrays, before anything is read."""
+        for name in ("gap_estimator", "estimator"):
+            estimator = getattr(self, name)
+            if estimator is not None and hasattr(X, "to_delayed") and X.ndim == 2:
+                weighted = name == "estimator"
+                foreign.require_dask_estimator(
+                    estimator, name, X.shape[1], weighted=weighted
+                )
+
+    def _fit_gap(self, table: BlockTable, rng: np.random.Generator) -> stages.AnyGap:
+        """Step 1: how likely each row is to be labelled."""
+        if self.gap_estimator is not None:
+            with stage(self.verbose, "who is labelled"):
+                model, observed = observed_gap_by(self.gap_estimator, table, rng)
+            kernel = self._map_features(table, draw_seed(rng))
+            return WrappedGap(model, observed, kernel)
+        of_gap = draw_seed(rng)
+        of_features = draw_seed(as_generator(of_gap))
+        kernel = self._map_features(table, of_features)
+        labelling = self._labelling_model(of_gap)
+        return stages.fit_gap(table, kernel, labelling, of_features, self.verbose)
+
+    def _map_features(self, table: BlockTable, seed: int) -> KernelFeatures:
+        with stage(self.verbose, "kernel features"):
+            return stages.map_features(table, self.kernel_features, seed)
 
     def _draw_seed(self) -> int:
         if isinstance(self.random_state, Integral):
@@ -215,18 +249,17 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _learn(
-        self, table: BlockTable, gap: stages.BlockGap, seed: int, seed_of_prior: int
+        self, table: BlockTable, gap: stages.AnyGap, rng: np.random.Generator
     ) -> ClassPrior:
         """Relabel, match, train: steps 3 to 5, and put the model together."""
         given = None if isinstance(self.boundary, str) else float(self.boundary)
-        boundary, posterior = stages.settle(gap, given)
+        boundary, posterior = stages.settle(gap, given, rng)
         if boundary.fallback is not None:
             warnings.warn(boundary.fallback, BoundaryWarning, stacklevel=3)
         rule = self.relabelling
         if rule == "auto":
             rule = "expectation" if given is None else "corollary"
         share = stages.share_rows(gap, posterior, boundary, rule)
-        machine = FeatureMachine(n_components=self.kernel_features, random_state=seed)
         weight: BlockValues | None = None
         self.kmm_: BlockMatching | None = None
         chosen = share.map(stages.decided)
@@ -235,7 +268,37 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             if self.reweight:
                 with stage(self.verbose, "kernel mean matching"):
                     weight, self.kmm_ = match_blocks(gap, weight, self.upper)
-        elif given is None:
+        machine, passes = self._fit_final(gap, share, weight, boundary, rng)
+        with stage(self.verbose, "how many are positive"):
+            asked = stages.ask(machine, table, posterior, self.estimator)
+            prior = stages.find_prior(gap, posterior, boundary, asked, draw_seed(rng))
+        self._store(table, gap, posterior, machine)
+        self.model_.slope_ = asked.slope
+        self.boundary_ = self.model_.boundary_ = boundary
+        for estimator in (self, self.model_):
+            store_prior(estimator, prior)
+        self.n_passes_ = gap.passes + passes
+        if self.kmm_ is not None:
+            self.n_passes_ += self.kmm_.n_passes
+        return prior
+
+    def _fit_final(
+        self,
+        gap: stages.AnyGap,
+        share: BlockValues,
+        weight: BlockValues | None,
+        boundary: Boundary,
+        rng: np.random.Generator,
+    ) -> tuple[Any, int]:
+        """Step 5: the final classifier, and passes with kernel values."""
+        if self.estimator is not None:
+            estimator = clone_with_seed(self.estimator, rng)
+            with stage(self.verbose, "final classifier"):
+                decided = share.map(stages.decided)
+                return fit_on_blocks(estimator, share, decided, weight), 0
+        table, seed = share.table, draw_seed(rng)
+        machine = FeatureMachine(n_components=self.kernel_features, random_state=seed)
+        if weight is None and boundary.rule == "auto":
             apart = boundary.separability
             machine.C = stages.find_penalty(table, share, seed, apart)
         target = share.map(stages.without_nan).kept()
@@ -244,34 +307,25 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         rows = BlockRows(table, gap.kernel, target, weight)
         with stage(self.verbose, "final classifier"):
             machine.fit_on_rows(rows, gap.kernel)
-        with stage(self.verbose, "how many are positive"):
-            asked = stages.ask(machine, table, posterior)
-            prior = stages.find_prior(gap, posterior, boundary, asked, seed_of_prior)
-        self._store(table, gap, posterior, machine)
-        self.model_.slope_ = asked.slope
-        self.boundary_ = self.model_.boundary_ = boundary
-        for estimator in (self, self.model_):
-            store_prior(estimator, prior)
-        self.n_passes_ = gap.passes + rows.passes
-        if self.kmm_ is not None:
-            self.n_passes_ += self.kmm_.n_passes
-        return prior
+        return machine, rows.passes
 
     def _store(
         self,
         table: BlockTable,
-        gap: stages.BlockGap,
+        gap: stages.AnyGap,
         posterior: BlockValues,
-        machine: FeatureMachine,
+        machine: Any,
     ) -> None:
         labels = table.overview.labels
         model = pgpu.PGPUClassifier(
             kernel_features=self.kernel_features,
             boundary=self.boundary,
+            gap_estimator=foreign.unfitted_in_memory(self.gap_estimator),
             relabelling=self.relabelling,
             reweight=self.reweight,
             upper=self.upper,
             slack=0.0,
+            estimator=foreign.unfitted_in_memory(self.estimator),
             pos_label=self.pos_label,
         )
         model.gap_estimator_, model.estimator_ = gap.model, machine
@@ -288,7 +342,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
 
     def _warn_if_not_converged(self) -> None:
         gap = self.model_.gap_estimator_
-        if not gap.converged_:
+        if isinstance(gap, LabellingModel) and not gap.converged_:
             warnings.warn(
                 f"The labelling model stopped after {gap.n_iter_} iterations without "
                 "converging. Scale the features.",
@@ -307,6 +361,9 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         """
         seed = self._draw_seed()
         gap = self._labelling_model(None)
+        if self.gap_estimator is not None:
+            own = foreign.unfitted_in_memory(self.gap_estimator)
+            gap = ObservedGapEstimator(own)
         gap.set_params(cv=RowFolds(5 if self.cv is None else self.cv, seed))
         return pgpu.PGPUClassifier(
             gap_estimator=gap,
@@ -316,6 +373,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             reweight=self.reweight,
             upper=self.upper,
             slack=0.0,
+            estimator=foreign.unfitted_in_memory(self.estimator),
             pos_label=self.pos_label,
             random_state=seed,
         )
@@ -374,4 +432,8 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         columns: NDArray[Any] | None = None,
     ) -> Lazy:
         check_is_fitted(self)
-        return apply_lazily(self.model_, method, X, dtype, columns)
+        model = self.model_
+        kept = foreign.stays_on_dask(model.estimator_, self.estimator)
+        if kept and hasattr(X, "to_delayed"):
+            model, X = foreign.by_chances(model, X)
+        return apply_lazily(model, method, X, dtype, columns)
