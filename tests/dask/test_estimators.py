@@ -298,23 +298,24 @@ def test_the_given_estimators_are_not_changed(table):
         assert not hasattr(each, "regression_")
 
 
-@pytest.fixture
-def xgboost():
-    """Give the library, and workers for it."""
-    library = pytest.importorskip("xgboost", reason="xgboost is not installed")
+@pytest.fixture(params=[1, 2])
+def workers_of_xgboost(request):
+    """Give a number of workers that run."""
+    pytest.importorskip("xgboost", reason="xgboost is not installed")
     with (
         dask.config.set({"scheduler": None}),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
+            n_workers=request.param, threads_per_worker=1, dashboard_address=None
         ) as cluster,
         Client(cluster),
     ):
-        yield library
+        yield request.param
 
 
-def test_xgboost_on_workers_is_about_as_right_as_in_memory(xgboost):
-    """Cuts of features come from sketches of each worker, so trees are not the same."""
-    from xgboost.dask import DaskXGBClassifier  # noqa: PLC0415 (may be absent)
+def test_xgboost_on_workers_is_as_right_as_in_memory(workers_of_xgboost):
+    """One worker makes the trees of memory; several cut features by sketches of each."""
+    from xgboost import XGBClassifier  # noqa: PLC0415 (may be absent)
+    from xgboost.dask import DaskXGBClassifier  # noqa: PLC0415
 
     X, y_true, posterior, s = steps(6000)
     own = DaskXGBClassifier(n_estimators=40, max_depth=3, learning_rate=0.2)
@@ -322,28 +323,31 @@ def test_xgboost_on_workers_is_about_as_right_as_in_memory(xgboost):
         gap_estimator=own, estimator=own, kernel_features=40, random_state=0
     )
     one = model.on_one_machine()
-    assert isinstance(one.estimator, xgboost.XGBClassifier)
+    assert isinstance(one.estimator, XGBClassifier)
     one.fit(X, s)
     blocks = da.from_array(X, chunks=(1000, 4))
     model.fit(blocks, da.from_array(s, chunks=1000))
-    assert isinstance(model.model_.estimator_, xgboost.XGBClassifier)
-    assert isinstance(model.model_.gap_estimator_.estimator_, xgboost.XGBClassifier)
-    gap = model.observed_gap_.compute()
-    assert np.abs(gap - one.observed_gap_).mean() < 0.05
-    assert model.boundary_.value == pytest.approx(one.boundary_.value, abs=0.05)
-    predicted = model.predict(blocks).compute()
+    assert isinstance(model.model_.estimator_, XGBClassifier)
+    assert isinstance(model.model_.gap_estimator_.estimator_, XGBClassifier)
+    gap, predicted = model.observed_gap_.compute(), model.predict(blocks).compute()
     assert_array_equal(predicted, model.model_.predict(X))
-    assert np.mean(predicted == one.predict(X)) > 0.97
+    if workers_of_xgboost == 1:
+        assert_array_equal(gap, one.observed_gap_)
+        assert model.boundary_ == one.boundary_
+    assert np.abs(gap - one.observed_gap_).mean() < 0.05
+    assert model.boundary_.value == pytest.approx(one.boundary_.value, abs=0.03)
+    # The final classifier gets its rows in another order, which moves cuts, too.
+    assert np.mean(predicted == one.predict(X)) > 0.98
     best = np.mean((posterior > 0.5) == y_true)
-    assert np.mean(predicted == y_true) > best - 0.03
+    assert np.mean(predicted == y_true) > best - 0.01
 
 
 def steps(n, seed=0):
-    """Draw classes by steps of two features among four."""
+    """Draw classes by steps of three features among four."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
-    high = (X[:, 0] > 0.2).astype(int) + (X[:, 1] > -0.3)
-    posterior = np.array([0.03, 0.2, 0.95])[high]
+    score = np.where(X > [0.2, -0.3, 0.5, 0.0], [2.0, 1.5, 1.0, 0.0], -1.0).sum(axis=1)
+    posterior = 1.0 / (1.0 + np.exp(-score))
     y = rng.random(n) < posterior
     s = y & (rng.random(n) < 0.7 * posterior)
     return X, y.astype(int), posterior, s.astype(int)

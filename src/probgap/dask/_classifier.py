@@ -49,14 +49,25 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     else.
 
     There are neither boosted trees nor a forest beside the kernels, which one machine
-    adds by default: where features matter little or jump, it may do better.
+    adds by default: where features matter little or jump, it may do better, and so may
+    a classifier of one's own, such as ``xgboost.dask.DaskXGBClassifier``.
 
     Parameters
     ----------
     kernel_features : int, default=300
         Number of Nystroem landmarks. Time grows with it, memory hardly.
     boundary : "auto" or float, default="auto"
-        Where the boundary l lies: by the labelling model, or as given, in (-1, 0).
+        Where the boundary l lies: by the labelling model, or as given, in (-1, 0). With
+        a ``gap_estimator``, "auto" is the rule of
+        :func:`~probgap.boundary.estimate_boundary` of that name.
+    gap_estimator : classifier of dask arrays with predict_proba, default=None
+        Estimates P(s=1 | x) in place of the labelling model: one copy for each fold,
+        fitted on the rows outside it, and one on all rows. ``fit(X, y)`` and
+        ``predict_proba(X)`` get dask arrays of known length, in blocks, and the latter
+        must give one; that is tried on 40 rows first, so that nothing brings the table
+        to one machine unawares. How much memory its workers need is its own affair:
+        ``xgboost.dask.DaskXGBClassifier`` holds the rows it is fitted on in the memory
+        of all workers together, and needs a ``dask.distributed.Client``.
     relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
         As in :class:`probgap.PGPUClassifier`.
     reweight : bool, default=True
@@ -64,13 +75,16 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         was left out, as by default, the weights are 1.
     upper : float, default=1000.0
         The largest weight. The mean of the weights is 1, without slack.
+    estimator : classifier of dask arrays whose fit takes sample_weight, default=None
+        The final classifier in place of the kernel machine; likewise, and a row that
+        counts as positive in part enters twice, with its shares as weights.
     cv : int or None, default=None
         Number of folds; ``None`` takes five, or as many as there are labelled samples.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive. ``None`` takes the greater of
         the two.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds folds and landmarks.
+        Seeds folds and landmarks, and estimators whose ``random_state`` is None.
     verbose : int, default=0
         With 1, says on standard error what it is doing.
 
@@ -78,7 +92,9 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     ----------
     model_ : probgap.PGPUClassifier
         The fitted classifier for one machine, without what belongs to training rows:
-        small, and needs no dask. This is what to save.
+        small, and needs no dask. This is what to save. Classifiers of xgboost.dask
+        become ``xgboost.XGBClassifier``, those with ``to_local`` what that gives; others
+        are kept as they are and predict what they can predict.
     boundary_ : Boundary
         The boundary, how it came about, how many rows lie on each side, and the
         candidates that were considered with what each scores.
@@ -99,7 +115,8 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     n_labelled_ : int
         Number of labelled rows.
     n_passes_ : int
-        How often the kernel values of all rows were made.
+        How often the kernel values of all rows were made; what ``gap_estimator`` and
+        ``estimator`` read is not counted.
     kept_ : bool
         Whether rows were kept in the workers' memory between passes; else each pass
         read them again.
@@ -357,7 +374,9 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         -------
         probgap.PGPUClassifier
             Unfitted, with the same features, folds and seed. The folds are those of
-            a model with at least five labelled samples, or ``cv``.
+            a model with at least five labelled samples, or ``cv``. Classifiers of
+            xgboost.dask become ``xgboost.XGBClassifier``, whose trees differ a little:
+            workers cut features by sketches. Others are kept as they are.
         """
         seed = self._draw_seed()
         gap = self._labelling_model(None)

@@ -93,7 +93,9 @@ def unfitted_in_memory(estimator: Any) -> Any:
     if not _is_of_xgboost(estimator):
         return estimator
     xgboost = load_library("xgboost", extra="xgboost", purpose="its classifiers")
-    return xgboost.XGBClassifier(**estimator.get_params())
+    # None is the default but for the objective, which has another here.
+    known = estimator.get_params().items()
+    return xgboost.XGBClassifier(**{k: v for k, v in known if v is not None})
 
 
 def _is_of_xgboost(estimator: Any) -> bool:
