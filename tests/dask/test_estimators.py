@@ -14,8 +14,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
+from probgap._core.estimators import fit_on_shares, round_shares
 from probgap.boundary import BoundaryWarning
 from probgap.dask import PGPUClassifier, _stages
+from probgap.dask._table import open_table
+from probgap.dask._values import BlockValues
+from probgap.dask._wrapped import fit_on_blocks
 from probgap.exceptions import InvalidInputError, UnreliableFitWarning
 
 CLOSE = 1e-7
@@ -226,6 +230,44 @@ def test_of_many_rows_some_tell_the_spread_of_the_boundary(table, monkeypatch):
     assert some.value == whole.value
     assert some.spread == pytest.approx(whole.spread, rel=0.5)
     assert some.spread != whole.spread
+
+
+@pytest.mark.parametrize("case", ["parts", "sides", "one class", "a class weighs 0"])
+def test_copies_of_rows_are_those_of_memory(table, case):
+    X, _, s = table
+    rng = np.random.default_rng(0)
+    share = rng.uniform(size=s.size)
+    share[400:1100] = np.nan  # a block that is left out as a whole
+    share[rng.random(s.size) < 0.1] = np.nan
+    weight = np.where(np.isfinite(share), rng.exponential(size=s.size) ** 4, 0.0)
+    if case == "sides":
+        share = np.round(share)
+    elif case == "one class":
+        share = 0.99 + 0.01 * share
+    elif case == "a class weighs 0":
+        share = np.round(share)
+        weight[share == 1.0] = 0.0
+    blocks = open_table(*as_blocks(X, s, (400, 700, 400)), None, None, 0)
+    parts = [
+        BlockValues(blocks, [dask.delayed(p) for p in np.split(v, [400, 1100])])
+        for v in (share, np.isfinite(share).astype(float), weight)
+    ]
+    ours = Collecting()
+    theirs = Collecting()
+    fit_on_blocks(ours, *parts)
+    fit_on_shares(theirs, X, round_shares(share), weight)
+    assert len(theirs.rows_) > 100
+    assert_array_equal(ours.rows_, theirs.rows_)
+
+
+class Collecting:
+    """Keeps what it is given, in an order of its own."""
+
+    def fit(self, X, y, sample_weight):
+        found = dask.compute(X, y, sample_weight)
+        rows = np.column_stack(found)
+        self.rows_ = rows[np.lexsort(rows.T)]
+        return self
 
 
 def test_dataframes_words_and_the_lesser_label(table):
