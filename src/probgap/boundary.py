@@ -212,18 +212,39 @@ def estimate_boundary(
         kind = "labelled" if not mask.any() else "unlabelled"
         msg = f"labelled must mark some samples and leave others. Got no {kind} sample."
         raise InvalidInputError(msg)
-    name, compute = _make_rule(rule, n_smallest, quantile)
-    held = HeldValues(gap, mask)
-    value = compute(held)
-    rng = as_generator(random_state)
-    spread = (
-        0.0 if name == "fixed" else _bootstrap_spread(compute, held, n_bootstrap, rng)
+    boundary = find_boundary(
+        HeldValues(gap, mask),
+        rule,
+        n_smallest=n_smallest,
+        quantile=quantile,
+        n_bootstrap=n_bootstrap,
+        rng=as_generator(random_state),
+        most=gap.size,
     )
-    boundary = settle_boundary(held, value, name, spread)
     if boundary.fallback is not None:
         warnings.warn(boundary.fallback, BoundaryWarning, stacklevel=2)
-    answers = answer_by_rules(held, n_smallest, quantile)
-    return weigh_candidates(boundary, held, {name: value, **answers})
+    return boundary
+
+
+def find_boundary(
+    gap: RowValues,
+    rule: str | float,
+    *,
+    n_smallest: int = 3,
+    quantile: float = 0.02,
+    n_bootstrap: int = 100,
+    rng: np.random.Generator,
+    most: int,
+) -> Boundary:
+    """Estimate the boundary wherever gaps are; at most so many of them are resampled."""
+    name, compute = _make_rule(rule, n_smallest, quantile)
+    value = compute(gap)
+    spread = 0.0
+    if name != "fixed":
+        spread = _bootstrap_spread(compute, gap, n_bootstrap, rng, most)
+    boundary = settle_boundary(gap, value, name, spread)
+    answers = answer_by_rules(gap, n_smallest, quantile)
+    return weigh_candidates(boundary, gap, {name: value, **answers})
 
 
 def answer_by_rules(
@@ -295,17 +316,23 @@ def _automatic(gap: RowValues) -> float:
 
 
 def _bootstrap_spread(
-    compute: Rule, gap: HeldValues, n_bootstrap: int, rng: np.random.Generator
+    compute: Rule, gap: RowValues, n_bootstrap: int, rng: np.random.Generator, most: int
 ) -> float:
+    """Give the standard deviation over resamples; of fewer gaps, shrunk to that of all."""
     if n_bootstrap < 1:
         return float("nan")
-    groups = [gap.of(labelled=True), gap.of(labelled=False)]
-    drawn_first = np.arange(gap.values.size) < groups[0].size
+    counts = [gap.count(labelled=kind) for kind in (True, False)]
+    share = min(1.0, most / sum(counts))
+    groups = [
+        gap.spread(max(1, round(share * count)), labelled=kind)
+        for count, kind in zip(counts, (True, False), strict=True)
+    ]
+    drawn_first = np.arange(sum(group.size for group in groups)) < groups[0].size
     values = np.empty(n_bootstrap)
     for i in range(n_bootstrap):
         drawn = np.concatenate([rng.choice(group, group.size) for group in groups])
         values[i] = compute(HeldValues(drawn, drawn_first))
-    return float(np.std(values))
+    return float(np.std(values) * np.sqrt(share))
 
 
 def _make_usable(found: float, gap: RowValues) -> tuple[float, str | None]:

@@ -90,16 +90,25 @@ def fit_on_shares(
 
 def weigh_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
     """Give what each sample counts for as a positive, and as a negative; 0 if nothing."""
-    decided = np.isfinite(share)
-    share = np.where(decided, share, 0.0)
-    copies = (weight * share, weight * (1.0 - share))
-    if min(copy.max() for copy in copies) <= 0.0:
+    copies = split_copies(share, weight)
+    most = [float(copy.max()) for copy in copies]
+    if min(most) <= 0.0:
         # The weights left a whole class out, and nothing to learn it from.
-        copies = (decided * share, decided * (1.0 - share))
-    positive, negative = (
-        np.where(copy > _NEGLIGIBLE * copy.max(), copy, 0.0) for copy in copies
-    )
+        copies = split_copies(share, np.isfinite(share).astype(np.float64))
+        most = [float(copy.max()) for copy in copies]
+    positive, negative = map(without_negligible, copies, most)
     return positive, negative
+
+
+def split_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
+    """Split the weight of samples by their share; one left out counts for nothing."""
+    share = np.where(np.isfinite(share), share, 0.0)
+    return weight * share, weight * (1.0 - share)
+
+
+def without_negligible(copy: Vector, most: float) -> Vector:
+    """Give 0 where copies of samples weigh next to nothing beside the largest."""
+    return np.where(copy > _NEGLIGIBLE * most, copy, 0.0)
 
 
 def round_shares(share: Vector) -> Vector:
@@ -107,7 +116,17 @@ def round_shares(share: Vector) -> Vector:
 
     Fewer copies of samples take a machine far less time.
     """
-    rounded = np.where(share < _SMALLEST_PART, 0.0, share)
-    rounded = np.where(share > 1.0 - _SMALLEST_PART, 1.0, rounded)
-    one_sided = np.nanmin(rounded) >= 1.0 or np.nanmax(rounded) <= 0.0
+    rounded = round_small_parts(share)
+    one_sided = is_one_sided(float(np.nanmin(rounded)), float(np.nanmax(rounded)))
     return share if one_sided else rounded
+
+
+def round_small_parts(share: Vector) -> Vector:
+    """Take a small part of a sample for nothing."""
+    rounded = np.where(share < _SMALLEST_PART, 0.0, share)
+    return np.where(share > 1.0 - _SMALLEST_PART, 1.0, rounded)
+
+
+def is_one_sided(least: float, most: float) -> bool:
+    """Say whether shares between these leave but one class."""
+    return least >= 1.0 or most <= 0.0

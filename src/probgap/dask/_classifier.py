@@ -10,23 +10,28 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from probgap import pgpu
 from probgap._core.errors import BoundaryWarning
+from probgap._core.estimators import clone_with_seed
 from probgap._core.features import landmarks_for_all
+from probgap._core.folds import RowFolds
 from probgap._core.machine import FeatureMachine
 from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.threads import one_thread
+from probgap.boundary import Boundary
+from probgap.dask import _foreign as foreign
 from probgap.dask import _stages as stages
 from probgap.dask._lazy import apply_lazily, as_lazy_array
 from probgap.dask._matching import BlockMatching, match_blocks
 from probgap.dask._rows import BlockRows
 from probgap.dask._table import BlockTable, open_table
 from probgap.dask._values import BlockValues
-from probgap.gap import LabellingModel
+from probgap.dask._wrapped import WrappedGap, fit_on_blocks, observed_gap_by
+from probgap.gap import LabellingModel, ObservedGapEstimator
 from probgap.pgpu._prior import ClassPrior, store_prior
 from probgap.pgpu._signs import warn_of_signs
 
@@ -51,7 +56,17 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         cannot use all of them, it goes down again, to 300 from 1.3 million rows on.
         Time grows with it, memory hardly.
     boundary : "auto" or float, default="auto"
-        Where the boundary l lies: by the labelling model, or as given, in (-1, 0).
+        Where the boundary l lies: by the labelling model, or as given, in (-1, 0). With
+        a ``gap_estimator``, "auto" is the rule of
+        :func:`~probgap.boundary.estimate_boundary` of that name.
+    gap_estimator : classifier of dask arrays with predict_proba, default=None
+        Estimates P(s=1 | x) in place of the labelling model: one copy for each fold,
+        fitted on the rows outside it, and one on all rows. ``fit(X, y)`` and
+        ``predict_proba(X)`` get dask arrays of known length, in blocks, and the latter
+        must give one; that is tried on 40 rows first, so that nothing brings the table
+        to one machine unawares. How much memory its workers need is its own affair:
+        ``xgboost.dask.DaskXGBClassifier`` holds the rows it is fitted on in the memory
+        of all workers together, and needs a ``dask.distributed.Client``.
     relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
         As in :class:`probgap.PGPUClassifier`.
     reweight : bool, default=True
@@ -59,13 +74,16 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         was left out, as by default, the weights are 1.
     upper : float, default=1000.0
         The largest weight. The mean of the weights is 1, without slack.
+    estimator : classifier of dask arrays whose fit takes sample_weight, default=None
+        The final classifier in place of the kernel machine; likewise, and a row that
+        counts as positive in part enters twice, with its shares as weights.
     cv : int or None, default=None
         Number of folds; ``None`` takes five, or as many as there are labelled samples.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive. ``None`` takes the greater of
         the two.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds folds and landmarks.
+        Seeds folds and landmarks, and estimators whose ``random_state`` is None.
     verbose : int, default=0
         With 1, says on standard error what it is doing.
 
@@ -73,7 +91,9 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     ----------
     model_ : probgap.PGPUClassifier
         The fitted classifier for one machine, without what belongs to training rows:
-        small, and needs no dask. This is what to save.
+        small, and needs no dask. This is what to save. Classifiers of xgboost.dask
+        become ``xgboost.XGBClassifier``, those with ``to_local`` what that gives; others
+        are kept as they are and predict what they can predict.
     boundary_ : Boundary
         The boundary, how it came about, how many rows lie on each side, and the
         candidates that were considered with what each scores.
@@ -94,7 +114,8 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     n_labelled_ : int
         Number of labelled rows.
     n_passes_ : int
-        How often the kernel values of all rows were made.
+        How often the kernel values of all rows were made; what ``gap_estimator`` and
+        ``estimator`` read is not counted.
     kept_ : bool
         Whether rows were kept in the workers' memory between passes; else each pass
         read them again.
@@ -129,9 +150,11 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             Interval(Integral, 1, None, closed="left"),
         ],
         "boundary": [StrOptions({"auto"}), Interval(Real, -1, 0, closed="neither")],
+        "gap_estimator": [HasMethods(["fit", "predict_proba"]), None],
         "relabelling": [StrOptions({"auto", "expectation", "corollary", "theorem"})],
         "reweight": ["boolean"],
         "upper": [Interval(Real, 1, None, closed="left")],
+        "estimator": [HasMethods(["fit", "predict_proba"]), None],
         "cv": [Interval(Integral, 2, 127, closed="both"), None],
         "pos_label": "no_validation",
         "random_state": "no_validation",
@@ -143,9 +166,11 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         *,
         kernel_features: Literal["auto"] | int = "auto",
         boundary: Literal["auto"] | float = "auto",
+        gap_estimator: Any = None,
         relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto",
         reweight: bool = True,
         upper: float = 1000.0,
+        estimator: Any = None,
         cv: int | None = None,
         pos_label: object = None,
         random_state: RandomStateLike = None,
@@ -153,9 +178,11 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         self.kernel_features = kernel_features
         self.boundary = boundary
+        self.gap_estimator = gap_estimator
         self.relabelling = relabelling
         self.reweight = reweight
         self.upper = upper
+        self.estimator = estimator
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
@@ -185,31 +212,56 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             If the boundary that was found cannot be used as it stands.
         """
         self._validate_params()
+        self._try_estimators(X)
         seed = self._draw_seed()
         with one_thread():
             rng = as_generator(seed)
-            # In the order in which one machine draws them.
-            of_gap, of_folds = draw_seed(rng), draw_seed(rng)
-            of_features = draw_seed(as_generator(of_gap))
+            # Seeds come in the order in which one machine draws them.
+            of_gap, of_folds = draw_seed(rng), seed
+            if self.gap_estimator is None:
+                of_folds = draw_seed(rng)
             with stage(self.verbose, "a first look at the blocks"):
                 table = open_table(X, y, self.pos_label, self.cv, of_folds)
-            n_landmarks = self.kernel_features
-            if isinstance(n_landmarks, str):
-                n_landmarks = landmarks_for_all(table.n_rows)
-            with stage(self.verbose, "kernel features"):
-                kernel = stages.map_features(table, n_landmarks, of_features)
-            model = LabellingModel(
-                n_components=n_landmarks, trees=True, forest=False, random_state=of_gap
-            )
-            gap = stages.fit_gap(table, kernel, model, of_features, self.verbose)
+            gap = self._fit_gap(table, of_gap, rng)
             names = list(getattr(X, "columns", ()))
             if names and all(isinstance(name, str) for name in names):
                 self.feature_names_in_ = np.array(names, dtype=object)
-                model.feature_names_in_ = self.feature_names_in_
-            prior = self._learn(table, gap, draw_seed(rng), draw_seed(rng))
+                gap.model.feature_names_in_ = self.feature_names_in_
+            prior = self._learn(table, gap, rng)
         self._warn_if_not_converged()
         warn_of_signs(gap.model, gap.observed_gap, self.boundary_, prior, wrapped=False)
         return self
+
+    def _try_estimators(self, X: Lazy) -> None:
+        """Refuse what cannot be fitted on dask arrays, before anything is read."""
+        for name in ("gap_estimator", "estimator"):
+            estimator = getattr(self, name)
+            if estimator is not None and hasattr(X, "to_delayed") and X.ndim == 2:
+                weighted = name == "estimator"
+                foreign.require_dask_estimator(
+                    estimator, name, X.shape[1], weighted=weighted
+                )
+
+    def _fit_gap(
+        self, table: BlockTable, seed: int, rng: np.random.Generator
+    ) -> stages.AnyGap:
+        """Step 1: how likely each row is to be labelled."""
+        n_landmarks = self.kernel_features
+        if isinstance(n_landmarks, str):
+            n_landmarks = landmarks_for_all(table.n_rows)
+        if self.gap_estimator is not None:
+            with stage(self.verbose, "who is labelled"):
+                model, observed = observed_gap_by(self.gap_estimator, table, rng)
+            with stage(self.verbose, "kernel features"):
+                kernel = stages.map_features(table, n_landmarks, draw_seed(rng))
+            return WrappedGap(model, observed, BlockRows(table, kernel))
+        of_features = draw_seed(as_generator(seed))
+        with stage(self.verbose, "kernel features"):
+            kernel = stages.map_features(table, n_landmarks, of_features)
+        labelling = LabellingModel(
+            n_components=n_landmarks, trees=True, forest=False, random_state=seed
+        )
+        return stages.fit_gap(table, kernel, labelling, of_features, self.verbose)
 
     def _draw_seed(self) -> int:
         if isinstance(self.random_state, Integral):
@@ -218,18 +270,17 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         return draw_seed(as_generator(self.random_state))
 
     def _learn(
-        self, table: BlockTable, gap: stages.BlockGap, seed: int, seed_of_prior: int
+        self, table: BlockTable, gap: stages.AnyGap, rng: np.random.Generator
     ) -> ClassPrior:
         """Relabel, match, train: steps 3 to 5, and put the model together."""
         given = None if isinstance(self.boundary, str) else float(self.boundary)
-        boundary, posterior = stages.settle(gap, given)
+        boundary, posterior = stages.settle(gap, given, rng)
         if boundary.fallback is not None:
             warnings.warn(boundary.fallback, BoundaryWarning, stacklevel=3)
         rule = self.relabelling
         if rule == "auto":
             rule = "expectation" if given is None else "corollary"
         share = stages.share_rows(gap, posterior, boundary, rule)
-        machine = FeatureMachine(n_components=gap.model.n_components, random_state=seed)
         weight: BlockValues | None = None
         self.kmm_: BlockMatching | None = None
         chosen = share.map(stages.decided)
@@ -238,43 +289,67 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             if self.reweight:
                 with stage(self.verbose, "kernel mean matching"):
                     weight, self.kmm_ = match_blocks(gap, weight, self.upper)
-        elif given is None:
-            apart = boundary.separability
-            machine.C = stages.find_penalty(table, share, seed, apart)
-        target = share.map(stages.without_nan).kept()
-        if weight is not None and not stages.both_classes(target, weight):
-            weight = share.map(stages.decided)
-        rows = BlockRows(table, gap.kernel, target, weight, gap.rows.column)
-        with stage(self.verbose, "final classifier"):
-            machine.fit_on_rows(rows, gap.model.feature_map_)
+        machine, passes = self._fit_final(gap, share, weight, boundary, rng)
         with stage(self.verbose, "how many are positive"):
-            asked = stages.ask(machine, table, posterior)
-            prior = stages.find_prior(gap, posterior, boundary, asked, seed_of_prior)
+            asked = stages.ask(machine, table, posterior, self.estimator)
+            prior = stages.find_prior(gap, posterior, boundary, asked, draw_seed(rng))
         self._store(table, gap, posterior, machine)
         self.model_.slope_ = asked.slope
         self.boundary_ = self.model_.boundary_ = boundary
         for estimator in (self, self.model_):
             store_prior(estimator, prior)
-        self.n_passes_ = gap.rows.passes + rows.passes
+        self.n_passes_ = gap.rows.passes + passes
         if self.kmm_ is not None:
             self.n_passes_ += self.kmm_.n_passes
         return prior
 
+    def _fit_final(
+        self,
+        gap: stages.AnyGap,
+        share: BlockValues,
+        weight: BlockValues | None,
+        boundary: Boundary,
+        rng: np.random.Generator,
+    ) -> tuple[Any, int]:
+        """Step 5: the final classifier, and passes with kernel values."""
+        if self.estimator is not None:
+            estimator = clone_with_seed(self.estimator, rng)
+            with stage(self.verbose, "final classifier"):
+                decided = share.map(stages.decided)
+                return fit_on_blocks(estimator, share, decided, weight), 0
+        table, seed = share.table, draw_seed(rng)
+        machine = FeatureMachine(
+            n_components=len(gap.rows.kernel.landmarks), random_state=seed
+        )
+        if weight is None and boundary.rule == "auto":
+            apart = boundary.separability
+            machine.C = stages.find_penalty(table, share, seed, apart)
+        target = share.map(stages.without_nan).kept()
+        if weight is not None and not stages.both_classes(target, weight):
+            weight = share.map(stages.decided)
+        kernel = gap.rows.kernel
+        rows = BlockRows(table, kernel, target, weight, gap.rows.column)
+        with stage(self.verbose, "final classifier"):
+            machine.fit_on_rows(rows, gap.feature_map)
+        return machine, rows.passes
+
     def _store(
         self,
         table: BlockTable,
-        gap: stages.BlockGap,
+        gap: stages.AnyGap,
         posterior: BlockValues,
-        machine: FeatureMachine,
+        machine: Any,
     ) -> None:
         labels = table.overview.labels
         model = pgpu.PGPUClassifier(
-            kernel_features=gap.model.n_components,
+            kernel_features=len(gap.rows.kernel.landmarks),
             boundary=self.boundary,
+            gap_estimator=foreign.unfitted_in_memory(self.gap_estimator),
             relabelling=self.relabelling,
             reweight=self.reweight,
             upper=self.upper,
             slack=0.0,
+            estimator=foreign.unfitted_in_memory(self.estimator),
             pos_label=self.pos_label,
         )
         model.gap_estimator_, model.estimator_ = gap.model, machine
@@ -291,7 +366,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
 
     def _warn_if_not_converged(self) -> None:
         gap = self.model_.gap_estimator_
-        if not gap.converged_:
+        if isinstance(gap, LabellingModel) and not gap.converged_:
             warnings.warn(
                 f"The labelling model stopped after {gap.n_iter_} iterations without "
                 "converging. Scale the features.",
@@ -308,20 +383,30 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             Unfitted, with the same parameters and seed. With ``kernel_features="auto"``
             it has exact kernels up to 6000 rows, and so another answer, unless this
             classifier was fitted before and so knows the number of landmarks.
+            Classifiers of xgboost.dask become ``xgboost.XGBClassifier``, whose trees
+            differ a little: workers cut features by sketches. Others are kept as they
+            are.
         """
         features: Literal["auto", "exact"] | int = self.kernel_features
         if hasattr(self, "model_"):
             features = self.model_.kernel_features
+        seed, gap = self._draw_seed(), None
+        if self.gap_estimator is not None:
+            folds = RowFolds(5 if self.cv is None else self.cv, seed)
+            own = foreign.unfitted_in_memory(self.gap_estimator)
+            gap = ObservedGapEstimator(own, cv=folds)
         return pgpu.PGPUClassifier(
+            gap_estimator=gap,
             kernel_features=features,
             boundary=self.boundary,
             relabelling=self.relabelling,
             reweight=self.reweight,
             upper=self.upper,
             slack=0.0,
+            estimator=foreign.unfitted_in_memory(self.estimator),
             cv=self.cv,
             pos_label=self.pos_label,
-            random_state=self._draw_seed(),
+            random_state=seed,
         )
 
     def predict(self, X: Lazy) -> Lazy:
@@ -378,4 +463,8 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         columns: NDArray[Any] | None = None,
     ) -> Lazy:
         check_is_fitted(self)
-        return apply_lazily(self.model_, method, X, dtype, columns)
+        model = self.model_
+        kept = foreign.stays_on_dask(model.estimator_, self.estimator)
+        if kept and hasattr(X, "to_delayed"):
+            model, X = foreign.by_chances(model, X)
+        return apply_lazily(model, method, X, dtype, columns)

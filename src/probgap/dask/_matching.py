@@ -19,7 +19,7 @@ from probgap._core.errors import ProbgapWarning
 from probgap._core.newton import LinearFits, Ridge, fit_rows
 from probgap._core.rows import Slopes
 from probgap.dask._rows import BlockRows
-from probgap.dask._stages import BlockGap
+from probgap.dask._stages import AnyGap
 from probgap.dask._values import BlockValues
 
 Array = NDArray[np.float64]
@@ -98,14 +98,14 @@ class BlockMatching:
 
 
 def match_blocks(
-    gap: BlockGap, chosen: BlockValues, upper: float
+    gap: AnyGap, chosen: BlockValues, upper: float
 ) -> tuple[BlockValues, BlockMatching]:
     """Weight chosen rows so that the mean of their features is that of all rows.
 
     The mean of the weights is exactly 1: the band of the paper, without slack.
     """
     n_chosen = chosen.total()
-    table, kernel = chosen.table, gap.kernel
+    table, kernel = chosen.table, gap.rows.kernel
     rows = BlockRows(table, kernel, chosen)
     loss = WeightLoss(upper, n_chosen / table.n_rows)
     start = np.zeros(kernel.n_components + 2)

@@ -10,20 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from probgap._core.features import KernelFeatures, draw_landmarks
+from probgap._core.features import FeatureMap, KernelFeatures, draw_landmarks
 from probgap._core.kernels import spread_rows
 from probgap._core.newton import LinearFits
 from probgap._core.progress import stage
 from probgap.boundary import (
     Boundary,
     answer_by_rules,
+    find_boundary,
     settle_boundary,
     weigh_candidates,
 )
+from probgap.dask._foreign import chance_of_some
 from probgap.dask._rows import BlockRows
 from probgap.dask._table import BlockTable
 from probgap.dask._trees import BlockStack, stack_trees
 from probgap.dask._values import BlockValues
+from probgap.dask._wrapped import WrappedGap
 from probgap.gap import LabellingModel
 from probgap.gap._plain import fit_plain
 from probgap.gap._product import fit_product
@@ -48,6 +51,8 @@ Vector = NDArray[np.float64]
 
 # Labelled positives that the spread of the boundary is told by; more are thinned out.
 _MOST_FOR_SPREAD = 1_000_000
+# Rows that the spread of a boundary by rule is told by.
+_MOST_RESAMPLED = 200_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +64,9 @@ class BlockGap:
     score: BlockValues
 
     @property
-    def kernel(self) -> KernelFeatures:
-        """The kernel features alone."""
-        return self.rows.kernel
+    def feature_map(self) -> FeatureMap:
+        """How features are made: by the kernel, and by trees if they help."""
+        return self.model.feature_map_
 
     @property
     def observed_gap(self) -> BlockValues:
@@ -70,6 +75,9 @@ class BlockGap:
         return self.score.map(
             partial(_gap, level=model.rate_level_, slope=model.rate_slope_)
         )
+
+
+AnyGap = BlockGap | WrappedGap
 
 
 def map_features(table: BlockTable, n_landmarks: int, seed: int) -> KernelFeatures:
@@ -154,10 +162,13 @@ def _place(
     )
 
 
-def settle(gap: BlockGap, value: float | None) -> tuple[Boundary, BlockValues]:
+def settle(
+    gap: AnyGap, value: float | None, rng: np.random.Generator
+) -> tuple[Boundary, BlockValues]:
     """Give the boundary, placed by the model or given, and the posterior that it means."""
-    model, observed = gap.model, gap.observed_gap
-    if value is None:
+    observed = gap.observed_gap
+    if value is None and isinstance(gap, BlockGap):
+        model = gap.model
         spread = model.boundary_spread_
         boundary = settle_boundary(observed, model.boundary_, "auto", spread)
         boundary = replace(boundary, separability=model.separability_)
@@ -167,16 +178,15 @@ def settle(gap: BlockGap, value: float | None) -> tuple[Boundary, BlockValues]:
         if boundary.fallback is None:
             return boundary, gap.score.map(partial(_posterior, even=model.even_score_))
     else:
-        boundary = settle_boundary(observed, value, "fixed", 0.0)
-        answers = {"fixed": value, **answer_by_rules(observed)}
-        boundary = weigh_candidates(boundary, observed, answers)
+        rule = "auto" if value is None else value
+        boundary = find_boundary(observed, rule, rng=rng, most=_MOST_RESAMPLED)
     clearest = observed.quantile(CERTAIN_QUANTILE, labelled=True)
     between = partial(_posterior_between, boundary=boundary.value, clearest=clearest)
     return boundary, observed.map(between)
 
 
 def share_rows(
-    gap: BlockGap, posterior: BlockValues, boundary: Boundary, rule: str
+    gap: AnyGap, posterior: BlockValues, boundary: Boundary, rule: str
 ) -> BlockValues:
     """Give how much of each row counts as positive; NaN for rows left out."""
     if rule == "expectation":
@@ -209,26 +219,36 @@ class Asked:
 
     Attributes
     ----------
-    slope : float
-        How steeply the decision turns into a probability.
+    slope : float or None
+        How steeply the decision turns into a probability; None for a classifier with
+        probabilities of its own.
     called : ndarray
         Which of the unlabelled rows among them are called positive.
     """
 
-    slope: float
+    slope: float | None
     called: Mask
 
 
-def ask(classifier: Any, table: BlockTable, posterior: BlockValues) -> Asked:
-    """Ask the final classifier about rows that one machine would ask about."""
+def ask(
+    classifier: Any, table: BlockTable, posterior: BlockValues, given: Any = None
+) -> Asked:
+    """Ask the final classifier about rows that one machine would ask about.
+
+    ``given`` is what the user gave as that classifier, if anything.
+    """
     some = table.fetch(spread_rows(table.n_rows, MOST_ASKED), (posterior.parts,))
+    if hasattr(classifier, "predict_proba"):
+        hidden = some.samples[~some.marks.labelled]
+        chance = chance_of_some(classifier, hidden, given)
+        return Asked(None, chance > 0.5)
     decision = classifier.decision_function(some.samples)
     called = decision[~some.marks.labelled] > 0.0
     return Asked(fit_slope(decision, some.numbers[0]), called)
 
 
 def find_prior(
-    gap: BlockGap, posterior: BlockValues, boundary: Boundary, asked: Asked, seed: int
+    gap: AnyGap, posterior: BlockValues, boundary: Boundary, asked: Asked, seed: int
 ) -> ClassPrior:
     """Estimate how many are positive, as one machine would."""
     observed = gap.observed_gap

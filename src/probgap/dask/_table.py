@@ -88,7 +88,7 @@ class BlockTable:
         held_out : bool
             Or those that it does not see.
         """
-        sizes = self._sizes(fold, held_out=held_out)
+        sizes = self.sizes_seen_by(fold, held_out=held_out)
         asked: Iterable[tuple[int, Positions | None]]
         if rows is None:
             asked = [(int(at), None) for at in np.flatnonzero(sizes)]
@@ -128,9 +128,10 @@ class BlockTable:
 
     def n_seen_by(self, fold: int | None) -> int:
         """Count the rows that a fold's model sees."""
-        return int(self._sizes(fold, held_out=False).sum())
+        return int(self.sizes_seen_by(fold, held_out=False).sum())
 
-    def _sizes(self, fold: int | None, *, held_out: bool) -> Positions:
+    def sizes_seen_by(self, fold: int | None, *, held_out: bool) -> Positions:
+        """Count the rows of each block that a fold's model sees, or does not see."""
         if fold is None:
             return self.overview.n_rows
         out: Positions = self.fold_counts[:, fold]

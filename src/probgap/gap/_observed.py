@@ -219,15 +219,17 @@ class ObservedGapEstimator(GapClassifier):
         return self
 
     def _goes_out_of_fold(self, labelled: NDArray[np.bool_]) -> bool:
-        return (
-            self.method == "out_of_fold"
-            and smaller_group(labelled) >= _FEWEST_FOR_OUT_OF_FOLD
-        )
+        return self.method == "out_of_fold" and can_hold_out(smaller_group(labelled))
 
     def _chance(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
         chance: Vector = self.estimator_.predict_proba(samples)[:, 1]
         return chance
+
+
+def can_hold_out(smallest: int) -> bool:
+    """Say whether there are enough labelled and unlabelled samples for gaps out of fold."""
+    return smallest >= _FEWEST_FOR_OUT_OF_FOLD
 
 
 def _calibration_folds(smallest: int, rng: np.random.Generator) -> StratifiedKFold:
