@@ -33,16 +33,16 @@ _SHORTEST = 1e-7
 # variable.
 _ERROR = 0.1
 
-# A gap of so much of what is asked for is good without rounding: where many variables
-# are near a bound but not at it, none of them may be put there.
+# How near to a bound is taken for at it, as a share of the width. Where that was in vain
+# so often, only what is nearer; and a gap of so much of what is asked for is good without
+# rounding: many variables may be near a bound but not at it.
+_NEAR, _NEARER = 0.05, 1e-3
+_IN_VAIN = 3
 _ENOUGH = 0.1
-
-# How near to a bound is taken for at it, as a share of the width; less if that fails.
-_NEAR = (0.05, 1e-3)
 
 # Rounds points to bounds, given the problems, the points, the multipliers of the bounds,
 # and how near is near.
-Finish = Callable[[Programmes, Tensor, Tensor, Tensor, float], Tensor]
+Finish = Callable[[Programmes, Tensor, Tensor, Tensor, Tensor], Tensor]
 
 
 @dataclass(slots=True)
@@ -94,13 +94,16 @@ def follow_barrier(
         The most steps with the kernel.
     """
     found = nothing_found(problems)
+    in_vain = problems.device.xp.zeros_like(problems.low)
     state = _begin(hessian, problems, start)
     active = problems.device.xp.arange(start.shape[1], device=start.device)
     while active.numel():
         see(found, active, problems, state.x, state.gradient, tol, kkt_tol)
         good = found.converged[active]
         if finish is not None and bool(good.any()):
-            good = _finish(found, active, problems, state, hessian, finish, tol, good)
+            good = _finish(
+                found, active, problems, state, hessian, finish, tol, good, in_vain
+            )
         stuck = found.n_iter >= max_steps
         if not stuck:
             keep = (~good).nonzero()[:, 0]
@@ -275,24 +278,24 @@ def _finish(
     finish: Finish,
     tol: float,
     good: Tensor,
+    in_vain: Tensor,
 ) -> Tensor:
     """Round what is good, and say which of it still is, or is good enough without."""
-    enough = found.share <= _ENOUGH * tol
-    left = good.nonzero()[:, 0]
-    for near in _NEAR:
-        these, some, columns = problems.only(left), state.only(left), active[left]
-        x = finish(these, some.x, some.below, some.above, near)
-        gradient = hessian.product(x, careful=True) - these.linear
-        rounded = nothing_found(these)
-        every = problems.device.xp.arange(columns.numel(), device=columns.device)
-        see(rounded, every, these, x, gradient, tol, 0.0)
-        fine = rounded.converged
-        for name in (f.name for f in fields(Solutions) if f.name != "n_iter"):
-            kept, new = getattr(found, name), getattr(rounded, name)
-            kept[..., columns[fine]] = new[..., fine]
-        left = left[~fine]
-        if not left.numel():
-            break
+    chosen = good.nonzero()[:, 0]
+    these, some, columns = problems.only(chosen), state.only(chosen), active[chosen]
+    xp = problems.device.xp
+    late = in_vain[columns] >= _IN_VAIN
+    enough = late & (found.share[columns] <= _ENOUGH * tol)
+    x = finish(these, some.x, some.below, some.above, xp.where(late, _NEARER, _NEAR))
+    gradient = hessian.product(x, careful=True) - these.linear
+    rounded = nothing_found(these)
+    every = xp.arange(columns.numel(), device=columns.device)
+    see(rounded, every, these, x, gradient, tol, 0.0)
+    fine = rounded.converged
+    for name in (f.name for f in fields(Solutions) if f.name != "n_iter"):
+        kept, new = getattr(found, name), getattr(rounded, name)
+        kept[..., columns[fine]] = new[..., fine]
     # What is good inside the bounds is kept, but another step may let it be rounded.
-    found.converged[active[left]] = enough[active[left]]
+    found.converged[columns] = fine | enough
+    in_vain[columns] += 1.0
     return found.converged[active]

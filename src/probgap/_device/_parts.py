@@ -280,7 +280,7 @@ def _first_point(problems: Programmes, hessian: Hessian) -> Tensor:
 
 
 def _round(
-    problems: Programmes, x: Tensor, below: Tensor, above: Tensor, near: float
+    problems: Programmes, x: Tensor, below: Tensor, above: Tensor, near: Tensor
 ) -> Tensor:
     """Put variables there that are near a bound, if its multiplier is greater than that."""
     where = problems.device.xp.where
