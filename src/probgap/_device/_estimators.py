@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any, Literal, Self
 
@@ -22,6 +21,7 @@ from sklearn.utils.validation import (
 from probgap._core.errors import InvalidInputError, ProbgapError
 from probgap._core.estimators import weigh_copies
 from probgap._core.kernels import Matrix, scale_gamma
+from probgap._core.progress import remark
 from probgap._core.rng import RandomStateLike
 from probgap._core.svm import rbf_sums
 from probgap._core.threads import one_thread
@@ -164,7 +164,7 @@ class DeviceMachine(ClassifierMixin, BaseEstimator):
                 gamma=gamma,
                 tol=self.tol,
                 rows=None if alone else at,
-                say=say_plan if self.verbose else None,
+                say=remark if self.verbose else None,
             )
         self._store(dense, gamma, solved, 0, at)
         warn_unless_converged(solved, self.tol)
@@ -268,9 +268,3 @@ def as_dense(samples: Matrix) -> NDArray[np.float64]:
     """Give rows as they are sent to a device."""
     dense = samples.toarray() if issparse(samples) else samples
     return np.asarray(dense, dtype=np.float64)
-
-
-def say_plan(plan: object) -> None:
-    """Say on standard error what is kept in memory, below what is being done."""
-    sys.stderr.write(f"\n[probgap] {plan}\n")
-    sys.stderr.flush()

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.calibration import _SigmoidCalibration
 
 from probgap._core.kernels import Matrix, scale_gamma
+from probgap._core.progress import remark
 from probgap._core.threads import one_thread
 from probgap._device._estimators import (
     DeviceMachine,
     DevicePlatt,
     as_dense,
-    say_plan,
     warn_unless_converged,
 )
 from probgap._device._machines import solve_machines
@@ -80,7 +80,7 @@ def fit_platt(
                 np.column_stack(caps).astype(np.float64),
                 gamma=gamma,
                 tol=DeviceMachine().tol,
-                say=say_plan if verbose else None,
+                say=remark if verbose else None,
             )
         warn_unless_converged(solved, DeviceMachine().tol)
         column = 0

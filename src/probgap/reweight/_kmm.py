@@ -20,8 +20,8 @@ from probgap._core.kernels import (
     median_gamma,
     spread_rows,
 )
+from probgap._core.progress import remark
 from probgap._core.threads import one_thread
-from probgap._device._estimators import say_plan
 from probgap._device._torch import open_device
 from probgap.reweight._on_device import match_on_device
 from probgap.reweight._problem import Bounds, MatchingBatch, Vector, default_slack
@@ -212,7 +212,7 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
         task = Task(source, target, kernel, params, bounds, tol, memory, start)
         if device is not None:
             outcome, work = match_on_device(
-                task, open_device(device), say=say_plan if verbose else None
+                task, open_device(device), say=remark if verbose else None
             )
             result = as_result(outcome, bounds, tol, gamma)
             return replace(result, n_passes=work.n_passes, bytes_moved=work.bytes_moved)
