@@ -1,6 +1,10 @@
 """``fit --engine dask`` and ``predict`` on several files."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 from contextlib import contextmanager
 
 import dask
@@ -54,6 +58,36 @@ def here(monkeypatch):
     monkeypatch.setattr(_cluster, "start_client", start)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs process groups")
+def test_an_interrupt_is_one_sentence_and_leaves_nothing(folder, tmp_path):
+    """Ctrl-C goes to the workers, too: they leave it to the command."""
+    words = ["fit", f"{folder}/*.parquet", "--label", "flagged", "--engine", "dask"]
+    command = [
+        sys.executable,
+        "-m",
+        "probgap",
+        *words,
+        "--jobs",
+        "2",
+        "--out",
+        "results",
+    ]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        said = ""
+        while "by kernels ..." not in said:
+            more = process.stderr.read(1)
+            assert more, said
+            said += more
+        os.killpg(process.pid, signal.SIGINT)
+        rest = process.stderr.read()
+    assert process.returncode == 130
+    assert rest.splitlines()[-1] == "Stopped. Nothing was written."
+    assert "Traceback" not in rest
+    assert not (tmp_path / "results").exists()
+
+
 def test_processes_start_and_say_where_to_watch_them(capsys):
     with dask.config.set(scheduler=None), _cluster.start_client(None, 1, shown=True):
         assert dask.delayed(sum)([1, 2]).compute() == 3
@@ -89,6 +123,11 @@ def test_files_become_a_model_that_scores_files(folder):
     scores = pd.read_csv(scored)
     assert scores["row"].tolist() == list(range(1, 1501))
     assert scores["id"].tolist() == [f"C-{i}" for i in range(1500)]
+    result = run("predict", out, folder, "--out", scored.with_suffix(".parquet"))
+    assert result.exit_code == 0, result.stderr
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(scored.with_suffix(".parquet")), scores, check_dtype=False
+    )
     unlabelled = pd.concat(
         [pd.read_parquet(file)["flagged"] for file in sorted(folder.iterdir())]
     ).isna()

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from probgap.exceptions import InvalidInputError
-from probgap.tables import read_table, write_csv
+from probgap.tables import append_parquet, read_table, write_csv
 
 
 def written(frame, **options):
@@ -63,3 +63,21 @@ def test_odd_columns_are_written(tmp_path):
     frame = pd.DataFrame({"o": [1, "=x", None], "c": pd.Categorical(["a", "-b", "a"])})
     frame["i"] = pd.Series([1, 2, 3], dtype=object)
     assert written(frame) == "o,c,i\r\n1,a,1\r\n'=x,'-b,2\r\n,a,3\r\n"
+
+
+def test_frames_make_one_parquet_file_with_the_types_of_the_first():
+    first = pd.DataFrame({"id": ["a", None], "x": [1.5, -2.0], "yes": [True, False]})
+    then = pd.DataFrame({"id": [7], "x": [np.nan], "yes": [True]})
+    stream = io.BytesIO()
+    with append_parquet(stream) as write:
+        write(first)
+        write(then)
+    back = pd.read_parquet(stream)
+    assert back["id"].tolist()[0::2] == ["a", "7"]
+    assert back["id"].isna().tolist() == [False, True, False]
+    np.testing.assert_array_equal(back["x"], [1.5, -2.0, np.nan])
+    assert back["yes"].tolist() == [True, False, True]
+    empty = io.BytesIO()
+    with append_parquet(empty):
+        pass
+    assert empty.getvalue() == b""

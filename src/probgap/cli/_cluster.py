@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import logging
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -72,10 +75,16 @@ def start_client(scheduler: str | None, jobs: int, *, shown: bool) -> Iterator[A
 
     name = "distributed"
     distributed = load_library(name, extra="dask", purpose="--engine dask")
+    # After Ctrl-C nobody waits for what workers were asked: that is no news.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     if scheduler is None:
-        started = distributed.LocalCluster(
-            n_workers=jobs, threads_per_worker=1, dashboard_address=":0"
-        )
+        with _interrupts_ignored():
+            started = distributed.LocalCluster(
+                n_workers=jobs,
+                threads_per_worker=1,
+                dashboard_address=":0",
+                silence_logs=logging.ERROR,
+            )
     else:
         started = None
     try:
@@ -94,6 +103,19 @@ def start_client(scheduler: str | None, jobs: int, *, shown: bool) -> Iterator[A
     finally:
         if started is not None:
             started.close()
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Let processes that are started now leave Ctrl-C to this one, which ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # elsewhere signals cannot be set
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _look_at(request: Request) -> _Blocks:

@@ -14,14 +14,17 @@ from probgap.cli import _options as given
 from probgap.cli._errors import plain_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     import pandas as pd
 
     from probgap.tables import TableReader
 
+    Write = Callable[[pd.DataFrame], None]
+
 SCORE = "Scoring rows"
 _ROWS_AT_ONCE = 20_000
+_PARQUET = frozenset({".parquet", ".pq"})
 
 
 def predict(
@@ -37,7 +40,9 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="CSV file for the scores; else they are printed."
+            metavar="FILE",
+            help="File for the scores: CSV, or Parquet if it is named .parquet; else "
+            "they are printed.",
         ),
     ] = None,
     id_column: given.Id = None,
@@ -48,7 +53,7 @@ def predict(
 ) -> None:
     """Score the rows of a new table with a model that fit made.
 
-    Writes CSV: row, the id column if there is one, gap, decided, probability,
+    Writes CSV or Parquet: row, the id column if there is one, gap, decided, probability,
     predicted_label. The table needs the columns that the model learnt from, in any order;
     others are ignored. Memory does not grow with the table. Rows of several files are
     numbered on, in the order of the files' names.
@@ -106,13 +111,12 @@ def _score_tables(
         first = next(readers)
         with (
             Progress({SCORE: 1.0}, shown=shown) as progress,
-            _sink(out) as file,
+            _sink(out, as_json=as_json) as write,
         ):
             progress.begin(SCORE)
             for at, (reader, name) in enumerate(chain([first], readers)):
                 for scored in _scored_chunks(model, reader, name, counts):
-                    header = counts["rows"] == len(scored)
-                    _write_chunk(scored, file, first=header, as_json=as_json)
+                    write(scored)
                     if reader.n_bytes:
                         done = at + reader.bytes_read / reader.n_bytes
                         text = f"{counts['rows']:,} rows"
@@ -172,30 +176,46 @@ def _scored_chunks(
         yield scored
 
 
-def _write_chunk(
-    scored: pd.DataFrame, file: IO[str], *, first: bool, as_json: bool
-) -> None:
-    if as_json:
-        file.write(scored.to_json(orient="records", lines=True, double_precision=15))
-        return
-    from probgap.tables import write_csv
-
-    write_csv(scored, file, header=first)
-
-
 @contextmanager
-def _sink(out: Path | None) -> Iterator[IO[str]]:
+def _sink(out: Path | None, *, as_json: bool) -> Iterator[Write]:
+    """Give what writes the scores of rows, chunk after chunk."""
     if out is None:
         from probgap.cli._streams import data_stream
 
         stream = data_stream()
-        yield stream
+        yield _write_json(stream) if as_json else _write_csv(stream)
         stream.flush()
         return
     from probgap._core.files import whole_file
 
+    if out.suffix.lower() in _PARQUET:
+        from probgap.tables import append_parquet
+
+        with whole_file(out, binary=True) as file, append_parquet(file) as write:
+            yield write
+        return
     with whole_file(out) as file:
-        yield file
+        yield _write_csv(file)
+
+
+def _write_csv(file: IO[str]) -> Write:
+    from probgap.tables import write_csv
+
+    begun = False
+
+    def write(scored: pd.DataFrame) -> None:
+        nonlocal begun
+        write_csv(scored, file, header=not begun)
+        begun = True
+
+    return write
+
+
+def _write_json(file: IO[str]) -> Write:
+    def write(scored: pd.DataFrame) -> None:
+        file.write(scored.to_json(orient="records", lines=True, double_precision=15))
+
+    return write
 
 
 def _say(counts: dict[str, int], out: Path, *, as_json: bool, quiet: bool) -> None:

@@ -23,7 +23,7 @@ from probgap.tables._steps import (
     to_documents,
     to_numbers,
 )
-from probgap.tables._write import write_csv
+from probgap.tables._write import append_parquet, write_csv
 
 __all__ = [
     "ColumnPlan",
@@ -32,6 +32,7 @@ __all__ = [
     "RowGroups",
     "Table",
     "TableReader",
+    "append_parquet",
     "bend",
     "count_levels",
     "find_tables",
