@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import probgap
 from probgap.boundary import BoundaryWarning
@@ -244,6 +245,27 @@ def test_dataframes_keep_their_names_and_labels_may_be_words(table):
     unknown = blocks[names].to_dask_array()
     again = classifier().fit(unknown, blocks["flag"])
     assert_array_equal(again.model_.estimator_.coef_, model.model_.estimator_.coef_)
+
+
+def test_what_is_in_memory_is_cut_into_blocks(table, monkeypatch):
+    X, _, s = table
+    monkeypatch.setattr(_table, "_ROWS_IN_A_BLOCK", 700)
+    words = np.where(s == 1, "fraud", None)
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = classifier().fit(frame, words)
+    plain = classifier().fit(*as_blocks(X, s, (700, 700, 100)))
+    assert_array_equal(model.model_.estimator_.coef_, plain.model_.estimator_.coef_)
+    assert_array_equal(model.classes_, ["fraud", "not fraud"])
+    assert_array_equal(model.feature_names_in_, list("abcd"))
+    assert_array_equal(model.predict(frame) == "fraud", plain.predict(X) == 1)
+    model.fit(*as_blocks(X, s, (700, 700, 100)))
+    assert not hasattr(model, "feature_names_in_")
+
+
+@parametrize_with_checks([PGPUClassifier()])
+@pytest.mark.filterwarnings("ignore::probgap._core.errors.ProbgapWarning")
+def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
+    check(estimator)
 
 
 def test_pos_label_may_be_the_lesser(table):

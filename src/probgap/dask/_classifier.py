@@ -18,6 +18,7 @@ from probgap._core.errors import BoundaryWarning
 from probgap._core.estimators import clone_with_seed
 from probgap._core.features import landmarks_for_all
 from probgap._core.folds import RowFolds
+from probgap._core.inputs import check_fit_inputs
 from probgap._core.machine import FeatureMachine
 from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
@@ -28,7 +29,7 @@ from probgap.dask import _stages as stages
 from probgap.dask._lazy import apply_lazily, as_lazy_array
 from probgap.dask._matching import BlockMatching, match_blocks
 from probgap.dask._rows import BlockRows
-from probgap.dask._table import BlockTable, open_table
+from probgap.dask._table import BlockTable, as_blocks, open_table
 from probgap.dask._values import BlockValues
 from probgap.dask._wrapped import WrappedGap, fit_on_blocks, observed_gap_by
 from probgap.gap import LabellingModel, ObservedGapEstimator
@@ -161,6 +162,9 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
+    model_: pgpu.PGPUClassifier
+    feature_names_in_: NDArray[Any]
+
     def __init__(
         self,
         *,
@@ -188,13 +192,18 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
     def fit(self, X: Lazy, y: Lazy) -> Self:
         """Fit the classifier to blocks of rows.
 
         Parameters
         ----------
         X : dask array or dataframe of shape (n_samples, n_features)
-            Samples: numbers, all of them finite.
+            Samples: numbers, all of them finite. What is in memory is cut into blocks.
         y : dask array or series of shape (n_samples,)
             *Observed* labels, in blocks that go with those of ``X``.
 
@@ -212,6 +221,12 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             If the boundary that was found cannot be used as it stands.
         """
         self._validate_params()
+        pos_label = self.pos_label
+        if not (hasattr(X, "to_delayed") or hasattr(y, "to_delayed")):
+            samples, labels = check_fit_inputs(self, X, y, pos_label, single=True)
+            X, y, pos_label = as_blocks(samples, labels)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
         self._try_estimators(X)
         seed = self._draw_seed()
         with one_thread():
@@ -221,11 +236,12 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             if self.gap_estimator is None:
                 of_folds = draw_seed(rng)
             with stage(self.verbose, "a first look at the blocks"):
-                table = open_table(X, y, self.pos_label, self.cv, of_folds)
+                table = open_table(X, y, pos_label, self.cv, of_folds)
             gap = self._fit_gap(table, of_gap, rng)
             names = list(getattr(X, "columns", ()))
             if names and all(isinstance(name, str) for name in names):
                 self.feature_names_in_ = np.array(names, dtype=object)
+            if hasattr(self, "feature_names_in_"):
                 gap.model.feature_names_in_ = self.feature_names_in_
             prior = self._learn(table, gap, rng)
         self._warn_if_not_converged()
@@ -422,6 +438,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         dask array or series of shape (n_samples,)
             Values of ``classes_``.
         """
+        check_is_fitted(self)
         return self._apply(X, "predict", self.classes_.dtype)
 
     def decision_function(self, X: Lazy) -> Lazy:
@@ -452,6 +469,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         dask array or dataframe of shape (n_samples, 2)
             Probabilities of the true label, in the order of ``classes_``.
         """
+        check_is_fitted(self)
         columns: NDArray[Any] = self.classes_
         return self._apply(X, "predict_proba", np.dtype(np.float64), columns)
 

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.folds import RowFolds
+from probgap._core.kernels import Matrix
+from probgap._core.labels import ObservedLabels
+from probgap._core.optional import load_library
 from probgap.dask import _tasks as tasks
 from probgap.dask._engine import Lazy, gather, keep, lazily, memory_for_keeping
 from probgap.dask._survey import (
@@ -22,7 +26,11 @@ from probgap.dask._survey import (
     survey,
 )
 
+array = load_library("dask.array", extra="dask", purpose="a fit on blocks")
+
 Positions = NDArray[np.intp]
+
+_ROWS_IN_A_BLOCK = 100_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -197,6 +205,23 @@ def _number_of_folds(cv: int | None, overview: Overview) -> int:
         )
         raise InvalidInputError(msg)
     return min(5, smaller) if cv is None else cv
+
+
+def as_blocks(samples: Matrix, labels: ObservedLabels) -> tuple[Lazy, Lazy, Any]:
+    """Cut what is in memory into blocks: samples, labels, and which label is positive."""
+    if issparse(samples):
+        msg = (
+            "X must be dense. Got a sparse matrix; probgap.PGPUClassifier takes those."
+        )
+        raise InvalidInputError(msg)
+    positive = labels.classes[labels.positive]
+    other = labels.classes[1 - labels.positive]
+    y = np.where(labels.labelled, positive, other)
+    return (
+        array.from_array(samples, chunks=(_ROWS_IN_A_BLOCK, samples.shape[1])),
+        array.from_array(y, chunks=_ROWS_IN_A_BLOCK),
+        positive,
+    )
 
 
 def pair_blocks(X: Any, y: Any) -> list[tuple[Lazy, Lazy]]:
