@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -10,6 +12,11 @@ from probgap.datasets import hide_labels, make_square
 
 settings.register_profile("probgap", deadline=None, max_examples=40)
 settings.load_profile("probgap")
+
+# In the background of a shell interrupts are ignored, also by the processes that tests
+# start and interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def read_only(*arrays):

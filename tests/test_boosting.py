@@ -141,7 +141,7 @@ def test_trees_of_some_rows_say_how_often_rows_are_labelled():
     rows = np.sort(np.r_[np.flatnonzero(labelled), np.flatnonzero(~labelled)[::3]])
     boosted, _ = boost(X[rows], labelled[rows], numbers, 0)
     assert labelled[rows].mean() > 2.0 * labelled.mean()
-    assert boosted(X).mean() == pytest.approx(labelled.mean(), rel=0.1)
+    assert boosted(X).mean() == pytest.approx(labelled.mean(), rel=0.25)
 
 
 def test_log_loss_is_scikit_learns_and_finite(rng):
