@@ -26,7 +26,9 @@ _OPTIONAL = (
     ("pyarrow", "tool", "Parquet files"),
     ("gensim", "text", "Doc2Vec, in the paper's Table 8"),
     ("pooch", "data", "downloads of the paper's data"),
-    ("dask", "dask", "experiments on a cluster"),
+    ("dask", "dask", "fits on blocks, on a cluster"),
+    ("xgboost", "xgboost", "its trees on a cluster"),
+    ("torch", "gpu", "exact kernels on a GPU"),
 )
 _GOOD_ACCURACY = 0.9
 
