@@ -157,7 +157,6 @@ def _show(
     core: dict[str, str | None], optional: list[dict[str, Any]], checks: list[Check]
 ) -> None:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
@@ -167,17 +166,19 @@ def _show(
     )
     console.print(", ".join(f"{name} {found}" for name, found in core.items()))
     console.print("\nOptional parts", style="dim")
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    # How to get a part is to be copied: better a long line than a broken one.
-    for _ in range(3):
-        table.add_column(no_wrap=True, overflow="ignore")
-    for part in optional:
-        if part["version"] is None:
-            state = Text(f"missing: pip install 'probgap[{part['extra']}]'", "yellow")
-        else:
-            state = Text(part["version"])
-        table.add_row(part["library"], state, Text(part["for"], "dim"))
-    console.print(table, soft_wrap=True)
+    states = [
+        part["version"] or f"missing: pip install 'probgap[{part['extra']}]'"
+        for part in optional
+    ]
+    name_width = max(len(part["library"]) for part in optional)
+    state_width = max(map(len, states))
+    for part, state in zip(optional, states, strict=True):
+        line = Text(f"{part['library']:<{name_width}}  ")
+        line.append(
+            f"{state:<{state_width}}  ", "yellow" if part["version"] is None else ""
+        )
+        # How to get a part is to be copied: better a long line than a broken one.
+        console.print(line.append(part["for"], "dim"), soft_wrap=True)
     console.print("\nSelf-test", style="dim")
     for check in checks:
         word = (
