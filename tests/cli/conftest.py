@@ -56,6 +56,11 @@ def table(cases, tmp_path_factory):
     return path
 
 
+@pytest.fixture(autouse=True)
+def small_forests(few_trees):
+    """Models are fitted many times over here."""
+
+
 @pytest.fixture(scope="session")
 def probgap():
     """Run the command in this process; the result has exit_code, stdout and stderr."""

@@ -60,14 +60,21 @@ def table_pipeline():
     return make_pipeline(columns, PGPUClassifier(random_state=0))
 
 
-@pytest.fixture(scope="session")
-def table_model(frame, data):
-    return table_pipeline().fit(frame, data[1])
+@pytest.fixture(autouse=True)
+def quick(few_trees):
+    """Files are read tree by tree: a hundred would tell nothing more."""
 
 
 @pytest.fixture(scope="session")
-def model(data):
-    return PGPUClassifier(random_state=0).fit(*data)
+def table_model(frame, data, growing_few_trees):
+    with growing_few_trees():
+        return table_pipeline().fit(frame, data[1])
+
+
+@pytest.fixture(scope="session")
+def model(data, growing_few_trees):
+    with growing_few_trees():
+        return PGPUClassifier(random_state=0).fit(*data)
 
 
 @pytest.fixture(scope="session")
