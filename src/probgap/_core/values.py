@@ -130,3 +130,9 @@ def least_of(values: Vector, few: int) -> Vector:
     """Give the least of some numbers, in no order."""
     few = min(few, values.size)
     return np.partition(values, few - 1)[:few]
+
+
+def difference(one: Vector, labelled: Mask, other: Vector) -> Vector:
+    """Give by how much numbers of rows exceed others: for ``map``."""
+    del labelled
+    return one - other

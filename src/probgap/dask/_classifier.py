@@ -8,10 +8,8 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from probgap import pgpu
 from probgap._core.errors import BoundaryWarning
@@ -26,8 +24,9 @@ from probgap._core.threads import one_thread
 from probgap.boundary import Boundary
 from probgap.dask import _foreign as foreign
 from probgap.dask import _stages as stages
-from probgap.dask._lazy import apply_lazily, as_lazy_array
+from probgap.dask._lazy import as_lazy_array
 from probgap.dask._matching import BlockMatching, match_blocks
+from probgap.dask._predict import LazyClassifier
 from probgap.dask._rows import BlockRows
 from probgap.dask._table import BlockTable, as_blocks, open_table
 from probgap.dask._values import BlockValues
@@ -39,7 +38,7 @@ from probgap.pgpu._signs import warn_of_signs
 Lazy = Any  # a dask array or dataframe
 
 
-class PGPUClassifier(ClassifierMixin, BaseEstimator):
+class PGPUClassifier(LazyClassifier):
     """Classify from positive and unlabelled data in blocks, on one machine or many.
 
     The algorithm is that of :class:`probgap.PGPUClassifier` for many samples, kernel
@@ -162,7 +161,6 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    model_: pgpu.PGPUClassifier
     feature_names_in_: NDArray[Any]
 
     def __init__(
@@ -191,11 +189,6 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         self.pos_label = pos_label
         self.random_state = random_state
         self.verbose = verbose
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     def fit(self, X: Lazy, y: Lazy) -> Self:
         """Fit the classifier to blocks of rows.
@@ -424,65 +417,3 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             pos_label=self.pos_label,
             random_state=seed,
         )
-
-    def predict(self, X: Lazy) -> Lazy:
-        """Predict the true label of each row, when asked to compute.
-
-        Parameters
-        ----------
-        X : dask array or dataframe of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        dask array or series of shape (n_samples,)
-            Values of ``classes_``.
-        """
-        check_is_fitted(self)
-        return self._apply(X, "predict", self.classes_.dtype)
-
-    def decision_function(self, X: Lazy) -> Lazy:
-        """Give a score that is above 0 exactly where ``predict`` is ``classes_[1]``.
-
-        Parameters
-        ----------
-        X : dask array or dataframe of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        dask array or series of shape (n_samples,)
-            The decision of the final classifier.
-        """
-        return self._apply(X, "decision_function", np.dtype(np.float64))
-
-    def predict_proba(self, X: Lazy) -> Lazy:
-        """Give P(Y | x), the chance of being negative and of being positive.
-
-        Parameters
-        ----------
-        X : dask array or dataframe of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        dask array or dataframe of shape (n_samples, 2)
-            Probabilities of the true label, in the order of ``classes_``.
-        """
-        check_is_fitted(self)
-        columns: NDArray[Any] = self.classes_
-        return self._apply(X, "predict_proba", np.dtype(np.float64), columns)
-
-    def _apply(
-        self,
-        X: Lazy,
-        method: str,
-        dtype: np.dtype[Any],
-        columns: NDArray[Any] | None = None,
-    ) -> Lazy:
-        check_is_fitted(self)
-        model = self.model_
-        kept = foreign.stays_on_dask(model.estimator_, self.estimator)
-        if kept and hasattr(X, "to_delayed"):
-            model, X = foreign.by_chances(model, X)
-        return apply_lazily(model, method, X, dtype, columns)

@@ -17,7 +17,7 @@ from probgap._core.kernels import Matrix, spread_rows
 from probgap._core.losses import log_likelihoods
 from probgap._core.overlap import CEILING_QUANTILE
 from probgap._core.threads import one_thread
-from probgap._core.values import HeldValues, RowValues
+from probgap._core.values import HeldValues, RowValues, difference
 from probgap.gap._rate import RatePrior, hold_ceiling, rate_prior, score_of_chance
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _boost_part(
 def rate_by_trees(by_trees: RowValues, by_kernels: RowValues) -> RatePrior | None:
     """Give the rate by what trees say, or None if kernels predict labels as well."""
     one, other = (chance.map(log_likelihoods) for chance in (by_trees, by_kernels))
-    if one.map(_difference, other).in_standard_errors() <= 0.0:
+    if one.map(difference, other).in_standard_errors() <= 0.0:
         return None
     clearest = by_trees.quantile(CEILING_QUANTILE, labelled=True)
     return rate_prior(hold_ceiling(clearest))
@@ -133,11 +133,6 @@ def rate_by_trees(by_trees: RowValues, by_kernels: RowValues) -> RatePrior | Non
 def start_with_trees(n_kernel_features: int) -> Vector:
     """Give where a fit begins: the score of the trees, and no intercept."""
     return np.append(np.zeros(n_kernel_features), [1.0, 0.0])
-
-
-def _difference(one: Vector, labelled: Mask, other: Vector) -> Vector:
-    del labelled
-    return one - other
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from probgap._core.losses import Logistic, log_likelihoods
 from probgap._core.newton import Ridge, fit_rows
-from probgap._core.values import RowValues
+from probgap._core.values import RowValues, difference
 from probgap.gap._folds import LabelledRows
 
 Mask = NDArray[np.bool_]
@@ -58,7 +58,7 @@ def fit_plain(rows: LabelledRows[Values]) -> PlainFit[Values]:
         chance = rows.held_out(fits).map(_chance)
         likelihood = chance.map(log_likelihoods)
         if best is not None:
-            gain = likelihood.map(_difference, best[1])
+            gain = likelihood.map(difference, best[1])
             if gain.in_standard_errors() <= _margin(chance.count(labelled=True)):
                 return best[0]
         start = np.append(fits.coef[:, 0], fits.intercept[0])
@@ -76,8 +76,3 @@ def _chance(score: Vector, labelled: Mask) -> Vector:
     del labelled
     chance: Vector = expit(score)
     return chance
-
-
-def _difference(one: Vector, labelled: Mask, other: Vector) -> Vector:
-    del labelled
-    return one - other
