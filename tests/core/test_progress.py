@@ -1,9 +1,10 @@
 import re
+from threading import Event, Thread
 
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from probgap._core.progress import stage
+from probgap._core.progress import remark, stage
 from probgap._core.threads import one_thread
 
 
@@ -18,6 +19,46 @@ def test_a_stage_is_silent_unless_asked(capsys):
         pass
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
+
+
+def test_remarks_are_lines_of_their_own_and_the_stage_is_said_again(capsys):
+    with stage(1, "one"):
+        remark("a plan")
+        remark("another")
+    with stage(1, "two"):
+        pass
+    remark("alone")
+    said = re.sub(r"\d+\.\d s", "0.0 s", capsys.readouterr().err)
+    assert said.splitlines() == [
+        "[probgap] one ...",
+        "[probgap] a plan",
+        "[probgap] another",
+        "[probgap] one ... 0.0 s",
+        "[probgap] two ... 0.0 s",
+        "[probgap] alone",
+    ]
+
+
+def test_threads_that_overlap_leave_no_limit_behind():
+    def threads():
+        return [library["num_threads"] for library in threadpool_info()]
+
+    entered, leave = Event(), Event()
+
+    def stay():
+        with one_thread():
+            entered.set()
+            leave.wait(10)
+
+    with threadpool_limits(2):
+        before = threads()
+        other = Thread(target=stay)
+        with one_thread():
+            other.start()
+            assert entered.wait(10)
+        leave.set()
+        other.join()
+        assert threads() == before
 
 
 def test_one_thread_is_one_and_ends():

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_matrix
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import probgap
@@ -329,6 +330,45 @@ def test_what_cannot_be_fitted_is_refused_in_a_sentence(table):
     frame = dd.from_pandas(pd.DataFrame(X[:900]), npartitions=1)
     with pytest.raises(InvalidInputError, match="900 rows of X beside 500 of y"):
         classifier().fit(frame, dd.from_pandas(pd.Series(s[:500]), npartitions=1))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X: X[:, 0], "rows and columns. Got 1 dimension"),
+        (lambda X: X[:, :0], "rows and columns. Got 2 dimension.* and no column"),
+        (lambda X: X.astype(complex), "values of type complex128, row 1"),
+        (lambda X: X.astype("M8[s]"), r"values of type datetime64\[s\], row 1"),
+        (lambda X: X.map_blocks(np.ma.masked_array), "a masked array, row 1"),
+        (lambda X: X.map_blocks(csr_matrix), "a sparse matrix, row 1"),
+        (lambda X: X * 1e200, "squares can be added up"),
+    ],
+    ids=["1-d", "no column", "complex", "dates", "masked", "sparse", "huge"],
+)
+def test_what_is_no_table_of_real_numbers_is_refused(table, change, message):
+    X, _, s = table
+    blocks, labels = as_blocks(X, s, (500, 500, 500))
+    with pytest.raises(InvalidInputError, match=message):
+        classifier().fit(change(blocks), labels)
+
+
+def test_empty_blocks_are_predicted_as_what_the_labels_are(table):
+    X, _, s = table
+    blocks, _ = as_blocks(X[np.argsort(X[:, 0])], s, (500, 500, 500))
+    words = da.from_array(np.where(s == 1, "yes", "no"), chunks=500)
+    model = classifier().fit(*as_blocks(X, s, (500, 500, 500)))
+    some = blocks[blocks[:, 0] > np.median(X[:, 0]) + 0.5]
+    assert model.predict(some).compute().dtype == s.dtype
+    model.fit(da.from_array(X, chunks=(500, 4)), words)
+    assert set(model.predict(some).compute()) <= {"yes", "no"}
+
+
+def test_one_machine_gets_the_seed_that_was_drawn(table):
+    X, _, s = table
+    model = classifier(random_state=None).fit(*as_blocks(X, s, (500, 500, 500)))
+    one = model.on_one_machine()
+    assert one.random_state == model.seed_ == model.on_one_machine().random_state
+    assert model.set_params(kernel_features=33).on_one_machine().kernel_features == 33
 
 
 def test_a_boundary_without_negatives_says_so(table):

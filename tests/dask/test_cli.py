@@ -233,3 +233,41 @@ def test_predict_refuses_a_later_file_without_a_column_and_writes_nothing(folder
     assert "Got none named 'b'" in result.stderr
     assert not scored.exists()
     assert dask.config.get("scheduler") == "synchronous"
+
+
+@pytest.mark.usefixtures("here")
+def test_a_bad_value_in_the_sample_is_named_by_file_and_row(folder, monkeypatch):
+    monkeypatch.setattr(_cluster, "_SAMPLE_ROWS", 700)
+    path = folder / "part-1.parquet"
+    frame = pd.read_parquet(path)
+    frame.loc[100:110, "a"] = np.inf
+    frame.to_parquet(path, row_group_size=250, index=False)
+    result, out = fit(folder, "--quiet")
+    assert result.exit_code == 1
+    assert not out.exists()
+    assert "'inf' in row 101; " in result.stderr
+    assert f"({path}, rows 1 to 250)" in result.stderr
+
+
+@pytest.mark.usefixtures("here")
+def test_a_column_that_gives_rare_labels_away_is_noticed(folder, monkeypatch):
+    monkeypatch.setattr(_cluster, "_SAMPLE_ROWS", 30)
+    for path in folder.iterdir():
+        frame = pd.read_parquet(path)
+        frame.loc[frame["flagged"].notna() & (frame.index % 5 > 0), "flagged"] = None
+        frame["outcome"] = np.where(frame["flagged"] == "yes", "closed", "open")
+        frame.to_parquet(path, row_group_size=250, index=False)
+    _, out = fit(folder)
+    columns = json.loads((out / "run.json").read_text())["table"]["columns"]
+    used = {column["name"]: column["use"] for column in columns}
+    assert used["outcome"] not in ("category", "number")
+
+
+@pytest.mark.usefixtures("here")
+def test_files_without_rows_are_passed_over(folder):
+    empty = pd.read_parquet(folder / "part-0.parquet").iloc[:0]
+    empty.to_parquet(folder / "part-9.parquet", index=False)
+    _, out = fit(folder)
+    scored = folder.parent / "scored.csv"
+    assert run("predict", out, folder, "--out", scored, "--quiet").exit_code == 0
+    assert len(pd.read_csv(scored)) == 1500

@@ -288,6 +288,17 @@ def test_dataframes_words_and_the_lesser_label(table):
         assert_array_equal(model.model_.feature_names_in_, names)
 
 
+def test_columns_in_another_order_are_refused_by_what_stays_on_dask(table):
+    X, _, s = table
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abcd")), npartitions=2)
+    labels = dd.from_pandas(pd.Series(s), npartitions=2)
+    model = classifier(estimator=OnBlocks()).fit(frame, labels)
+    with pytest.raises(ValueError, match="same order"):
+        model.predict(frame[list("dcba")])
+    with pytest.raises(InvalidInputError, match="must have 4 features. Got 3"):
+        model.predict(da.from_array(X[:, :3], chunks=(500, 3)))
+
+
 def test_a_row_that_is_read_again_changes_nothing(table, monkeypatch):
     X, _, s = table
     model = classifier(gap_estimator=OnBlocks(), estimator=OnBlocks())

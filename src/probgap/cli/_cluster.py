@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 FILES = ("model.skops", "run.json")
 # Rows that show what the columns are, and how numbers are spread.
 _SAMPLE_ROWS = 50_000
+# What speaks of a row says so.
+_IN_ROW = " in row "
+# Labelled rows beside them.
+_SAMPLE_LABELLED = 2000
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ def start_client(scheduler: str | None, jobs: int, *, shown: bool) -> Iterator[A
     try:
         try:
             client = distributed.Client(scheduler if started is None else started)
-        except (OSError, ValueError) as error:
+        except (OSError, TypeError, ValueError) as error:
             msg = (
                 "--scheduler must be the address of a dask scheduler, such as "
                 f"tcp://host:8786. Got {scheduler!r}: {error}."
@@ -120,6 +124,8 @@ def _interrupts_ignored() -> Iterator[None]:
 
 def _look_at(request: Request) -> _Blocks:
     """Find the use of the columns from some rows, and the label from all."""
+    import pandas as pd
+
     from probgap.dask._engine import gather, lazily
     from probgap.dask._parquet import find_pieces
     from probgap.tables import make_preprocessor, plan_columns, read_label_counts
@@ -141,16 +147,24 @@ def _look_at(request: Request) -> _Blocks:
     labels = read_label_counts(counts, request.positive, name=request.label)
     n_rows = sum(piece.n_rows for piece in pieces)
     require_labels(labels.n_labelled, n_rows, request.label)
-    sample = _sample(pieces, names)
-    plan = plan_columns(
-        sample,
-        label=request.label,
-        id=request.id,
-        drop=drop,
-        positive=request.positive,
-        category=category,
-    )
-    preprocessor = make_preprocessor(plan).fit(read_inputs(sample, plan))
+    sample, labelled = _sample(pieces, names, request.label, labels)
+    asked: dict[str, Any] = {
+        "label": request.label,
+        "id": request.id,
+        "drop": drop,
+        "positive": request.positive,
+        "category": category,
+    }
+    shown = pd.concat([sample, labelled], ignore_index=True)
+    try:
+        plan = plan_columns(shown, **asked)
+        preprocessor = make_preprocessor(plan).fit(read_inputs(sample, plan))
+    except InvalidInputError as error:
+        if _IN_ROW not in str(error):
+            raise
+        # It speaks of a row of the sample: look for the file.
+        found = gather([lazily(_find_fault, piece, names, asked) for piece in pieces])
+        raise InvalidInputError(next(filter(None, found), str(error))) from None
     return _Blocks(pieces, labels, plan, preprocessor)
 
 
@@ -160,8 +174,13 @@ def _count_labels(piece: RowGroups, label: str) -> dict[str, int]:
     return count_levels(read_row_groups(piece, [label])[label])
 
 
-def _sample(pieces: list[RowGroups], names: Sequence[str]) -> pd.DataFrame:
-    """Bring rows here that are spread evenly over all files."""
+def _sample(
+    pieces: list[RowGroups], names: Sequence[str], label: str, labels: LabelColumn
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Bring rows here that are spread evenly over all files, and more labelled ones.
+
+    Where labels are rare, only these show which columns give them away.
+    """
     import pandas as pd
 
     from probgap._core.kernels import spread_rows
@@ -170,19 +189,58 @@ def _sample(pieces: list[RowGroups], names: Sequence[str]) -> pd.DataFrame:
     first = np.concatenate([[0], np.cumsum([piece.n_rows for piece in pieces])])
     rows = spread_rows(int(first[-1]), min(int(first[-1]), _SAMPLE_ROWS))
     inside = np.split(rows, np.searchsorted(rows, first[1:-1]))
+    share = min(1.0, _SAMPLE_LABELLED / labels.n_labelled)
+    taken = (tuple(names), label, labels.positive, share)
     parts = [
-        lazily(_take, piece, tuple(names), at - first[k])
+        lazily(_take, piece, at - first[k], *taken)
         for k, (piece, at) in enumerate(zip(pieces, inside, strict=True))
-        if at.size
     ]
     frames: list[Any] = gather(parts)
-    return pd.concat(frames, ignore_index=True)
+    spread, more = (
+        pd.concat(part, ignore_index=True) for part in zip(*frames, strict=True)
+    )
+    return spread, more
 
 
-def _take(piece: RowGroups, names: tuple[str, ...], at: Any) -> pd.DataFrame:
-    from probgap.tables import read_row_groups
+def _take(
+    piece: RowGroups,
+    at: Any,
+    names: tuple[str, ...],
+    label: str,
+    marker: str,
+    share: float,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Give rows, and beside them a share of the labelled ones."""
+    from probgap._core.kernels import spread_rows
+    from probgap.tables import is_level, read_row_groups
 
-    return read_row_groups(piece, names).iloc[at]
+    frame = read_row_groups(piece, names)
+    others = np.setdiff1d(np.flatnonzero(is_level(frame[label], marker)), at)
+    if others.size:
+        few = int(np.ceil(share * others.size))
+        others = others[spread_rows(others.size, few)]
+    return frame.iloc[at], frame.iloc[others]
+
+
+def _find_fault(
+    piece: RowGroups, names: tuple[str, ...], asked: dict[str, Any]
+) -> str | None:
+    """Say which row of a piece is wrong, if one is."""
+    from probgap.tables import make_preprocessor, plan_columns, read_row_groups
+
+    frame = read_row_groups(piece, names)
+    try:
+        plan = plan_columns(frame, **asked)
+        make_preprocessor(plan).fit(read_inputs(frame, plan))
+    except InvalidInputError as error:
+        return _in_piece(error, piece) if _IN_ROW in str(error) else None
+    return None
+
+
+def _in_piece(error: InvalidInputError, piece: RowGroups) -> str:
+    last = piece.first + piece.n_rows
+    where = f"{piece.file}, rows {piece.first + 1:,} to {last:,}"
+    return f"{str(error).rstrip('.')} ({where})."
 
 
 def _fit(blocks: _Blocks, request: Request, *, shown: bool) -> tuple[Any, Any]:
@@ -219,10 +277,7 @@ def _prepare(
     try:
         numbers = preprocessor.transform(read_inputs(frame, plan))
     except InvalidInputError as error:
-        last = piece.first + piece.n_rows
-        where = f"{piece.file}, rows {piece.first + 1:,} to {last:,}"
-        msg = f"{str(error).rstrip('.')} ({where})."
-        raise InvalidInputError(msg) from None
+        raise InvalidInputError(_in_piece(error, piece)) from None
     return mark_source(pd.DataFrame(numbers, frame.index), piece)
 
 

@@ -170,7 +170,9 @@ def _scored_chunks(
         first = counts["rows"] + 1
         scored.insert(0, "row", range(first, first + len(frame)))
         if named is not None:
-            scored.insert(1, "id", frame[named].to_numpy(dtype=object))
+            ids = frame[named]
+            kept = ids.dtype if ids.dtype.kind in "iu" else object
+            scored.insert(1, "id", ids.to_numpy(dtype=kept))
         counts["rows"] += len(frame)
         counts["positive"] += int((scored["predicted_label"] == positive).sum())
         yield scored

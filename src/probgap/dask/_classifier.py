@@ -103,9 +103,12 @@ class PGPUClassifier(LazyClassifier):
     estimated_labelling_rate_, estimated_labelling_rate_interval_ : float, tuple of float
         Share of the positives that is labelled, and where that may well lie.
     observed_gap_ : dask array of shape (n_samples,)
-        The observed gap of each row, lazy.
+        The observed gap of each row, lazy: kept by the workers, as long as the client
+        that was there in ``fit``.
     posterior_ : dask array of shape (n_samples,)
-        P(Y=1 | x) of each row, lazy.
+        P(Y=1 | x) of each row, likewise.
+    seed_ : int
+        The seed that was drawn by ``random_state``, or is it.
     kmm_ : BlockMatching or None
         Evidence of kernel mean matching: ``objective``, ``effective_sample_size``,
         ``converged`` and more. None where nothing was to match.
@@ -221,7 +224,7 @@ class PGPUClassifier(LazyClassifier):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self._try_estimators(X)
-        seed = self._draw_seed()
+        seed = self.seed_ = self._draw_seed()
         with one_thread():
             rng = as_generator(seed)
             # Seeds come in the order in which one machine draws them.
@@ -397,9 +400,11 @@ class PGPUClassifier(LazyClassifier):
             are.
         """
         features: Literal["auto", "exact"] | int = self.kernel_features
-        if hasattr(self, "model_"):
+        if features == "auto" and hasattr(self, "model_"):
             features = self.model_.kernel_features
-        seed, gap = self._draw_seed(), None
+        gap, seed = None, getattr(self, "seed_", None)
+        if seed is None or isinstance(self.random_state, Integral):
+            seed = self._draw_seed()
         if self.gap_estimator is not None:
             folds = RowFolds(5 if self.cv is None else self.cv, seed)
             own = foreign.unfitted_in_memory(self.gap_estimator)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils.validation import _check_feature_names
 
 from probgap import pgpu
 from probgap._core.errors import InvalidInputError
@@ -107,7 +108,11 @@ def _is_of_xgboost(estimator: Any) -> bool:
 def by_chances(model: pgpu.PGPUClassifier, X: Lazy) -> tuple[pgpu.PGPUClassifier, Lazy]:
     """Give chances of the final estimator, lazily, and a model that decides by them."""
     if hasattr(X, "to_dask_array"):
+        _check_feature_names(model, X._meta, reset=False)
         X = X.to_dask_array()
+    if X.shape[1] != model.n_features_in_:
+        msg = f"X must have {model.n_features_in_} features. Got {X.shape[1]}."
+        raise InvalidInputError(msg)
     X = X.rechunk({1: -1})
     return _DecidedByChances.of(model), model.estimator_.predict_proba(X)
 

@@ -27,26 +27,36 @@ def apply_lazily(
             meta = pd.Series([], dtype=dtype, name=method)
         else:
             meta = pd.DataFrame({name: np.empty(0, dtype) for name in columns.tolist()})
-        return X.map_partitions(_on_frame, model, method, columns, meta=meta)
+        return X.map_partitions(_on_frame, model, method, columns, dtype, meta=meta)
     if hasattr(X, "map_blocks"):
         X = X.rechunk({1: -1})
         if columns is None:
-            return X.map_blocks(_on_array, model, method, dtype=dtype, drop_axis=1)
+            return X.map_blocks(
+                _on_array, model, method, dtype, dtype=dtype, drop_axis=1
+            )
         chunks = (X.chunks[0], (columns.size,))
-        return X.map_blocks(_on_array, model, method, dtype=dtype, chunks=chunks)
+        return X.map_blocks(_on_array, model, method, dtype, dtype=dtype, chunks=chunks)
     return getattr(model, method)(X)
 
 
-def _on_array(block: NDArray[Any], model: Any, method: str) -> NDArray[Any]:
+def _on_array(
+    block: NDArray[Any], model: Any, method: str, kind: np.dtype[Any]
+) -> NDArray[Any]:
     if block.shape[0] == 0:
-        return np.empty((0, 2) if method == "predict_proba" else 0)
+        return np.empty((0, 2) if method == "predict_proba" else 0, kind)
     found: NDArray[Any] = getattr(model, method)(block)
     return found
 
 
-def _on_frame(frame: Any, model: Any, method: str, columns: NDArray[Any] | None) -> Any:
+def _on_frame(
+    frame: Any,
+    model: Any,
+    method: str,
+    columns: NDArray[Any] | None,
+    kind: np.dtype[Any],
+) -> Any:
     pd = load_library("pandas", extra="dask", purpose="dask dataframes")
-    found = _on_array(frame, model, method)
+    found = _on_array(frame, model, method, kind)
     if columns is None:
         return pd.Series(found, index=frame.index, name=method)
     return pd.DataFrame(found, index=frame.index, columns=columns.tolist())

@@ -16,9 +16,9 @@ def read_parquet(
 ) -> Any:
     """Open Parquet files as a dask dataframe.
 
-    It reads as ``dask.dataframe.read_parquet`` does, with dates as text. But its blocks
-    are of moderate size whatever the files are, and they know which rows of which file
-    they are: so a fit can name the one with a bad value.
+    It reads as ``dask.dataframe.read_parquet`` does, with dates as text. But small row
+    groups are put together, up to 250,000 rows (large ones are not split), and blocks
+    know which rows of which file they are: so a fit can name the one with a bad value.
 
     Parameters
     ----------

@@ -39,7 +39,8 @@ class LazyClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         dask array or series of shape (n_samples,)
-            Values of ``classes_``.
+            Values of ``classes_``. An array always, where ``estimator`` is one of one's
+            own that predicts on dask alone.
         """
         check_is_fitted(self)
         return self._apply(X, "predict", self.classes_.dtype)

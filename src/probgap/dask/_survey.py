@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.labels import ObservedLabels, is_missing, read_labels
@@ -51,7 +52,10 @@ def survey(X: Any, y: Any) -> Survey:
     source = getattr(X, "attrs", {}).get(SOURCE)
     names = [str(name) for name in getattr(X, "columns", ())]
     labels = as_labels(y)
-    n_rows, n_columns = np.shape(X)
+    n_rows, n_columns = X.shape
+    strange = _find_strange(X)
+    if strange is not None:
+        return Survey(n_rows, n_columns, True, (0, 0.0, 0.0), {}, source, (strange, 0))
     try:
         samples = as_samples(X)
     except (TypeError, ValueError):
@@ -69,6 +73,19 @@ def survey(X: Any, y: Any) -> Survey:
         source,
         fault,
     )
+
+
+def _find_strange(X: Any) -> str | None:
+    """Say what a block is, if not rows of real numbers."""
+    if issparse(X):
+        return "a sparse matrix"
+    if isinstance(X, np.ma.MaskedArray):
+        return "a masked array"
+    kinds = X.dtypes if hasattr(X, "dtypes") else [X.dtype]
+    for kind in kinds:
+        if getattr(kind, "kind", "O") in "cmMSUV":
+            return f"values of type {kind}"
+    return None
 
 
 def as_samples(X: Any) -> NDArray[Any]:
@@ -155,7 +172,16 @@ def overlook(surveys: list[Survey], pos_label: object) -> Overview:
     labels = read_labels(_small_array(list(counts)), pos_label)
     positive = labels.classes.tolist()[labels.positive]
     n_labelled = np.array([each.labels.get(positive, 0) for each in surveys])
-    n, _, squares = merge_moments([each.moments for each in surveys])
+    try:
+        n, _, squares = merge_moments([each.moments for each in surveys])
+    except OverflowError:
+        n, squares = 1, np.inf
+    if not np.isfinite(squares):
+        msg = (
+            "X must hold numbers whose squares can be added up. Got larger ones; scale "
+            "the features."
+        )
+        raise InvalidInputError(msg)
     return Overview(
         np.array([each.n_rows for each in surveys]),
         n_labelled,

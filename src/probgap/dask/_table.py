@@ -227,6 +227,10 @@ def as_blocks(samples: Matrix, labels: ObservedLabels) -> tuple[Lazy, Lazy, Any]
 def pair_blocks(X: Any, y: Any) -> list[tuple[Lazy, Lazy]]:
     """Give the blocks of X, each with the labels of its rows."""
     blocks = _blocks_of(X, "X")
+    if X.ndim != 2 or X.shape[1] == 0:
+        msg = f"X must have rows and columns. Got {X.ndim} dimension(s)"
+        more = "." if X.ndim != 2 else " and no column."
+        raise InvalidInputError(msg + more)
     if hasattr(X, "chunks") and hasattr(y, "chunks") and sum(X.chunks[0]) == y.shape[0]:
         # Blocks of unknown length are taken to go together, and counted later.
         y = y.rechunk((X.chunks[0], *y.chunks[1:]))

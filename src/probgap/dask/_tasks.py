@@ -205,8 +205,11 @@ def moments(values: Vector) -> tuple[int, float, float]:
     """Give number, mean and sum of squared differences from the mean."""
     if values.size == 0:
         return 0, 0.0, 0.0
-    mean = float(values.mean(dtype=np.float64))
-    return values.size, mean, float(((values - mean) ** 2).sum(dtype=np.float64))
+    # Numbers that are too large are refused by who sees the sum.
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(values.mean(dtype=np.float64))
+        squares = float(((values - mean) ** 2).sum(dtype=np.float64))
+    return values.size, mean, squares
 
 
 def moments_of(

@@ -6,6 +6,7 @@ import glob
 from pathlib import Path
 
 from probgap._core.errors import InvalidInputError
+from probgap.tables._optional import load
 
 
 def find_tables(source: str) -> list[str]:
@@ -20,7 +21,7 @@ def find_tables(source: str) -> list[str]:
     Returns
     -------
     list of str
-        The files, in the order of their names.
+        The files, in the order of their names; of several, those that hold rows.
 
     Raises
     ------
@@ -41,7 +42,17 @@ def find_tables(source: str) -> list[str]:
         files = sorted(file for file in found if Path(file).is_file())
     else:
         return [source]
+    # Other tools write files without rows beside those that have some.
+    files = [file for file in files if _may_hold_rows(file)] or files
     if not files:
         msg = f"The table must be a file, or a folder or pattern that names Parquet files. Got {source!r}, which names none."
         raise InvalidInputError(msg)
     return files
+
+
+def _may_hold_rows(file: str) -> bool:
+    pa, pq = load("pyarrow"), load("pyarrow.parquet")
+    try:
+        return int(pq.read_metadata(file).num_rows) > 0
+    except (pa.ArrowException, OSError):
+        return True  # what it is will be seen when it is read

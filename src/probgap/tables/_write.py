@@ -121,7 +121,11 @@ def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
         rows = pa.table({str(name): _plain(frame[name]) for name in frame.columns})
         if writer is None:
             writer = pq.ParquetWriter(stream, rows.schema)
-        writer.write_table(rows.cast(writer.schema))
+        try:
+            writer.write_table(rows.cast(writer.schema))
+        except pa.ArrowException as error:
+            msg = f"Columns must keep the types of the first rows. Got: {error}."
+            raise InvalidInputError(msg) from error
 
     try:
         yield write
