@@ -295,7 +295,7 @@ def test_columns_in_another_order_are_refused_by_what_stays_on_dask(table):
     model = classifier(estimator=OnBlocks()).fit(frame, labels)
     with pytest.raises(ValueError, match="same order"):
         model.predict(frame[list("dcba")])
-    with pytest.raises(InvalidInputError, match="must have 4 features. Got 3"):
+    with pytest.raises(InvalidInputError, match=r"must have 4 features\. Got 3"):
         model.predict(da.from_array(X[:, :3], chunks=(500, 3)))
 
 

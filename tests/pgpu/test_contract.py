@@ -22,6 +22,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probgap import PGPUClassifier, PGPUClassifierCV
+from probgap.exceptions import InvalidInputError
 from probgap.gap import LabellingModel, ObservedGapEstimator
 
 QUICK_CV = {"boundaries": [-0.8, -0.6], "cv": 2}
@@ -37,6 +38,13 @@ BOTH = [
 @pytest.mark.filterwarnings("ignore::probgap._core.errors.ProbgapWarning")
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("as_given", [np.asarray, sp.csr_array])
+def test_numbers_too_large_to_be_squared_are_refused(square, as_given):
+    X, _, _, s = square
+    with pytest.raises(InvalidInputError, match="must hold numbers whose squares"):
+        PGPUClassifier().fit(as_given(1e200 * X), s)
 
 
 @pytest.mark.parametrize("model", BOTH)

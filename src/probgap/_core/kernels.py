@@ -11,6 +11,8 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 from sklearn.utils import gen_batches
 
+from probgap._core.errors import InvalidInputError
+
 Matrix = Any  # ndarray or scipy.sparse matrix: scikit-learn takes either
 
 _MEDIAN_SAMPLE = 1000
@@ -76,8 +78,20 @@ def mean_kernel(
 
 def scale_gamma(X: Matrix) -> float:
     """Give the RBF width that scikit-learn calls "scale": 1 / (n_features * variance)."""
-    if issparse(X):
-        variance = float(X.multiply(X).mean()) - float(X.mean()) ** 2
-    else:
-        variance = float(X.var(dtype=np.float64))
-    return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        if issparse(X):
+            variance = float(X.multiply(X).mean()) - float(np.square(X.mean()))
+        else:
+            variance = float(X.var(dtype=np.float64))
+    return gamma_of_variance(variance, X.shape[1])
+
+
+def gamma_of_variance(variance: float, n_features: int) -> float:
+    """Give that width by the variance; 1 where there is none, and any will do."""
+    if not np.isfinite(variance):
+        msg = (
+            "X must hold numbers whose squares can be added up. Got larger ones; scale "
+            "the features."
+        )
+        raise InvalidInputError(msg)
+    return 1.0 / (n_features * variance) if variance > 0.0 else 1.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from probgap._core.features import FeatureMap, KernelFeatures, draw_landmarks
-from probgap._core.kernels import spread_rows
+from probgap._core.kernels import gamma_of_variance, spread_rows
 from probgap._core.newton import LinearFits
 from probgap._core.progress import stage
 from probgap.boundary import (
@@ -84,8 +84,7 @@ def map_features(table: BlockTable, n_landmarks: int, seed: int) -> KernelFeatur
     """Draw landmarks as one machine would, and fetch them."""
     rows = draw_landmarks(table.n_rows, n_landmarks, seed)
     landmarks = table.fetch(rows).samples.astype(np.float64)
-    variance = table.overview.variance
-    gamma = 1.0 / (landmarks.shape[1] * variance) if variance > 0.0 else 1.0
+    gamma = gamma_of_variance(table.overview.variance, landmarks.shape[1])
     return KernelFeatures.spanned_by(landmarks, gamma)
 
 
