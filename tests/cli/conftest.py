@@ -56,11 +56,6 @@ def table(cases, tmp_path_factory):
     return path
 
 
-@pytest.fixture(autouse=True)
-def small_forests(few_trees):
-    """Models are fitted many times over here."""
-
-
 @pytest.fixture(scope="session")
 def probgap():
     """Run the command in this process; the result has exit_code, stdout and stderr."""
@@ -140,7 +135,7 @@ def shorten_checks(patch):
 
 
 @pytest.fixture
-def quick(monkeypatch):
+def quick(monkeypatch, few_trees):
     """Let the checks of a fit repeat themselves less."""
     shorten_checks(monkeypatch)
 

@@ -95,7 +95,7 @@ def assert_same_shares(model, one, close):
 
 
 @settings(
-    max_examples=6,
+    max_examples=4,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
