@@ -109,6 +109,7 @@ def test_the_same_seed_gives_the_same_files(fitted, table, probgap, tmp_path):
     assert runs[0] == runs[1]
 
 
+@pytest.mark.usefixtures("quick")
 def test_json_is_the_account_and_nothing_else(table, probgap, tmp_path):
     words = ("fit", table, "--label", "found", "--out", tmp_path / "out")
     result = probgap(*words, "--json")
@@ -291,6 +292,7 @@ def test_compare_with_truth_prefers_ours_to_naive(cases, probgap, tmp_path):
     assert "\x1b[" not in shown
 
 
+@pytest.mark.usefixtures("quick")
 def test_a_formula_stays_harmless(cases, probgap, tmp_path):
     mean = cases.assign(case=[f"=cmd|'{i}'" for i in range(len(cases))])
     mean["colour"] = mean["colour"].replace("red", "<script>alert(1)</script>")
@@ -309,6 +311,7 @@ def test_a_formula_stays_harmless(cases, probgap, tmp_path):
     assert "<script" not in page
 
 
+@pytest.mark.usefixtures("quick")
 def test_codes_may_be_taken_for_categories(cases, probgap, tmp_path):
     coded = cases.assign(colour=cases["colour"].map({"red": 1, "green": 2, "blue": 5}))
     coded.drop(columns="audited").to_csv(tmp_path / "t.csv", index=False)

@@ -81,7 +81,7 @@ def test_a_file_cut_anywhere_is_refused(saved):
         refused(saved, "something was added|stands before")
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_refused_or_harmless(saved, data, model, share, bit):
     whole = saved.read_bytes()
