@@ -1,0 +1,159 @@
+"""Other methods in the benchmark of the default, fitted without any tuning: see default.py.
+
+Each has ``posterior_``, the posterior of training rows by models that were fitted without
+them, except the paper's algorithm, which has none.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.kernel_approximation import Nystroem
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+from probgap import PGPUClassifier
+
+
+class NaiveForest(ExtraTreesClassifier):
+    """Trees that take unlabelled rows as negative, with out-of-bag posteriors."""
+
+    def fit(self, X, s):
+        """Fit the trees."""
+        super().fit(X, s)
+        self.posterior_ = np.nan_to_num(self.oob_decision_function_[:, 1])
+        return self
+
+
+class KernelLogistic(ClassifierMixin, BaseEstimator):
+    """Logistic regression on at most 300 Nystroem features of an RBF kernel."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def fit(self, X, s):
+        """Fit the features and the regression."""
+        n, width = X.shape
+        features = Nystroem(
+            gamma=1.0 / width, n_components=min(300, n), random_state=self.seed
+        )
+        model = make_pipeline(features, LogisticRegression(C=10.0, max_iter=1000))
+        self.classes_, self.model_ = np.unique(s), model.fit(X, s)
+        return self
+
+    def predict_proba(self, X):
+        """Return the chance of no label and of a label."""
+        return self.model_.predict_proba(X)
+
+    def predict(self, X):
+        """Return 1 or 0."""
+        return self.model_.predict(X)
+
+
+class OutOfFold(ClassifierMixin, BaseEstimator):
+    """A classifier of labelled against unlabelled, with out-of-fold posteriors."""
+
+    def __init__(self, estimator, seed):
+        self.estimator, self.seed = estimator, seed
+
+    def fit(self, X, s):
+        """Fit the classifier, and one for each fold."""
+        n_folds = min(5, np.count_nonzero(s))
+        folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.seed)
+        chance = cross_val_predict(
+            self.estimator, X, s, cv=folds, method="predict_proba"
+        )
+        self.classes_ = np.unique(s)
+        self.fitted_ = clone(self.estimator).fit(X, s)
+        self.posterior_ = self.posterior_of(chance[:, 1])
+        self.highest_ = self.fitted_.predict_proba(X)[:, 1].max()
+        return self
+
+    def posterior_of(self, chance, highest=None):
+        """Return P(y=1 | x), taken to be the chance of a label."""
+        del highest
+        return chance
+
+    def predict_proba(self, X):
+        """Return the posterior of both classes."""
+        chance = self.fitted_.predict_proba(X)[:, 1]
+        posterior = self.posterior_of(chance, self.highest_)
+        return np.column_stack([1.0 - posterior, posterior])
+
+    def predict(self, X):
+        """Return 1 or 0."""
+        return (self.predict_proba(X)[:, 1] > 0.5).astype(np.int64)
+
+
+class PGLin(OutOfFold):
+    """PGlin (Gerych et al., AAAI 2022): the rate of labelling is linear in P(y=1 | x).
+
+    Then P(s=1 | x) = max P(s=1) P(y=1 | x)^2, which is solved for P(y=1 | x).
+    """
+
+    def posterior_of(self, chance, highest=None):
+        """Return sqrt(P(s=1 | x) / max P(s=1))."""
+        share = chance / (chance.max() if highest is None else highest)
+        return np.sqrt(np.minimum(share, 1.0))
+
+
+class BaggedTrees(ClassifierMixin, BaseEstimator):
+    """PU bagging (Mordelet and Vert): trees of the labelled and as many unlabelled."""
+
+    def __init__(self, seed, n_trees=100):
+        self.seed, self.n_trees = seed, n_trees
+
+    def fit(self, X, s):
+        """Fit the trees; a row's posterior is that of trees without it."""
+        rng = np.random.default_rng(self.seed)
+        known, other = np.flatnonzero(s == 1), np.flatnonzero(s != 1)
+        self.classes_, self.trees_ = np.unique(s), []
+        votes, counts = np.zeros(s.size), np.zeros(s.size)
+        for _ in range(self.n_trees):
+            drawn = rng.choice(other, min(known.size, other.size))
+            rows = np.append(known, drawn)
+            tree = DecisionTreeClassifier(random_state=int(rng.integers(2**31)))
+            self.trees_.append(tree.fit(X[rows], s[rows]))
+            out = np.setdiff1d(other, drawn)
+            votes[out] += tree.predict_proba(X[out])[:, 1]
+            counts[out] += 1
+        seen = self.predict_proba(X)[:, 1]  # of labelled rows, which all trees have
+        self.posterior_ = np.where(counts > 0, votes / np.maximum(counts, 1), seen)
+        return self
+
+    def predict_proba(self, X):
+        """Return the mean vote for both classes."""
+        return np.mean([tree.predict_proba(X) for tree in self.trees_], axis=0)
+
+    def predict(self, X):
+        """Return 1 or 0."""
+        return (self.predict_proba(X)[:, 1] > 0.5).astype(np.int64)
+
+
+def naive_forest(seed):
+    """Return a forest of labelled against unlabelled rows."""
+    return NaiveForest(
+        300, min_samples_leaf=3, bootstrap=True, oob_score=True, random_state=seed
+    )
+
+
+def naive_boosting(seed):
+    """Return boosted trees of labelled against unlabelled rows."""
+    return OutOfFold(HistGradientBoostingClassifier(random_state=seed), seed)
+
+
+def pg_lin(seed):
+    """Return PGlin with kernel logistic regression."""
+    return PGLin(KernelLogistic(seed), seed)
+
+
+OTHERS = {
+    "naive ExtraTrees": naive_forest,
+    "naive boosting": naive_boosting,
+    "PU bagging": BaggedTrees,
+    "PGlin": pg_lin,
+    "paper": lambda seed: PGPUClassifier.paper(random_state=seed),
+}

@@ -1,0 +1,145 @@
+"""The network: from the summary of a task to weighted curves P(Y=1 | score, unlabelled)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_softmax
+
+Vector = NDArray[np.float64]
+Array = NDArray[np.float64]
+
+# Numbers of a curve: a ceiling, a share, and two sigmoids of a middle and a width each.
+CURVE_SIZE = 6
+LEAST_CHANCE = 1e-5
+MOST_STANDARD = 5.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """Weighted monotone curves, each a ceiling times a mixture of two sigmoids.
+
+    A curve is one world that the scores are compatible with: w(z) is the probability
+    that an unlabelled row with log-odds z of being labelled is positive. ``shift`` moves
+    all of them, in log-odds.
+    """
+
+    weights: Vector
+    ceiling: Vector
+    share: Vector
+    middle: Array
+    width: Array
+    shift: float = 0.0
+
+    def each(self, log_odds: Vector) -> Array:
+        """Return the probability by each curve, one row a curve."""
+        value = np.zeros((self.weights.size, log_odds.size))
+        for k, share in enumerate((self.share, 1.0 - self.share)):
+            away = log_odds - self.middle[k][:, None]
+            value += share[:, None] * expit(away / self.width[k][:, None])
+        value = np.clip(self.ceiling[:, None] * value, LEAST_CHANCE, 1.0 - LEAST_CHANCE)
+        if self.shift == 0.0:
+            return value
+        odds = np.exp(self.shift) * value / (1.0 - value)
+        return odds / (1.0 + odds)
+
+    def mean(self, log_odds: Vector) -> Vector:
+        """Return the probability averaged over the curves."""
+        mean: Vector = self.weights @ self.each(log_odds)
+        return mean
+
+    def reweighted(self, log_likelihood: Vector) -> Self:
+        """Weight the curves by evidence."""
+        with np.errstate(divide="ignore"):
+            log_weights = np.log(self.weights) + log_likelihood
+        weights = np.exp(log_softmax(log_weights))
+        return replace(self, weights=weights)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """Fitted networks that are averaged, and what is known of the tasks they learnt.
+
+    Attributes
+    ----------
+    layers : tuple of (ndarray, ndarray)
+        Weights and biases; the first axis is the network.
+    mean, deviation : ndarray
+        Of the summaries of the simulated tasks.
+    spread : float
+        Relative standard deviation of a count around what its curve says.
+    axes, places : ndarray
+        Main axes of the standardised summaries, and where some tasks lie on them.
+    distances : ndarray
+        Quantiles, at even levels, of the distance of a new task to the nearest of those.
+    """
+
+    layers: tuple[tuple[Array, Array], ...]
+    mean: Vector
+    deviation: Vector
+    spread: float
+    axes: Array
+    places: Array
+    distances: Vector
+
+    def standardise(self, summary: Vector) -> Vector:
+        """Return the summary in standard deviations of the simulated ones."""
+        standard = (summary - self.mean) / self.deviation
+        return np.clip(standard, -MOST_STANDARD, MOST_STANDARD)
+
+    def curves(self, summary: Vector) -> Curves:
+        """Return the curves of a task."""
+        n_networks = self.layers[0][0].shape[0]
+        hidden = np.repeat(self.standardise(summary)[None], n_networks, axis=0)
+        for weight, bias in self.layers[:-1]:
+            hidden = np.einsum("ki,kij->kj", hidden, weight) + bias
+            hidden = hidden * expit(hidden)
+        weight, bias = self.layers[-1]
+        output = np.einsum("ki,kij->kj", hidden, weight) + bias
+        numbers = output.reshape(n_networks, -1, CURVE_SIZE + 1)
+        weights = np.exp(log_softmax(numbers[..., -1], axis=1)) / n_networks
+        return as_curves(numbers.reshape(-1, CURVE_SIZE + 1).T, weights.ravel())
+
+    def strangeness(self, summary: Vector) -> float:
+        """Return the share of simulated tasks that lie nearer to others than this one."""
+        place = self.axes @ self.standardise(summary)
+        nearest = np.sqrt(((self.places - place) ** 2).sum(axis=1).min())
+        return float(np.searchsorted(self.distances, nearest) / self.distances.size)
+
+
+def as_curves(numbers: Array, weights: Vector) -> Curves:
+    """Turn the network's output, a row for each number of a curve, into curves."""
+    return Curves(
+        weights=weights,
+        ceiling=expit(numbers[0] + 1.0),
+        share=expit(numbers[1]),
+        middle=np.stack([3.0 * numbers[2], 3.0 * numbers[4] - 1.0]),
+        width=np.logaddexp(0.0, np.stack([numbers[3], numbers[5]]) + 0.5) + 0.05,
+    )
+
+
+@cache
+def load_network() -> Network:
+    """Load the network that comes with the package."""
+    with files("probgap.reading").joinpath("weights.npz").open("rb") as file:
+        stored = np.load(file, allow_pickle=False)
+        return as_network({name: stored[name] for name in stored.files})
+
+
+def as_network(arrays: dict[str, NDArray[Any]]) -> Network:
+    """Make a network of its arrays."""
+    n_layers = sum(name.startswith("weight_") for name in arrays)
+    kept = ("mean", "deviation", "axes", "places", "distances")
+    return Network(
+        layers=tuple(
+            (arrays[f"weight_{i}"].astype(float), arrays[f"bias_{i}"].astype(float))
+            for i in range(n_layers)
+        ),
+        spread=float(arrays["spread"]),
+        **{name: arrays[name].astype(float) for name in kept},
+    )

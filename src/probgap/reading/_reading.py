@@ -1,0 +1,399 @@
+"""Read who is hidden off the scores of labelled and unlabelled rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import expit, ndtr
+
+from probgap._core.checks import check_labelled
+from probgap._core.errors import InvalidInputError
+from probgap._core.html import fact_table, number
+from probgap.reading._curves import Curves, load_network
+from probgap.reading._summary import MOST_LOG_ODDS, platt_scaling, summarise
+
+Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+INTERVAL = (0.05, 0.95)
+# Unlabelled scores that are kept to count with; more say nothing more.
+_MOST_KEPT = 4096
+# A class prior somebody knows is taken as known to so much of itself.
+_PRIOR_DOUBT = 0.05
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """What the scores say about hidden positives, and what they cannot say.
+
+    Attributes
+    ----------
+    boundary : float
+        The paper's l: the observed gap at which a row is as likely positive as not. -1
+        where all rows, 1 where no row is likelier positive.
+    class_prior : float
+        Share of all rows that are positive, labelled or not.
+    class_prior_interval : tuple of float
+        90% interval of it.
+    n_hidden : float
+        Expected number of positives among the unlabelled rows.
+    n_hidden_interval : tuple of float
+        90% interval of it.
+    n_labelled, n_unlabelled : float
+        Number of rows of each kind.
+    strangeness : float
+        Share of the simulated tasks that look less unusual than this one. Near 1, the
+        reading extrapolates.
+    curves : Curves
+        The worlds that are possible: curves and their weights.
+    slope, offset : float
+        Log-odds of being labelled are ``slope * score + offset``.
+    scores : ndarray
+        Log-odds of unlabelled rows, at most 4096, evenly spread.
+    """
+
+    boundary: float
+    class_prior: float
+    class_prior_interval: tuple[float, float]
+    n_hidden: float
+    n_hidden_interval: tuple[float, float]
+    n_labelled: float
+    n_unlabelled: float
+    strangeness: float
+    curves: Curves
+    slope: float
+    offset: float
+    scores: Vector
+
+    @classmethod
+    def of(
+        cls,
+        curves: Curves,
+        scores: Vector,
+        *,
+        n_labelled: float,
+        n_unlabelled: float,
+        strangeness: float,
+        slope: float,
+        offset: float,
+    ) -> Self:
+        """Count with curves."""
+        counts, deviations = _count(curves, scores, n_unlabelled)
+        n_hidden = float(curves.weights @ counts)
+        low, high = (
+            _quantile(level, curves.weights, counts, deviations, n_unlabelled)
+            for level in INTERVAL
+        )
+        low, high = min(low, n_hidden), max(high, n_hidden)
+        n_rows = n_labelled + n_unlabelled
+        return cls(
+            boundary=_boundary(curves),
+            class_prior=(n_labelled + n_hidden) / n_rows,
+            class_prior_interval=(
+                (n_labelled + low) / n_rows,
+                (n_labelled + high) / n_rows,
+            ),
+            n_hidden=n_hidden,
+            n_hidden_interval=(low, high),
+            n_labelled=n_labelled,
+            n_unlabelled=n_unlabelled,
+            strangeness=strangeness,
+            curves=curves,
+            slope=slope,
+            offset=offset,
+            scores=scores,
+        )
+
+    @property
+    def familiarity(self) -> float:
+        """From 1, as near to simulated tasks as these are to each other, to 0."""
+        return 1.0 - self.strangeness
+
+    def log_odds(self, scores: ArrayLike) -> Vector:
+        """Return calibrated log-odds of being labelled."""
+        odds = self.slope * np.asarray(scores, dtype=np.float64) + self.offset
+        return np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS)
+
+    def hidden_probability(self, scores: ArrayLike) -> Vector:
+        """Return P(Y=1 | score, unlabelled).
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows,)
+            Scores of unlabelled rows, on the scale of those that were read.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The probability that each row is a hidden positive.
+        """
+        return self.curves.mean(self.log_odds(scores))
+
+    def posterior(self, scores: ArrayLike) -> Vector:
+        """Return P(Y=1 | score), of rows of which nobody knows whether they are labelled.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_rows,)
+            Scores, on the scale of those that were read.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The probability that each row is positive.
+        """
+        odds = self.log_odds(scores)
+        labelled = expit(odds)
+        return labelled + (1.0 - labelled) * self.curves.mean(odds)
+
+    def worlds(self) -> tuple[float, float]:
+        """Return the numbers of hidden positives in two worlds that are both possible.
+
+        Of the curves with fewer hidden positives than most, and of those with more, the
+        weighted means.
+        """
+        counts = _count(self.curves, self.scores, self.n_unlabelled)[0]
+        order = np.argsort(counts)
+        below = np.cumsum(self.curves.weights[order]) - 0.5 * self.curves.weights[order]
+        halves = [order[below <= 0.5], order[below > 0.5]]
+        low, high = (
+            float(np.average(counts[half], weights=self.curves.weights[half] + 1e-300))
+            if half.size
+            else self.n_hidden
+            for half in halves
+        )
+        return low, high
+
+    def update(
+        self,
+        *,
+        class_prior: float | tuple[float, float] | None = None,
+        scores: ArrayLike | None = None,
+        positive: ArrayLike | None = None,
+    ) -> Reading:
+        """Weight the curves by evidence, and return the reading that follows.
+
+        Parameters
+        ----------
+        class_prior : float or tuple of float, default=None
+            Share of all rows that are positive, or a range that it lies in.
+        scores : array-like of shape (n_checked,), default=None
+            Scores of unlabelled rows that somebody has checked.
+        positive : array-like of shape (n_checked,), default=None
+            Which of them are positive.
+
+        Returns
+        -------
+        Reading
+            The reading given the evidence.
+        """
+        curves = self.curves
+        if scores is not None and positive is not None:
+            odds = self.log_odds(np.atleast_1d(np.asarray(scores, dtype=np.float64)))
+            each = curves.each(odds)
+            found = np.atleast_1d(np.asarray(positive, dtype=bool))
+            curves = curves.reweighted(
+                np.where(found, np.log(each), np.log1p(-each)).sum(axis=1)
+            )
+        if class_prior is not None:
+            curves = self._given_prior(curves, *_prior_range(class_prior))
+        return Reading.of(
+            curves,
+            self.scores,
+            n_labelled=self.n_labelled,
+            n_unlabelled=self.n_unlabelled,
+            strangeness=self.strangeness,
+            slope=self.slope,
+            offset=self.offset,
+        )
+
+    def _given_prior(self, curves: Curves, low: float, high: float) -> Curves:
+        """Weight curves by a known prior, and move them where none agrees with it."""
+        n_rows = self.n_labelled + self.n_unlabelled
+        least, most = (share * n_rows - self.n_labelled for share in (low, high))
+        if most < 0.0:
+            msg = (
+                "class_prior must be at least the share of labelled rows, "
+                f"{self.n_labelled / n_rows:.3g}. Got {high:.3g}."
+            )
+            raise InvalidInputError(msg)
+        least = max(least, 0.0)
+        counts, deviations = _count(curves, self.scores, self.n_unlabelled)
+        deviations = np.hypot(deviations, 0.5 * _PRIOR_DOUBT * (least + most))
+        away = np.maximum(np.maximum(least - counts, counts - most), 0.0) / deviations
+        curves = curves.reweighted(-0.5 * away**2)
+        count = float(
+            curves.weights @ _count(curves, self.scores, self.n_unlabelled)[0]
+        )
+        target = float(np.clip(count, least, most))
+        # Nothing can be shifted to none or all.
+        target = float(
+            np.clip(target, 1e-4 * self.n_unlabelled, 0.9999 * self.n_unlabelled)
+        )
+        if abs(target - count) < 1e-6 * self.n_unlabelled:
+            return curves
+
+        def excess(shift: float) -> float:
+            moved = replace(curves, shift=curves.shift + shift)
+            counts = _count(moved, self.scores, self.n_unlabelled)[0]
+            return float(moved.weights @ counts) - target
+
+        return replace(curves, shift=curves.shift + brentq(excess, -40.0, 40.0))
+
+    def _repr_html_(self) -> str:
+        low, high = self.n_hidden_interval
+        facts = {
+            "boundary": number(self.boundary),
+            "class prior": number(self.class_prior),
+            "hidden positives": f"{self.n_hidden:.0f} ({low:.0f} to {high:.0f})",
+            "familiarity": number(self.familiarity, 2),
+        }
+        return fact_table("Reading", facts)
+
+
+def read(
+    scores: ArrayLike,
+    labelled: ArrayLike,
+    *,
+    class_prior: float | tuple[float, float] | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Reading:
+    """Read boundary, posterior and number of hidden positives off anybody's scores.
+
+    Positive and unlabelled data do not tell how many positives are hidden: steep labelling
+    and overlapping classes look alike. The reading is the Bayes answer to a stated
+    belief, a simulator of tasks that covers labels at random, easy ones first and steeper
+    kinds. A small network has learnt it from simulated tasks. It fails where labels went
+    by something that scores cannot show (a region nobody looked at), and where the task
+    is like none of the simulated ones (see ``familiarity``).
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows,)
+        Any score that rises with the probability of being labelled. Scores of training
+        rows must come from models that have not seen them.
+    labelled : array-like of shape (n_rows,)
+        True for labelled positives.
+    class_prior : float or tuple of float, default=None
+        The share of all rows that are positive, or a range that it lies in, if known.
+    sample_weight : array-like of shape (n_rows,), default=None
+        How many rows each row stands for.
+
+    Returns
+    -------
+    Reading
+        Boundary, posterior of any score, class prior, count and 90% interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probgap.reading import read
+    >>> rng = np.random.default_rng(0)
+    >>> positive = np.arange(1000) < 400
+    >>> scores = rng.normal(4.0 * positive)
+    >>> labelled = positive & (rng.random(1000) < 0.5)
+    >>> reading = read(scores, labelled)
+    >>> low, high = reading.n_hidden_interval
+    >>> bool(low < 200 < high)
+    True
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        msg = "scores must be a one-dimensional array of finite numbers."
+        raise InvalidInputError(f"{msg} Got {_what(values)}.")
+    mask = check_labelled(labelled, values.size)
+    if not mask.any() or mask.all():
+        kind = "labelled" if not mask.any() else "unlabelled"
+        msg = f"labelled must mark some rows and leave others. Got no {kind} row."
+        raise InvalidInputError(msg)
+    weight = np.ones(values.size)
+    if sample_weight is not None:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    slope, offset = platt_scaling(values, mask, weight)
+    odds = np.clip(slope * values + offset, -MOST_LOG_ODDS, MOST_LOG_ODDS)
+    summary = summarise(odds, mask, weight)
+    network = load_network()
+    reading = Reading.of(
+        network.curves(summary),
+        _evenly(odds[~mask], weight[~mask]),
+        n_labelled=float(weight[mask].sum()),
+        n_unlabelled=float(weight[~mask].sum()),
+        strangeness=network.strangeness(summary),
+        slope=slope,
+        offset=offset,
+    )
+    return reading if class_prior is None else reading.update(class_prior=class_prior)
+
+
+def _what(values: NDArray[np.float64]) -> str:
+    if values.ndim != 1:
+        return f"shape {values.shape}"
+    return f"{int(np.count_nonzero(~np.isfinite(values)))} that are not"
+
+
+def _prior_range(class_prior: float | tuple[float, float]) -> tuple[float, float]:
+    """Check a class prior: a share, or a range of shares."""
+    if isinstance(class_prior, Real):
+        low = high = float(class_prior)
+    else:
+        low, high = (float(share) for share in class_prior)
+    if not 0.0 < low <= high < 1.0:
+        msg = (
+            "class_prior must be a share between 0 and 1, or a range of shares. "
+            f"Got {class_prior!r}."
+        )
+        raise InvalidInputError(msg)
+    return low, high
+
+
+def _evenly(values: Vector, weight: Vector) -> Vector:
+    """Return as many values as there are, or some that stand for all alike."""
+    order = np.argsort(values, kind="stable")
+    if values.size <= _MOST_KEPT and (weight == weight[0]).all():
+        return values[order]
+    position = np.cumsum(weight[order]) - 0.5 * weight[order]
+    levels = (np.arange(_MOST_KEPT) + 0.5) / _MOST_KEPT * weight.sum()
+    return np.interp(levels, position, values[order])
+
+
+def _count(curves: Curves, scores: Vector, n_rows: float) -> tuple[Vector, Vector]:
+    """Return the expected number of positives by each curve, and its deviation."""
+    each = curves.each(scores)
+    stands_for = n_rows / scores.size
+    counts = stands_for * each.sum(axis=1)
+    by_luck = stands_for * (each * (1.0 - each)).sum(axis=1)
+    off = load_network().spread * np.minimum(counts, n_rows - counts)
+    return counts, np.sqrt(by_luck + off**2 + 0.25)
+
+
+def _quantile(
+    level: float, weights: Vector, counts: Vector, deviations: Vector, most: float
+) -> float:
+    """Return a quantile of a mixture of normal counts, cut to what is possible."""
+
+    def excess(count: float) -> float:
+        return float(weights @ ndtr((count - counts) / deviations)) - level
+
+    wide = 10.0 * float(deviations.max())
+    found = brentq(excess, float(counts.min()) - wide, float(counts.max()) + wide)
+    return float(np.clip(found, 0.0, most))
+
+
+def _boundary(curves: Curves) -> float:
+    """Return the observed gap at which the mean posterior passes 1/2."""
+    odds = np.linspace(-MOST_LOG_ODDS, MOST_LOG_ODDS, 2001)
+    labelled = expit(odds)
+    posterior = labelled + (1.0 - labelled) * curves.mean(odds)
+    above = np.flatnonzero(posterior > 0.5)
+    if above.size == 0:
+        return 1.0
+    first = above[0]
+    if first == 0:
+        return -1.0
+    even = np.interp(0.5, posterior[first - 1 : first + 1], odds[first - 1 : first + 1])
+    return float(2.0 * expit(even) - 1.0)

@@ -1,0 +1,419 @@
+"""What we believe about positive and unlabelled data, stated once as a simulator.
+
+A task is drawn in three steps, each from a named family: features, the true posterior
+P(Y=1 | x), and the rate at which positives are labelled. ``simulate(seed)`` draws one;
+``families`` restricts it, so that a family can be left out of training and tested on.
+
+The rate is a function of what a labeller sees: the log-odds of the true posterior, often
+blurred, and pulled up and down by a smooth function of x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import rankdata
+
+Vector = NDArray[np.float64]
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Generator = np.random.Generator
+
+FEWEST_LABELLED = 8
+FEWEST_UNLABELLED = 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimulatedTask:
+    """Samples, true labels, which positives are labelled, and the families drawn from."""
+
+    X: Array
+    positive: Mask
+    labelled: Mask
+    posterior: Vector
+    families: dict[str, str]
+
+
+def simulate(
+    seed: int, families: Mapping[str, tuple[str, ...]] | None = None
+) -> SimulatedTask:
+    """Draw a task.
+
+    Parameters
+    ----------
+    seed : int
+        Determines the task.
+    families : mapping of str to tuple of str, optional
+        Which families to draw "features", "truth" and "rate" from; all by default.
+
+    Returns
+    -------
+    SimulatedTask
+        At least 8 positives are labelled, and at least 20 rows are not.
+    """
+    rng = np.random.default_rng(seed)
+    while True:
+        drawn = {kind: _draw_family(kind, families, rng) for kind in FAMILIES}
+        n_rows = _draw_size(rng)
+        X = FEATURES[drawn["features"]](n_rows, _draw_width(rng), rng)
+        used = _used_columns(X, rng)
+        score = _standardised(TRUTHS[drawn["truth"]](used, rng))
+        lumpy = drawn["features"] in LUMPY or drawn["truth"] in LUMPY
+        log_odds = _draw_log_odds(score, rng, lumpy=lumpy)
+        posterior = _with_noise(expit(log_odds), rng)
+        positive = rng.random(n_rows) < posterior
+        if positive.sum() < FEWEST_LABELLED:
+            continue
+        seen = _seen_by_labeller(score, log_odds, used, rng)
+        rate = RATES[drawn["rate"]](Ease(seen, positive, used), rng)
+        labelled = _label(rate, positive, rng)
+        if labelled is not None:
+            return SimulatedTask(X, positive, labelled, posterior, drawn)
+
+
+def _draw_family(
+    kind: str, families: Mapping[str, tuple[str, ...]] | None, rng: Generator
+) -> str:
+    names = list((families or {}).get(kind, FAMILIES[kind]))
+    weight = np.array([BELIEF.get(name, 1.0) for name in names])
+    return str(rng.choice(names, p=weight / weight.sum()))
+
+
+def _draw_size(rng: Generator) -> int:
+    """Draw a number of rows from 100 to 10,000, most of them below 3,000."""
+    low, high = (100, 3000) if rng.random() < 0.88 else (3000, 10_000)
+    return int(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+
+def _draw_width(rng: Generator) -> int:
+    return int(np.exp(rng.uniform(np.log(2), np.log(60))))
+
+
+def _log_uniform(low: float, high: float, rng: Generator) -> float:
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+
+# --- features ---------------------------------------------------------------------------
+
+
+def _gaussian(n: int, d: int, rng: Generator) -> Array:
+    return rng.normal(size=(n, d))
+
+
+def _uniform(n: int, d: int, rng: Generator) -> Array:
+    return rng.uniform(-1.7, 1.7, size=(n, d))
+
+
+def _clustered(n: int, d: int, rng: Generator) -> Array:
+    centres = rng.normal(size=(rng.integers(2, 9), d)) * rng.uniform(1.0, 3.0)
+    return centres[rng.integers(len(centres), size=n)] + rng.normal(size=(n, d))
+
+
+def _heavy_tailed(n: int, d: int, rng: Generator) -> Array:
+    if rng.random() < 0.5:
+        return rng.standard_t(rng.uniform(2.5, 6.0), size=(n, d))
+    return rng.lognormal(sigma=rng.uniform(0.5, 1.2), size=(n, d))
+
+
+def _binary(n: int, d: int, rng: Generator) -> Array:
+    """Return columns of few levels that share a hidden cause."""
+    cause = rng.normal(size=(n, 2)) @ rng.normal(size=(2, d)) * rng.uniform(0.0, 1.0)
+    levels = rng.integers(1, 4, size=d)
+    shares = expit(cause + rng.normal(size=d))
+    return rng.binomial(levels, shares).astype(np.float64)
+
+
+def _correlated(n: int, d: int, rng: Generator) -> Array:
+    rank = int(rng.integers(1, max(2, d // 2) + 1))
+    common = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, d))
+    return common + _log_uniform(0.05, 1.0, rng) * rng.normal(size=(n, d))
+
+
+FEATURES: dict[str, Callable[[int, int, Generator], Array]] = {
+    "gaussian": _gaussian,
+    "uniform": _uniform,
+    "clustered": _clustered,
+    "heavy_tailed": _heavy_tailed,
+    "binary": _binary,
+    "correlated": _correlated,
+}
+
+
+def _used_columns(X: Array, rng: Generator) -> Array:
+    """Choose the columns that matter, scaled; the others are idle."""
+    d = X.shape[1]
+    n_used = max(min(d, 2), round(d * rng.uniform(0.15, 1.0)))
+    used = X[:, rng.choice(d, n_used, replace=False)]
+    deviation = used.std(axis=0)
+    return (used - used.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
+
+
+# --- truths -----------------------------------------------------------------------------
+
+
+def _linear(X: Array, rng: Generator) -> Vector:
+    return X @ (rng.normal(size=X.shape[1]) * rng.exponential(size=X.shape[1]))
+
+
+def _smooth(X: Array, rng: Generator) -> Vector:
+    """Sum random waves."""
+    scale = rng.uniform(0.4, 1.6) / np.sqrt(X.shape[1])
+    waves = rng.normal(size=(X.shape[1], 25)) * scale
+    shift = rng.uniform(0.0, 2.0 * np.pi, 25)
+    return np.cos(X @ waves + shift) @ rng.normal(size=25)
+
+
+def _quadratic(X: Array, rng: Generator) -> Vector:
+    """Compare two Gaussian classes of different shape."""
+    square = (X**2) @ rng.normal(size=X.shape[1]) * rng.uniform(0.0, 0.7)
+    return square + X @ rng.normal(size=X.shape[1])
+
+
+def _rules(X: Array, rng: Generator) -> Vector:
+    """Sum small trees with random splits."""
+    total = np.zeros(len(X))
+    for _ in range(rng.integers(1, 9)):
+        leaf = np.zeros(len(X), dtype=np.intp)
+        depth = int(rng.integers(1, 5))
+        for _ in range(depth):
+            column = X[:, rng.integers(X.shape[1])]
+            leaf = 2 * leaf + (column > np.quantile(column, rng.uniform(0.1, 0.9)))
+        total += rng.normal(size=2**depth)[leaf]
+    # A touch of a slope, or whole leaves would be tied.
+    return total + rng.uniform(0.0, 0.3) * (X @ rng.normal(size=X.shape[1]))
+
+
+def _islands(X: Array, rng: Generator) -> Vector:
+    """Return how near a row lies to the nearest of some centres."""
+    centres = X[rng.integers(len(X), size=rng.integers(1, 9))]
+    squares = ((X[:, None, :] - centres) ** 2).mean(axis=2)
+    return -np.sqrt(squares.min(axis=1))
+
+
+def _additive(X: Array, rng: Generator) -> Vector:
+    """Sum a bent function of each column."""
+    bends: tuple[Callable[[Vector], Vector], ...] = (
+        np.sin,
+        np.abs,
+        np.tanh,
+        np.sign,
+        lambda x: np.maximum(x, 0.0),
+        lambda x: np.minimum(x**2, 9.0),
+    )
+    total = np.zeros(len(X))
+    for column in X.T:
+        bend = bends[rng.integers(len(bends))]
+        slope = _log_uniform(0.5, 2.0, rng)
+        total += rng.normal() * bend(slope * column + rng.normal())
+    return total
+
+
+TRUTHS: dict[str, Callable[[Array, Generator], Vector]] = {
+    "linear": _linear,
+    "smooth": _smooth,
+    "quadratic": _quadratic,
+    "rules": _rules,
+    "islands": _islands,
+    "additive": _additive,
+}
+
+
+# Families in which many rows share nearly one posterior.
+LUMPY = ("clustered", "binary", "rules", "islands")
+
+
+def _standardised(score: Vector) -> Vector:
+    deviation = score.std()
+    return (score - score.mean()) / (deviation if deviation > 0.0 else 1.0)
+
+
+def _draw_log_odds(score: Vector, rng: Generator, *, lumpy: bool) -> Vector:
+    """Draw how sharply classes are separated, and how many rows are positive."""
+    sharpness = _log_uniform(1.5, 60.0, rng)
+    share = rng.beta(1.3, 1.8)
+    # Where classes overlap most, positives are few as a rule: nobody looks for a faint
+    # majority. And the rows of a cluster or a rule mostly are of one class.
+    if rng.random() < (0.1 if lumpy else 0.45):
+        sharpness, share = _log_uniform(0.5, 1.7, rng), rng.beta(1.0, 6.0)
+    prior = float(np.clip(share, 0.01, 0.9))
+
+    def excess(shift: float) -> float:
+        return float(expit(sharpness * (score - shift)).mean() - prior)
+
+    # Beyond these the share of positives is as good as 1 and 0.
+    wide = np.abs(score).max() + 12.0 / sharpness
+    return sharpness * (score - brentq(excess, -wide, wide))
+
+
+def _with_noise(posterior: Vector, rng: Generator) -> Vector:
+    """Let some truths never be certain."""
+    if rng.random() < 0.85:
+        return posterior
+    low, high = rng.uniform(0.0, 0.12, size=2)
+    # A rare class stays rare.
+    low *= posterior.mean()
+    return low + (1.0 - low - high) * posterior
+
+
+# --- labelling rates --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ease:
+    """What a labeller goes by: how clear each row seems, and where it lies."""
+
+    log_odds: Vector
+    positive: Mask
+    X: Array
+
+    @property
+    def chance(self) -> Vector:
+        """The posterior as it is seen."""
+        chance: Vector = expit(self.log_odds)
+        return chance
+
+    @property
+    def gap(self) -> Vector:
+        """Its gap, from -1 to 1."""
+        return 2.0 * self.chance - 1.0
+
+    @property
+    def rank(self) -> Vector:
+        """From 0, the least clear positive, to 1, the clearest."""
+        rank = np.zeros(self.log_odds.size)
+        clear = rankdata(self.log_odds[self.positive])
+        rank[self.positive] = clear / clear.size
+        return rank
+
+
+def _seen_by_labeller(
+    score: Vector, log_odds: Vector, X: Array, rng: Generator
+) -> Vector:
+    """Blur the log-odds: a labeller may see less than all, or other things, too."""
+    seen = log_odds
+    if rng.random() < 0.6:
+        zero = np.interp(0.0, *_sorted_by_first(log_odds, score))
+        gentle = _log_uniform(0.8, 8.0, rng)
+        seen = gentle * (score - zero)
+    if rng.random() < 0.5:
+        seen = seen + _log_uniform(0.1, 1.5, rng) * _standardised(_smooth(X, rng))
+    return seen
+
+
+def _sorted_by_first(first: Vector, second: Vector) -> tuple[Vector, Vector]:
+    order = np.argsort(first)
+    return first[order], second[order]
+
+
+def _draw_height(rng: Generator) -> float:
+    """Draw how many of the clearest positives are labelled."""
+    if rng.random() < 0.5:
+        return float(rng.uniform(0.5, 1.0))
+    return _log_uniform(0.03, 0.7, rng)
+
+
+def _constant(ease: Ease, rng: Generator) -> Vector:
+    height = 1.0 if rng.random() < 0.15 else _draw_height(rng)
+    return np.full(ease.gap.size, height)
+
+
+def _inverse(ease: Ease, rng: Generator) -> Vector:
+    alpha, beta = _log_uniform(0.05, 0.5, rng), rng.uniform(0.2, 2.0)
+    hidden = alpha / (alpha + np.maximum(ease.gap, 0.0)) / (1.0 + beta)
+    return 1.0 - hidden
+
+
+def _linear_rate(ease: Ease, rng: Generator) -> Vector:
+    height = 1.0 if rng.random() < 0.6 else _draw_height(rng)
+    return height * np.maximum(1.0 - rng.uniform(0.1, 1.0) * (1.0 - ease.gap), 0.0)
+
+
+def _gap_power(ease: Ease, rng: Generator) -> Vector:
+    power = _log_uniform(0.5, 4.0, rng)
+    return _draw_height(rng) * np.maximum(ease.gap, 0.0) ** power
+
+
+def _posterior_power(ease: Ease, rng: Generator) -> Vector:
+    return _draw_height(rng) * ease.chance ** _log_uniform(0.3, 5.0, rng)
+
+
+def _rank_sigmoid(ease: Ease, rng: Generator) -> Vector:
+    middle, width = rng.uniform(0.0, 1.0), _log_uniform(0.03, 0.5, rng)
+    return _draw_height(rng) * expit((ease.rank - middle) / width)
+
+
+def _log_odds_sigmoid(ease: Ease, rng: Generator) -> Vector:
+    middle, slope = rng.uniform(-2.0, 3.0), _log_uniform(0.3, 3.0, rng)
+    return _draw_height(rng) * expit(slope * (ease.log_odds - middle))
+
+
+def _rank_weight(ease: Ease, rng: Generator) -> Vector:
+    """Label in proportion to an exponential of the rank, cut at 1."""
+    weight = np.exp(rng.uniform(1.0, 7.0) * ease.rank)
+    mean = weight[ease.positive].mean()
+    return np.minimum(rng.uniform(0.05, 0.6) * weight / mean, 1.0)
+
+
+def _step(ease: Ease, rng: Generator) -> Vector:
+    high = _draw_height(rng)
+    low = high * rng.uniform(0.0, 0.7)
+    return np.where(ease.rank > rng.uniform(0.1, 0.9), high, low)
+
+
+def _top_share(ease: Ease, rng: Generator) -> Vector:
+    height = float(rng.uniform(0.4, 1.0))
+    return np.where(ease.rank > rng.uniform(0.2, 0.9), height, 0.0)
+
+
+def _two_labellers(ease: Ease, rng: Generator) -> Vector:
+    """Let two labellers share the rows, at random or by where these lie."""
+    kinds = [name for name in RATES if name != "two_labellers"]
+    first, second = (RATES[str(rng.choice(kinds))](ease, rng) for _ in range(2))
+    share = rng.uniform(0.2, 0.8)
+    if rng.random() < 0.5:
+        return np.where(rng.random(first.size) < share, first, second)
+    side = ease.X @ rng.normal(size=ease.X.shape[1])
+    return np.where(side > np.quantile(side, share), first, second)
+
+
+RATES: dict[str, Callable[[Ease, Generator], Vector]] = {
+    "constant": _constant,
+    "inverse": _inverse,
+    "linear": _linear_rate,
+    "gap_power": _gap_power,
+    "posterior_power": _posterior_power,
+    "rank_sigmoid": _rank_sigmoid,
+    "log_odds_sigmoid": _log_odds_sigmoid,
+    "rank_weight": _rank_weight,
+    "step": _step,
+    "top_share": _top_share,
+    "two_labellers": _two_labellers,
+}
+
+# How much more often, or seldom, than once a rate is drawn: the plain ones are likelier.
+BELIEF = {
+    "constant": 3.2,
+    "inverse": 2.0,
+    "linear": 2.0,
+    "gap_power": 1.6,
+    "log_odds_sigmoid": 0.7,
+    "rank_sigmoid": 0.4,
+    "rank_weight": 0.4,
+    "step": 0.3,
+    "top_share": 0.25,
+    "two_labellers": 0.4,
+}
+
+FAMILIES = {"features": FEATURES, "truth": TRUTHS, "rate": RATES}
+
+
+def _label(rate: Vector, positive: Mask, rng: Generator) -> Mask | None:
+    """Label positives at their rate; None where too few rows of a kind come out."""
+    labelled = positive & (rng.random(rate.size) < rate)
+    enough = labelled.sum() >= FEWEST_LABELLED
+    return labelled if enough and (~labelled).sum() >= FEWEST_UNLABELLED else None
