@@ -17,7 +17,7 @@ ifneq ($(wildcard ../shared/data),)
 export PROBGAP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo docs test test-torch test-browser lint types contracts unit slow floors peers reproduce docs-reproduction bench-accuracy figures lock clean
+.PHONY: help demo docs test test-torch test-browser lint types contracts unit slow floors peers reproduce docs-reproduction reading bench-accuracy figures lock clean
 
 help:
 	@echo "make demo    set up, hide labels of a real data set, win them back (offline, under two minutes)"
@@ -29,6 +29,7 @@ help:
 	@echo "make floors  the tests at the oldest supported versions"
 	@echo "make peers   the baselines against other people's code"
 	@echo "make reproduce  the paper's experiments, resumed where they stopped (three quarters of an hour)"
+	@echo "make reading    simulate tasks and fit the network of the default (an hour)"
 	@echo "make bench-accuracy | figures | lock | clean"
 
 # The stamp is younger than what it was made from; installing again is left out until then.
@@ -111,6 +112,13 @@ docs-reproduction: $(VENV)/.dev
 	$(BIN)/python -c 'from probgap.results import *; write_rows("docs/reproduction/rows.jsonl.gz", sorted(latest_rows(read_rows("reproduction/rows.jsonl")), key=lambda row: row["key"]))'
 	cp reproduction/report.md docs/reproduction/
 	rm -rf docs/reproduction/figures && cp -r reproduction/figures docs/reproduction/
+
+# The network that reads boundary and count off scores: simulate tasks, then fit it. The
+# package holds the result; an hour on two cores.
+reading: $(TORCH)/.torch
+	mkdir -p build
+	$(TORCH)/bin/python -m probgap.reading._learn tasks --jobs 2 --out build/tasks.npz
+	$(TORCH)/bin/python -m probgap.reading._learn fit build/tasks.npz --out src/probgap/reading/weights.npz
 
 bench-accuracy: $(VENV)/.dev
 	$(BIN)/python benchmarks/accuracy.py

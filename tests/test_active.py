@@ -171,9 +171,22 @@ def test_a_correction_that_stops_early_says_so(fitted, monkeypatch):
         correct(model, X[:20], truth[:20])
 
 
+def test_suggestions_go_by_probabilities_that_are_given(fitted):
+    model, X, s, _ = fitted
+    posterior = model[-1].posterior_
+    rows = suggest(model, X, 10, labelled=s, probability=posterior)
+    assert_array_equal(rows, suggest(model, X, 10, labelled=s, probability=posterior))
+    assert np.abs(posterior[rows] - 0.5).mean() < np.abs(posterior[~s] - 0.5).mean()
+    with pytest.raises(InvalidInputError, match="probability must"):
+        suggest(model, X, 10, probability=2.0 * posterior)
+
+
 def test_answers_right_a_model_that_errs(fitted):
-    model, X, s, truth = fitted
+    _, X, _, truth = fitted
+    s = truth & (X[:, 0] > 1.0) & (np.arange(300) % 2 == 0)
+    model = make_pipeline(StandardScaler(), PGPUClassifier(random_state=0)).fit(X, s)
     before = (model.predict(X) == truth).mean()
+    assert before < 0.95
     rows = suggest(model, X, 30, labelled=s)
     better = correct(model, X[rows], truth[rows])
     assert (better.predict(X) == truth).mean() > before

@@ -114,7 +114,7 @@ def test_few_labels_of_a_rare_and_faint_class_do_not_flood_the_answer():
     called = []
     for seed in range(3):
         X, _, s = faint(1200, 0.1, 1.0, seed)
-        model = PGPUClassifier(random_state=0).fit(X, s)
+        model = PGPUClassifier(gap_estimator="labelling", random_state=0).fit(X, s)
         assert model.gap_estimator_.doubt_ > 0.3
         called.append(model.predict(X).mean())
     assert np.mean(called) < 0.4

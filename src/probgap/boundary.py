@@ -257,21 +257,25 @@ def answer_by_rules(
 def settle_boundary(gap: RowValues, value: float, rule: str, spread: float) -> Boundary:
     """Make a boundary usable, and count the samples on either side of it."""
     usable, fallback = _make_usable(value, gap)
+    return replace(count_sides(gap, usable, rule, spread), fallback=fallback)
+
+
+def count_sides(gap: RowValues, value: float, rule: str, spread: float) -> Boundary:
+    """Count the samples on either side of a boundary."""
     n_labelled, n_unlabelled = gap.count(labelled=True), gap.count(labelled=False)
-    astray = gap.count_at_most(usable, labelled=True)
-    below = astray + gap.count_at_most(usable, labelled=False)
-    middle = max(0.0, usable)
+    astray = gap.count_at_most(value, labelled=True)
+    below = astray + gap.count_at_most(value, labelled=False)
+    middle = max(0.0, value)
     above = n_labelled - gap.count_at_most(middle, labelled=True)
     above += n_unlabelled - gap.count_at_most(middle, labelled=False)
     return Boundary(
-        value=usable,
+        value=value,
         rule=rule,
         spread=spread,
         n_negative=below,
         n_undecided=n_labelled + n_unlabelled - below - above,
         n_positive=above,
         separability=separability(astray, n_labelled, n_unlabelled),
-        fallback=fallback,
     )
 
 

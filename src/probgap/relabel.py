@@ -125,6 +125,22 @@ def relabel(
     return Relabelling(labels, np.where(labels < 0, np.nan, labels))
 
 
+def relabel_by_probability(
+    labelled: NDArray[np.bool_],
+    hidden: NDArray[np.float64],
+    posterior: NDArray[np.float64],
+    *,
+    keep_labelled: bool = True,
+) -> Relabelling:
+    """Count each unlabelled sample as positive by P(Y=1 | x, unlabelled).
+
+    Labelled ones are positive or, unless ``keep_labelled``, count by their posterior.
+    """
+    certain = labelled & keep_labelled
+    share = np.where(labelled, np.where(certain, 1.0, posterior), hidden)
+    return Relabelling((certain | (posterior > 0.5)).astype(np.int8), share)
+
+
 def relabel_in_expectation(
     observed_gap: ArrayLike,
     labelled: ArrayLike,

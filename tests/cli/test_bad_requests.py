@@ -102,7 +102,7 @@ def put_bare_model(place, _):
     """Save a classifier of the library, which has no columns."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2)) + 3.0 * (np.arange(60) < 20)[:, None]
-    model = PGPUClassifier(random_state=0).fit(X, np.arange(60) < 10)
+    model = PGPUClassifier(random_state=0).fit(X, np.arange(60) < 15)
     models.save(model, place / "run" / "model.skops")
 
 

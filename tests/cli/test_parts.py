@@ -307,14 +307,19 @@ def test_what_fit_warned_of_is_added_unless_the_account_says_it_already():
     ]
     heard = [
         UnreliableFitWarning("The boundary is unstable.", "unstable"),
-        UnreliableFitWarning("Labels look like all the others.", "indistinct"),
+        UnreliableFitWarning(
+            "Labels look like all the others. Check them.", "indistinct"
+        ),
         BoundaryWarning("The boundary was moved."),
         BoundaryWarning("Something else."),
     ]
     add_heard(said, heard)
-    added = ["Labels look like all the others.", "Something else."]
-    assert [w["what"] for w in said[2:]] == added
-    assert {w["level"] for w in said[2:]} == {"mild"}
+    assert [(w["level"], w["what"], w["do"]) for w in said] == [
+        ("strong", "Not stable.", "Label."),
+        ("strong", "Labels look like all the others.", "Check them."),
+        ("mild", "The boundary was moved.", "Take care."),
+        ("mild", "Something else.", ""),
+    ]
 
 
 def test_warnings_of_ours_are_heard_once_each_and_no_others():

@@ -187,7 +187,8 @@ def test_trees_are_those_of_one_machine(stepwise, most_rows, monkeypatch):
 def test_defaults_are_those_of_one_machine(stepwise, monkeypatch):
     X, s = stepwise
     monkeypatch.setattr(_base, "MOST_EXACT", 1000)
-    one = probgap.PGPUClassifier(random_state=3, slack=0.0).fit(X, s)
+    one = probgap.PGPUClassifier(gap_estimator="labelling", random_state=3, slack=0.0)
+    one.fit(X, s)
     model = PGPUClassifier(random_state=3)
     assert model.on_one_machine().kernel_features == "auto"
     model.fit(*as_blocks(X, s, (500, 1000), 6))

@@ -113,9 +113,9 @@ def test_files_become_a_model_that_scores_files(folder):
     assert uses["colour"] == "category"
     assert uses["case"] == "id"
     assert account["found"]["rows"] == 1500
-    low, high = account["found"]["positive_share_interval"]
-    assert low <= account["found"]["positive_share"] <= high
-    assert f"{low:.1%} to {high:.1%}, 90% interval" in result.stdout
+    low, high = account["found"]["hidden_interval"]
+    assert low <= account["found"]["hidden"] <= high
+    assert f"Hidden positives: {low:,.0f} to {high:,.0f} (90% int" in result.stdout
     assert account["warnings"] == []
     scored = folder.parent / "scored.csv"
     result = run("predict", out, folder, "--out", scored)

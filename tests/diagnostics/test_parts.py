@@ -5,9 +5,7 @@ from scipy.stats import binomtest
 from probgap import PGPUClassifier
 from probgap.datasets import hide_labels, make_triangles
 from probgap.diagnostics import (
-    BoundaryStability,
     ScarTest,
-    boundary_stability,
     compare_methods,
     held_out_calibration,
     labelling_curve,
@@ -57,18 +55,6 @@ def test_too_few_rows_leave_the_rise_open():
     curve = labelling_curve(model, X, y == 1, random_state=0)
     assert curve.rises is None
     assert curve.p_value is None
-
-
-def test_resamples_are_half_of_the_rows_and_intervals_hold_the_estimate(fitted):
-    model, X, labelled, y_true = fitted
-    found = boundary_stability(model, X, labelled, n_resamples=4, random_state=0)
-    assert found.n_rows == labelled.size // 2
-    assert found.n_resamples == found.hidden.size == 4
-    low, high = found.boundary_interval
-    assert -1 <= low <= model.boundary_.value <= high <= 0
-    low, high = found.hidden_interval
-    assert low <= found.count <= high
-    assert low <= (y_true & ~labelled).sum() <= high
 
 
 def test_labels_by_the_gap_are_called_biased_and_labels_at_random_are_not():
@@ -165,14 +151,10 @@ def few(labelled, n):
     return mask
 
 
-def test_too_few_labels_to_hold_out_or_resample_are_refused(fitted):
+def test_too_few_labels_to_hold_out_are_refused(fitted):
     model, X, labelled, _ = fitted
     with pytest.raises(InvalidInputError, match="Got 2 of 400"):
         held_out_calibration(model, X, few(labelled, 2))
-    with pytest.raises(InvalidInputError, match="Got 5 of 400"):
-        boundary_stability(model, X, few(labelled, 5))
-    with pytest.raises(InvalidInputError, match="Got 1"):
-        boundary_stability(model, X, labelled, n_resamples=1)
 
 
 @pytest.mark.parametrize(
@@ -201,21 +183,3 @@ def test_plain_values_hold_no_numpy_and_no_nan():
     given = {"a": np.float32(0.5), "b": [np.nan, np.int64(3)], 4: np.array([True])}
     assert as_plain(given) == {"a": 0.5, "b": [None, 3], "4": [True]}
     assert as_plain(object).startswith("<class")
-
-
-@pytest.mark.parametrize(
-    ("count", "agrees"),
-    [(100, True), (75, True), (160, True), (60, False), (250, False)],
-)
-def test_a_count_far_from_those_of_the_refits_is_not_taken_for_steady(count, agrees):
-    found = BoundaryStability(
-        boundary=np.zeros(3),
-        hidden=np.array([100.0, 110.0, 130.0]),
-        value=0.0,
-        count=count,
-        boundary_interval=(0.0, 0.0),
-        hidden_interval=(0.0, 0.0),
-        level=0.9,
-        n_rows=10,
-    )
-    assert found.agrees is agrees

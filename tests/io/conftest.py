@@ -78,12 +78,21 @@ def model(data, growing_few_trees):
 
 
 @pytest.fixture(scope="session")
+def labelling(data, growing_few_trees):
+    # A forest of scikit-learn's, and an SVM.
+    with growing_few_trees():
+        return PGPUClassifier(gap_estimator="labelling", random_state=0).fit(*data)
+
+
+@pytest.fixture(scope="session")
 def forest(data):
     # Trees beside kernel features, as for many rows.
     X, labels = data
     noise = np.random.default_rng(0).normal(size=(X.shape[0], 10))
     wide = np.hstack([X, noise])
-    fitted = PGPUClassifier(kernel_features=40, random_state=0).fit(wide, labels)
+    fitted = PGPUClassifier(
+        gap_estimator="labelling", kernel_features=40, random_state=0
+    ).fit(wide, labels)
     assert fitted.gap_estimator_.trees_used_
     return fitted, wide
 
@@ -92,6 +101,13 @@ def forest(data):
 def saved(model, tmp_path):
     path = tmp_path / "model.skops"
     save(model, path, metadata={"columns": ["a", "b"]})
+    return path
+
+
+@pytest.fixture
+def saved_trees(labelling, tmp_path):
+    path = tmp_path / "model.skops"
+    save(labelling, path)
     return path
 
 

@@ -8,6 +8,7 @@ import copy
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
@@ -66,9 +67,9 @@ def test_trees_point_at_their_own_nodes_and_features(change, forest, tmp_path):
     refused(model, tmp_path / "m.skops", "HistGradientBoosting|TreePredictor")
 
 
-def test_a_tree_outside_of_a_forest_is_refused(forest, model, tmp_path):
+def test_a_tree_outside_of_a_forest_is_refused(forest, labelling, tmp_path):
     part = forest[0].gap_estimator_.feature_map_.chance.parts[0]
-    stray = copy.deepcopy(model)
+    stray = copy.deepcopy(labelling)
     stray.slope_ = part._predictors[0][0]
     refused(stray, tmp_path / "m.skops", "belongs to no forest")
 
@@ -150,15 +151,15 @@ def set_in_first(name, value):
         lambda forest: delattr(forest, "n_features_in_"),
     ],
 )
-def test_a_forest_points_at_its_own_nodes_and_features(change, model, tmp_path):
-    forged = copy.deepcopy(model)
+def test_a_forest_points_at_its_own_nodes_and_features(change, labelling, tmp_path):
+    forged = copy.deepcopy(labelling)
     change(forest_of(forged))
     refused(forged, tmp_path / "m.skops", "its Extra")
 
 
-def test_a_tree_that_nothing_has_judged_is_refused(model, tmp_path):
+def test_a_tree_that_nothing_has_judged_is_refused(labelling, tmp_path):
     for name in ("slope_", "tree_"):
-        stray = copy.deepcopy(model)
+        stray = copy.deepcopy(labelling)
         setattr(stray, name, forest_of(stray).estimators_[0].tree_)
         forest_of(stray).estimators_[0] = forest_of(stray).estimators_[1]
         refused(stray, tmp_path / "m.skops", "belongs to no forest")
@@ -176,6 +177,7 @@ def test_sound_forests_pass(kind, n_outputs, leaves, rng):
     require_sound_parts(forest.fit(X, Y[:, 0] if n_outputs == 1 else Y))
 
 
+LABELLING = PGPUClassifier(gap_estimator="labelling", random_state=0)
 SHAPES = {
     "_n_support": np.array([-5, 10**6], dtype=np.int32),
     "support_": np.arange(3, dtype=np.int32),
@@ -192,7 +194,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("kind", [PGPUClassifier(random_state=0), NaiveClassifier()])
+@pytest.mark.parametrize("kind", [LABELLING, NaiveClassifier()])
 def test_counts_of_support_vectors_fit_their_arrays(name, kind, data, tmp_path):
     model = kind.fit(*data)
     setattr(model.estimator_, name, SHAPES[name])
@@ -201,7 +203,7 @@ def test_counts_of_support_vectors_fit_their_arrays(name, kind, data, tmp_path):
 
 def test_sparse_machines_are_looked_into_too(data, tmp_path):
     X, labels = data
-    model = PGPUClassifier(random_state=0).fit(csr_matrix(X), labels)
+    model = clone(LABELLING).fit(csr_matrix(X), labels)
     machine = model.estimator_
     coef = machine._dual_coef_
     machine._dual_coef_ = csr_matrix(coef.shape)
@@ -213,7 +215,7 @@ def test_sparse_machines_are_looked_into_too(data, tmp_path):
 
 def test_sparse_landmarks_point_at_their_own_columns(data, tmp_path):
     X, labels = data
-    model = PGPUClassifier(kernel_features=20, random_state=0)
+    model = clone(LABELLING).set_params(kernel_features=20)
     model.fit(csr_matrix(X), labels)
     model.estimator_.feature_map_.landmarks.indices[-1] = 2
     refused(model, tmp_path / "m.skops", "csr_matrix is not sound|csr_matrix was")

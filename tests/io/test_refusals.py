@@ -4,13 +4,14 @@ import io
 import json
 import pickle
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 import sklearn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import probgap.io._files
 from probgap import PGPUClassifier
@@ -255,3 +256,17 @@ def test_a_file_from_before_a_field_was_added_still_loads(data, tmp_path):
     assert model.kmm_.bytes_moved == 0.0
     assert model.gap_estimator_.device is None
     assert model.get_params()["device"] is None
+
+
+OLD = Path(__file__).parent / "files" / "labelling_model.skops"
+
+
+@pytest.mark.filterwarnings("ignore::probgap.exceptions.ModelVersionWarning")
+def test_a_file_from_before_learners_were_mixed_still_loads():
+    """It was saved when the gap was a LabellingModel's and an SVM decided."""
+    noted = read_metadata(OLD)
+    model = load(OLD)
+    assert type(model.gap_estimator_).__name__ == "LabellingModel"
+    assert type(model.estimator_).__name__ == "RBFMachine"
+    found = model.predict_proba(np.array(noted["rows"]))[:, 1]
+    assert_allclose(found, noted["probability"], rtol=1e-9)

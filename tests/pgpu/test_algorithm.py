@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
@@ -18,6 +18,7 @@ from probgap.boundary import estimate_boundary
 from probgap.gap import ObservedGapEstimator
 from probgap.pgpu._penalty import choose_penalty
 from probgap.pgpu._posterior import fit_slope, posterior_from_gap
+from probgap.reading import read
 from probgap.relabel import relabel, relabel_in_expectation
 from probgap.reweight import kernel_mean_matching
 
@@ -48,8 +49,27 @@ def test_the_papers_algorithm_is_the_paper_step_by_step(square):
 
 def test_the_default_is_its_steps(square):
     X, _, _, s = square
+    labelled = s == 1
     fitted = PGPUClassifier(random_state=0).fit(X, s)
+    gap, reading = fitted.gap_estimator_, fitted.reading_
+    expected = read(gap.log_odds_, labelled)
+    assert fitted.boundary_.rule == "auto"
+    assert fitted.boundary_.value == expected.boundary == reading.boundary
+    hidden = expected.hidden_probability(gap.log_odds_)
+    share = fitted.relabelling_.positive_share
+    assert_array_equal(share, np.where(labelled, 1.0, hidden))
+    assert fitted.relabelling_.decided.all()
+    assert_array_equal(fitted.sample_weight_, 1.0)
+    assert_array_equal(fitted.posterior_, expit(fitted.estimator_.held_out_))
+    assert fitted.estimated_class_prior_ == expected.class_prior
+    assert fitted.estimated_class_prior_interval_ == expected.class_prior_interval
+
+
+def test_a_labelling_model_brings_its_own_boundary(square):
+    X, _, _, s = square
+    fitted = PGPUClassifier(gap_estimator="labelling", random_state=0).fit(X, s)
     model, boundary = fitted.gap_estimator_, fitted.boundary_
+    assert fitted.reading_ is None
     assert boundary.rule == "auto"
     assert boundary.value == model.boundary_
     assert boundary.separability == model.separability_
@@ -57,12 +77,34 @@ def test_the_default_is_its_steps(square):
         fitted.observed_gap_, s, model.posterior_, hardness=model.separability_
     )
     assert_array_equal(fitted.relabelling_.labels, relabelled.labels)
-    assert fitted.relabelling_.decided.all()
-    assert_array_equal(fitted.sample_weight_, 1.0)
     share = relabelled.positive_share
     seed = fitted.estimator_.random_state
     penalty = choose_penalty(X, share, s == 1, seed, separability=model.separability_)
     assert penalty == fitted.estimator_.C
+
+
+def test_a_known_class_prior_is_kept_and_moves_the_answer(square):
+    X, _, _, s = square
+    few, many = (
+        PGPUClassifier(class_prior=prior, random_state=0).fit(X, s)
+        for prior in (s.mean() + 0.01, (0.7, 0.8))
+    )
+    assert few.estimated_class_prior_ == pytest.approx(s.mean() + 0.01, abs=1e-3)
+    assert 0.69 < many.estimated_class_prior_ < 0.81
+    assert (few.predict(X) == 1).sum() < (many.predict(X) == 1).sum()
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0, 1.5, (0.5, 0.2), (0.1, 0.2, 0.3), ()])
+def test_what_is_no_class_prior_is_refused(square, prior):
+    X, _, _, s = square
+    with pytest.raises(ValueError, match=r"class_prior must be a share .* Got"):
+        PGPUClassifier(class_prior=prior).fit(X, s)
+
+
+def test_a_class_prior_below_the_labelled_share_is_refused(square):
+    X, _, _, s = square
+    with pytest.raises(ValueError, match=r"class_prior must be at least .* Got 0.01"):
+        PGPUClassifier(class_prior=0.01).fit(X, s)
 
 
 def test_expected_labels_by_hand():
@@ -116,11 +158,16 @@ def test_options_reach_their_stage(square):
     assert quantile.boundary_.value == pytest.approx(np.quantile(gap[s == 1], 0.01))
 
 
-def test_with_a_gap_estimator_of_ones_own_the_boundary_comes_from_the_gaps(square):
+def test_a_gap_estimator_of_ones_own_is_read_too_or_goes_by_the_rule(square):
     X, _, _, s = square
     fitted = PGPUClassifier(gap_estimator="platt", random_state=0).fit(X, s)
-    expected = estimate_boundary(fitted.observed_gap_, s == 1, rule="auto")
-    assert fitted.boundary_.value == expected.value
+    chance = 0.5 * (1.0 + fitted.observed_gap_)
+    expected = read(logit(np.clip(chance, 1e-4, 1.0 - 1e-4)), s == 1)
+    assert fitted.boundary_.value == expected.boundary
+    settings = {"boundary": "gaps", "random_state": 0}
+    by_rule = PGPUClassifier(gap_estimator="platt", **settings).fit(X, s)
+    expected = estimate_boundary(by_rule.observed_gap_, s == 1, rule="auto")
+    assert by_rule.boundary_.value == expected.value
 
 
 def test_no_positive_gap_keeps_the_labelled_positives(square):

@@ -8,7 +8,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
-from probgap._core.errors import ProbgapWarning
+from probgap._core.errors import ProbgapWarning, UnreliableFitWarning
 
 MODELS = [
     pytest.param(PGPUClassifier, id="default"),
@@ -84,7 +84,7 @@ def test_bad_data_is_refused(make, spoil, message):
         (PGPUClassifier(n_smallest=0), r"'n_smallest' parameter .* Got 0"),
         (PGPUClassifier(quantile=2.0), r"'quantile' parameter .* Got 2\.0"),
         (
-            PGPUClassifier(cv=16),
+            PGPUClassifier(gap_estimator="platt", cv=16),
             r"at least 16 labelled samples, one for each fold\. Got 15",
         ),
         (
@@ -175,7 +175,9 @@ def test_two_of_a_kind_are_too_few_for_a_search():
 
 
 def test_another_number_of_features_at_predict():
-    fitted = PGPUClassifier(random_state=0).fit(*blob())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreliableFitWarning)
+        fitted = PGPUClassifier(random_state=0).fit(*blob())
     with pytest.raises(ValueError, match=r"X has 3 features, .* expecting 2"):
         fitted.predict(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="NaN"):

@@ -25,7 +25,9 @@ from probgap.pgpu._matching import match_features
 
 GRID = [-0.8, -0.6]
 MODELS = {
-    "default": PGPUClassifier(kernel_features=40, random_state=0),
+    "labelling": PGPUClassifier(
+        gap_estimator="labelling", kernel_features=40, random_state=0
+    ),
     "paper": PGPUClassifier.paper(kernel_features=100, random_state=0),
     "search": PGPUClassifierCV(
         boundaries=GRID, cv=2, kernel_features=50, random_state=0
@@ -89,10 +91,10 @@ def test_any_other_setting_is_refused(square, setting):
 @pytest.mark.parametrize(
     "model",
     [
-        PGPUClassifier(random_state=0),
+        PGPUClassifier(gap_estimator="labelling", random_state=0),
         PGPUClassifierCV.paper(boundaries=GRID, cv=2, random_state=0),
     ],
-    ids=["default", "search"],
+    ids=["labelling", "search"],
 )
 def test_auto_switches_beyond_a_number_of_samples(square, monkeypatch, model):
     X, _, _, s = square
@@ -112,7 +114,7 @@ def test_auto_switches_beyond_a_number_of_samples(square, monkeypatch, model):
 def test_it_classifies_without_a_kernel_matrix(square, new, model, no_kernel_matrix):
     X, _, _, s = square
     # Where nothing is left out, nothing is matched.
-    every = model is MODELS["default"]
+    every = model is MODELS["labelling"]
     fitted = clone(model).set_params(reweight=not every).fit(X, s)
     assert isinstance(fitted.estimator_, FeatureMachine)
     assert fitted.relabelling_.decided.all() == every
@@ -133,7 +135,7 @@ def test_its_accuracy_is_that_of_kernels(square, new, model):
     assert by_features == pytest.approx(exact.score(*new), abs=0.03)
 
 
-@pytest.mark.parametrize("name", ["default", "the paper's search"])
+@pytest.mark.parametrize("name", ["labelling", "the paper's search"])
 def test_the_same_seed_gives_the_same_bits_whatever_n_jobs(square, name):
     X, _, _, s = square
     model = MODELS[name]
@@ -146,7 +148,7 @@ def test_the_same_seed_gives_the_same_bits_whatever_n_jobs(square, name):
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize("name", ["default", "paper", "the paper's search"])
+@pytest.mark.parametrize("name", ["labelling", "paper", "the paper's search"])
 def test_single_precision_is_not_copied_and_changes_little(
     square, new, name, monkeypatch
 ):
@@ -176,7 +178,7 @@ def test_single_precision_is_not_copied_and_changes_little(
 
 def test_sparse_samples_are_taken(square, new):
     X, _, _, s = square
-    for name in ("default", "paper"):
+    for name in ("labelling", "paper"):
         fitted = clone(MODELS[name]).fit(sp.csr_array(X), s)
         assert fitted.score(sp.csr_array(new[0]), new[1]) > 0.9
         assert_allclose(
@@ -326,16 +328,15 @@ def test_matching_what_memory_holds_stands_for_all(monkeypatch):
         ),
         (
             PGPUClassifier(reweight=False, random_state=0),
-            [
-                "kernel features",
-                "who is labelled, by kernels",
-                "who is labelled, by a forest",
-                "who is positive",
-                "final classifier",
-            ],
+            ["who is labelled", "final classifier"],
         ),
         (
-            PGPUClassifier(boundary=-0.6, kernel_features=30, random_state=0),
+            PGPUClassifier(
+                gap_estimator="labelling",
+                boundary=-0.6,
+                kernel_features=30,
+                random_state=0,
+            ),
             [
                 "kernel features",
                 "who is labelled, by kernels",
@@ -346,7 +347,7 @@ def test_matching_what_memory_holds_stands_for_all(monkeypatch):
             ],
         ),
     ],
-    ids=["paper", "exact", "features"],
+    ids=["paper", "default", "features"],
 )
 def test_progress_is_told_only_to_those_who_ask(square, capsys, model, stages):
     X, _, _, s = square
@@ -374,7 +375,7 @@ def test_the_search_tells_its_progress_too(square, capsys):
 def test_many_samples_are_served_by_auto():
     X, y, posterior = make_square(6100, random_state=0)
     s = hide_labels(X, y, 2.0 * posterior - 1.0, ("linear", 0.6), random_state=1)
-    fitted = PGPUClassifier(random_state=0).fit(X, s)
+    fitted = PGPUClassifier(gap_estimator="labelling", random_state=0).fit(X, s)
     assert isinstance(fitted.estimator_, FeatureMachine)
     assert fitted.estimator_.n_components == 300
     assert fitted.score(X, y) > 0.95

@@ -22,7 +22,10 @@ MODELS = {
     "platt": PGPUClassifier(gap_estimator="platt", random_state=0),
     "own": PGPUClassifier(gap_estimator=LogisticRegression(), random_state=0),
     "probabilities": PGPUClassifier(estimator=LogisticRegression(), random_state=0),
-    "features": PGPUClassifier(kernel_features=50, random_state=0),
+    "labelling": PGPUClassifier(gap_estimator="labelling", random_state=0),
+    "features": PGPUClassifier(
+        gap_estimator="labelling", kernel_features=50, random_state=0
+    ),
     "cv": PGPUClassifierCV(boundaries=[-0.8, -0.6], cv=3, random_state=0),
 }
 
@@ -85,7 +88,7 @@ def test_rows_that_no_one_was_asked_about_count_by_their_posterior(square, monke
     X, y_true, s = square
     order = np.argsort(~s, kind="stable")
     monkeypatch.setattr(_base, "MOST_ASKED", 1)
-    model = PGPUClassifier(random_state=0).fit(X[order], s[order])
+    model = clone(MODELS["labelling"]).fit(X[order], s[order])
     assert model.estimated_class_prior_ == pytest.approx(y_true.mean(), abs=0.1)
 
 
@@ -131,9 +134,12 @@ def test_a_model_of_labels_says_how_far_the_share_moves(square):
     assert 0.5 < model.mean_labelled_chance_ <= model.high_labelled_chance_ <= 1.0
 
 
-def test_the_boundary_keeps_what_was_weighed(fitted):
+def test_the_boundary_keeps_what_was_weighed(square, fitted):
     boundary = fitted["default"].boundary_
-    steps = fitted["default"].gap_estimator_.boundary_steps_
+    assert boundary.names == ("auto", "mean_smallest", "quantile")
+    assert boundary.value == boundary.candidates[0]
+    model = clone(MODELS["labelling"]).fit(square[0], square[2])
+    boundary, steps = model.boundary_, model.gap_estimator_.boundary_steps_
     assert boundary.names == (*steps, "mean_smallest", "quantile")
     assert boundary.candidates[: len(steps)] == tuple(steps.values())
     assert boundary.value in boundary.candidates

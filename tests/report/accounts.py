@@ -24,8 +24,6 @@ def typical():
         [rng.beta(1.0, 9.0, 340) * 1.5 - 1.0, rng.beta(4.0, 3.0, 109) * 1.4 - 0.7]
     )
     labelled = rng.beta(5.0, 2.0, 120) * 1.7 - 0.75
-    boundary = (-0.41 + 0.035 * rng.normal(size=20)).tolist()
-    hidden = (80.3 + 14.0 * rng.normal(size=20)).tolist()
     return {
         "table": table(),
         "found": {
@@ -46,9 +44,6 @@ def typical():
             "spread": 0.05,
             "separability": 0.8,
             "fallback": None,
-            "resampled": boundary,
-            "interval": [-0.48, -0.34],
-            "stable": True,
         },
         "decision": {
             "n_negative": 364,
@@ -84,7 +79,7 @@ def typical():
                 "n_labelled": 120,
                 "calibration_error": 0.021,
             },
-            "stability": {"n_resamples": 20, "boundary": boundary, "hidden": hidden},
+            "worlds": {"low": 71.0, "high": 92.0, "familiarity": 0.6},
             "others": others(),
         },
         "drivers": drivers(),
@@ -115,17 +110,13 @@ def doubtful():
             "n_labelled": 12,
             "calibration_error": None,
         },
-        "stability": None,
+        "worlds": None,
         "others": [
             {"method": "naive SVM", "error": "SVC needs two classes in every fold."}
         ],
     }
-    account["boundary"] |= {
-        "stable": None,
-        "interval": None,
-        "resampled": [],
-        "fallback": "the rule gave -1.00, so the 5% quantile was taken",
-    }
+    fallback = "the rule gave -1.00, so the 5% quantile was taken"
+    account["boundary"] |= {"fallback": fallback}
     account["decision"] |= {"reliability": [], "weights": {"reweighted": False}}
     account |= {"drivers": None, "next": []}
     account["table"]["id"] = None
@@ -148,7 +139,7 @@ def doubtful():
 
 
 def unfit():
-    """The assumption is violated, and the boundary moves."""
+    """The assumption is violated, and the data do not settle the count."""
     account = typical()
     for bin_, frequency in zip(
         account["belief"]["labelling"]["bins"], SAG, strict=True
@@ -157,14 +148,13 @@ def unfit():
         bin_ |= {"low": max(frequency - 0.08, 0.0), "high": frequency + 0.09}
     account["belief"]["labelling"] |= {"rises": False, "rank_correlation": -0.2}
     account["belief"]["scar"] |= {"p_value": 0.07, "verdict": "unclear"}
-    account["boundary"] |= {"stable": False, "interval": [-0.95, -0.1]}
-    account["belief"]["stability"]["boundary"] = np.linspace(-0.95, -0.08, 20).tolist()
+    account["belief"]["worlds"] |= {"low": 30.0, "high": 190.0}
     account["found"]["hidden_interval"] = [9.0, 240.0]
     account["warnings"] = [
         {
             "level": "strong",
-            "what": "The boundary moves a lot from sample to sample.",
-            "do": "Use the order of the list, not the count.",
+            "what": "Two worlds fit these data.",
+            "do": "Trust the ranking, not the count.",
         }
     ]
     return account

@@ -91,7 +91,8 @@ def test_a_page_repeats_itself_and_can_be_written(name):
 def test_the_first_screen_answers_the_four_questions():
     text = Outline(render_page(ACCOUNTS["typical"]())).text
     first = text[: text.index("What was found")]
-    assert "About 80 hidden positives among 449 unlabelled rows" in first
+    assert "Between 55 and 110 more positives among 449 unlabelled rows" in first
+    assert "The best estimate is 80 more, 200 in all (35% of the table)." in first
     assert "How sure is that? Between 55 and 110." in first
     assert re.search(r"Which ones\? Rows P-\d+ , P-\d+ and P-\d+ come first", first)
     assert "May I believe it? Yes, as far as such data can tell." in first
@@ -102,8 +103,8 @@ def test_sections_come_in_the_order_in_which_a_person_asks():
     page = render_page(ACCOUNTS["typical"]())
     sections = re.findall(r'<h2 id="(\w+)"', page)
     assert sections == ["found", "believe", "decided", "drivers", "next", "record"]
-    assert page.count('<svg class="chart"') == 7
-    assert page.count("The numbers behind this figure") == 4
+    assert page.count('<svg class="chart"') == 6
+    assert page.count("The numbers behind this figure") == 3
 
 
 def test_warnings_stand_at_the_top_the_strong_ones_first():
@@ -111,7 +112,8 @@ def test_warnings_stand_at_the_top_the_strong_ones_first():
     places = [page.index(words) for words in ("Only 12 positives", "Three columns")]
     assert places == sorted(places)
     assert places[-1] < page.index("How sure is that?")
-    assert "<h1>Perhaps 144 hidden positives" in page
+    assert "<h1>Perhaps 144 more positives" in page
+    assert "<h1>Perhaps between 9 and 240 more" in render_page(ACCOUNTS["unfit"]())
 
 
 def test_what_is_missing_is_said_in_words():
@@ -119,7 +121,6 @@ def test_what_is_missing_is_said_in_words():
     for words in (
         "The test of random labelling could not be run",
         "Too few labelled rows to compare groups of rows.",
-        "The model was not refitted often enough to tell.",
         "Could not be run: SVC needs two classes in every fold.",
         "Too few rows were held out",
         "Rows were not weighted",
@@ -235,7 +236,7 @@ def test_verdicts_follow_the_numbers():
         "random": LOOK,
         "rising": AGAINST,
         "held-out": FITS,
-        "stable": LOOK,
+        "settled": LOOK,
         "others": FITS,
     }
     assert set(states(EMPTY).values()) == {MISSING}
@@ -291,14 +292,22 @@ def test_other_answers_of_the_checks_are_put_in_words():
     account = ACCOUNTS["typical"]()
     account["belief"]["scar"] |= {"p_value": 0.4, "verdict": "random"}
     account["belief"]["labelling"]["rises"] = None
-    account["belief"]["stability"] = None
-    account["boundary"] |= {"resampled": [], "stable": True}
     text = Outline(render_page(account)).text
     assert "the test sees no favourites" in text
     assert "too even, to tell" in text
-    assert "Yes: the boundary stayed where it is." in text
-    account["boundary"]["stable"] = False
-    assert "the boundary moves from sample to sample" in render_page(account)
+
+
+def test_possible_worlds_are_shown_where_the_fit_names_them():
+    account = ACCOUNTS["unfit"]()
+    text = Outline(render_page(account)).text
+    assert "five things that can be seen" in text
+    assert "Not by themselves: about 30 or 190" in text
+    assert "Most positives are labelled, and the classes overlap 30 26% 80%" in text
+    assert "Only the clear ones are labelled 190 54% 39%" in text
+    account["belief"]["worlds"] = None
+    text = Outline(render_page(account)).text
+    assert "four things that can be seen" in text
+    assert "Do the data settle" not in text
 
 
 def test_the_sum_of_the_checks_is_no_better_than_they_are():
@@ -313,8 +322,8 @@ def test_the_sum_of_the_checks_is_no_better_than_they_are():
     assert verdict(ACCOUNTS["doubtful"]())["state"] == LOOK
     assert "No check is a good sign" in verdict(ACCOUNTS["doubtful"]())["why"]
     assert verdict(EMPTY)["state"] == MISSING
-    typical["boundary"]["stable"] = False
-    assert "the boundary moves" in verdict(typical)["why"]
+    typical["belief"]["worlds"]["high"] = 300.0
+    assert "whether the data settle the count" in verdict(typical)["why"]
 
 
 def test_numbers_and_times_read_well():
@@ -333,9 +342,23 @@ def test_numbers_and_times_read_well():
     assert (day(None), moment(None)) == (None, None)
     assert day("soon") == moment("soon") == "soon"
     assert moment("2026-11-16T08:00:00") == "16 November 2026, 08:00"
-    one = {"hidden": 1.2, "hidden_interval": [0, 3], "unlabelled": 1}
-    assert headline(one) == "About 1 hidden positive among 1 unlabelled row"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (280.0, 1400.0, "Between 280 and 1,400 more positives among 2,000 unlabelled"),
+        (280.0, 1990.0, "At least 280 more positives"),
+        (0.2, 31.0, "Up to 31 more positives"),
+        (12.1, 12.3, "About 12 more positives"),
+        (0.0, 0.3, "No sign of hidden positives"),
+    ],
+)
+def test_the_headline_gives_the_range(low, high, words):
+    found = {"hidden": 0.5 * (low + high), "hidden_interval": [low, high]}
+    assert headline(found | {"unlabelled": 2000}).startswith(words)
     assert headline({"hidden": 0.2}).startswith("No sign of hidden positives")
+    assert headline({"hidden": 1.2}).startswith("Perhaps 1 more positive among")
 
 
 def test_ticks_are_round_and_marks_stay_on_the_plane():

@@ -36,7 +36,8 @@ class BoundaryWarning(ProbgapWarning):
 class UnreliableFitWarning(ProbgapWarning):
     """The data look as if the method cannot work on them.
 
-    ``sign`` says by what: "undecided", "unstable", "indistinct" or "independent".
+    ``sign`` says by what: "undecided", "unstable", "indistinct", "independent", "few" or
+    "unfamiliar".
     """
 
     def __init__(self, message: str, sign: str = "") -> None:

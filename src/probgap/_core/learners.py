@@ -6,111 +6,68 @@ positive) and predicts its training rows by models that have not seen them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import issparse
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit
 from sklearn.utils import gen_batches
 
 from probgap._core.features import KernelFeatures
-from probgap._core.kernels import Matrix
+from probgap._core.kernels import Matrix, spread_rows
 from probgap._core.losses import Logistic
 from probgap._core.newton import LinearFits, Ridge, fit_rows
 from probgap._core.rows import HeldRows
+from probgap._core.tasks import (
+    MARGIN,
+    Fitted,
+    Learner,
+    Part,
+    Task,
+    bounded,
+    draw_part,
+    soft_log_loss,
+    soft_log_losses,
+    usual_folds,
+)
+from probgap._core.threads import one_thread
+from probgap._core.trees import Boosting, Forest, fit_boosting, fit_forest
+from probgap._core.views import MOST_COLUMNS, View, choose_view, see
+
+__all__ = [
+    "Boosting",
+    "Fitted",
+    "Forest",
+    "KernelLogistic",
+    "Learner",
+    "LinearLogistic",
+    "Mixture",
+    "Task",
+    "fit_usual",
+]
 
 Vector = NDArray[np.float64]
-Folds = NDArray[np.intp]
+Array = NDArray[np.float64]
 
-# Held-out probabilities stay this far from 0 and 1: a single row must not decide.
-_MARGIN = 1e-4
-_MOST_LOG_ODDS = float(logit(1.0 - _MARGIN))
+# Rows that are predicted at a time: so many, or fewer where these hold more values.
 _BLOCK_ROWS = 2**15
-
-
-class Learner(Protocol):
-    """A fitted learner."""
-
-    def log_odds(self, samples: Matrix) -> Vector:
-        """Return the log-odds of the target for each sample."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A learner, and what it predicts for its training rows without having seen them."""
-
-    learner: Learner
-    held_out: Vector
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Task:
-    """Rows to learn from, with soft targets, weights and folds.
-
-    ``fold`` has a column for each repetition of cross-validation.
-    """
-
-    samples: Matrix
-    target: Vector
-    weight: Vector
-    fold: Folds
-    seed: int
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.target.size
-
-    @property
-    def frequency(self) -> float:
-        """Weighted mean of the targets."""
-        return float(np.average(self.target, weights=self.weight))
-
-
-def draw_folds(group: NDArray[Any], n_folds: int, n_repeats: int, seed: int) -> Folds:
-    """Assign rows to folds, each group evenly, in ``n_repeats`` different ways."""
-    rng = np.random.default_rng(seed)
-    fold = np.empty((group.size, n_repeats), dtype=np.intp)
-    for repeat in range(n_repeats):
-        for value in np.unique(group):
-            rows = np.flatnonzero(group == value)
-            first = rng.integers(n_folds)
-            fold[rng.permutation(rows), repeat] = (
-                first + np.arange(rows.size)
-            ) % n_folds
-    return fold
-
-
-def soft_log_loss(target: Vector, log_odds: Vector, weight: Vector) -> float:
-    """Return the mean cross-entropy of soft targets."""
-    losses = -log_expit(log_odds) + (1.0 - target) * log_odds
-    return float(np.average(losses, weights=weight))
+_BLOCK_VALUES = 2**22
+# Deviations from the mean beyond which the kernel is 0, whatever its width.
+_FARTHEST = 1e15
 
 
 # --- linear models, on kernel features or on the columns themselves -------------------
 
 
-def column_scale(samples: Matrix) -> Vector:
+def column_scale(samples: Array) -> Vector:
     """Return the standard deviation of each column, 1 where it is constant."""
-    if issparse(samples):
-        mean = np.asarray(samples.mean(axis=0)).ravel()
-        square = np.asarray(samples.multiply(samples).mean(axis=0)).ravel()
-        deviation = np.sqrt(np.maximum(square - mean**2, 0.0))
-    else:
-        deviation = samples.std(axis=0, dtype=np.float64)
-    return np.where(deviation > 0.0, deviation, 1.0)
-
-
-def scaled(samples: Matrix, scale: Vector) -> Matrix:
-    """Divide each column by its scale."""
-    if issparse(samples):
-        return samples.multiply(1.0 / scale).tocsr()
-    return samples / scale
+    deviation = samples.std(axis=0, dtype=np.float64)
+    # Of equal values, rounding can leave a deviation that is not 0.
+    varies = samples.max(axis=0) > samples.min(axis=0)
+    return np.where(varies & (deviation > 0.0), deviation, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,12 +81,8 @@ class KernelLogistic:
 
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
-        score = np.empty(samples.shape[0])
-        for rows in gen_batches(samples.shape[0], _BLOCK_ROWS):
-            score[rows] = self.features.score(
-                scaled(samples[rows], self.scale), self.coef
-            )
-        return score + self.intercept
+        standard = np.clip(samples / self.scale, -_FARTHEST, _FARTHEST)
+        return self.features.score(standard, self.coef) + self.intercept
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,14 +105,15 @@ def fit_kernel(
 ) -> Fitted:
     """Fit kernel logistic regression; the penalty is chosen by held-out log-loss."""
     scale = column_scale(task.samples)
-    standard = scaled(task.samples, scale)
+    standard = task.samples / scale
     gamma = 1.0 / task.samples.shape[1]
     features = KernelFeatures.fit(standard, n_landmarks, gamma, task.seed)
     fits, held_out = _choose_penalty(features.transform(standard), task, penalties)
-    return Fitted(
-        KernelLogistic(features, scale, fits.coef[:, 0], float(fits.intercept[0])),
-        held_out,
-    )
+    each = [
+        KernelLogistic(features, scale, coef, float(intercept))
+        for coef, intercept in zip(fits.coef.T, fits.intercept, strict=True)
+    ]
+    return Fitted(each[0], held_out, tuple(each[1 : task.n_folds + 1]))
 
 
 def fit_linear(
@@ -167,20 +121,21 @@ def fit_linear(
 ) -> Fitted:
     """Fit logistic regression; the penalty is chosen by held-out log-loss."""
     scale = column_scale(task.samples)
-    mean = np.asarray(task.samples.mean(axis=0)).ravel() / scale
-    columns = scaled(task.samples, scale) - mean
+    mean = task.samples.mean(axis=0) / scale
+    columns = task.samples / scale - mean
     fits, held_out = _choose_penalty(columns.astype(np.float32), task, penalties)
-    coef = fits.coef[:, 0]
-    intercept = float(fits.intercept[0] - mean @ coef)
-    return Fitted(LinearLogistic(coef / scale, intercept), held_out)
+    each = [
+        LinearLogistic(coef / scale, float(intercept - mean @ coef))
+        for coef, intercept in zip(fits.coef.T, fits.intercept, strict=True)
+    ]
+    return Fitted(each[0], held_out, tuple(each[1 : task.n_folds + 1]))
 
 
 def _choose_penalty(
     features: NDArray[np.float32], task: Task, penalties: tuple[float, ...]
 ) -> tuple[LinearFits, Vector]:
     """Fit for growing C, as long as held-out log-loss falls."""
-    n_folds = int(task.fold.max()) + 1
-    trained = task.fold[:, :, None] != np.arange(n_folds)
+    trained = task.fold[:, :, None] != np.arange(task.n_folds)
     rows = HeldRows(
         features, task.target, task.weight, trained.reshape(task.n_rows, -1)
     )
@@ -188,7 +143,7 @@ def _choose_penalty(
     for penalty in penalties:
         fits = fit_rows(rows, Logistic(), Ridge(1.0 / penalty), start=start)
         start = np.concatenate([fits.coef[:, 0], fits.intercept[:1], fits.level[:1]])
-        held_out = _held_out(features, fits, task.fold, n_folds)
+        held_out = bounded(_held_out(features, fits, task), task.margin)
         loss = soft_log_loss(task.target, held_out, task.weight)
         if best is None or loss < least:
             best, least = (fits, held_out), loss
@@ -198,110 +153,12 @@ def _choose_penalty(
     return best
 
 
-def _held_out(
-    features: NDArray[np.float32], fits: LinearFits, fold: Folds, n_folds: int
-) -> Vector:
+def _held_out(features: NDArray[np.float32], fits: LinearFits, task: Task) -> Vector:
     """Average over repetitions what the models of the other folds predict."""
     each = features @ fits.coef[:, 1:].astype(np.float32) + fits.intercept[1:]
-    columns = fold + n_folds * np.arange(fold.shape[1])
-    found = np.take_along_axis(each, columns, axis=1).mean(axis=1)
-    return np.clip(found, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
-
-
-# --- trees -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Forest:
-    """Extremely randomised trees, shrunk a little towards the mean of the targets."""
-
-    trees: Any
-    frequency: float
-
-    def log_odds(self, samples: Matrix) -> Vector:
-        """Return the log-odds of the target for each sample."""
-        return _shrunk(self.trees.predict(samples), self.frequency, len(self.trees))
-
-
-def fit_forest(task: Task, *, n_trees: int = 100, smallest_leaf: int = 3) -> Fitted:
-    """Grow trees on bootstrap samples, so that each row has trees that never saw it."""
-    from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415 (slow to import)
-
-    trees = ExtraTreesRegressor(
-        n_trees,
-        min_samples_leaf=smallest_leaf,
-        max_features="sqrt",
-        bootstrap=True,
-        oob_score=lambda *_: 0.0,
-        n_jobs=1,
-        random_state=task.seed,
-    )
-    trees.fit(task.samples, task.target, sample_weight=task.weight)
-    held_out = _shrunk(trees.oob_prediction_, task.frequency, 0.37 * n_trees)
-    trees.oob_score = False
-    return Fitted(Forest(trees, task.frequency), held_out)
-
-
-def _shrunk(share: Vector, frequency: float, strength: float) -> Vector:
-    """Return log-odds of shares that count for ``strength`` rows beside one at random."""
-    drawn = (strength * share + frequency) / (strength + 1.0)
-    odds: Vector = logit(np.clip(drawn, _MARGIN, 1.0 - _MARGIN))
-    return odds
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Boosting:
-    """The mean of gradient boosted trees, each fitted on all folds but one."""
-
-    models: tuple[Any, ...]
-
-    def log_odds(self, samples: Matrix) -> Vector:
-        """Return the log-odds of the target for each sample."""
-        total = sum(_raw(model, samples) for model in self.models)
-        return np.asarray(total / len(self.models), dtype=np.float64)
-
-
-def _raw(model: Any, samples: Matrix) -> Vector:
-    chance = model.predict(samples)
-    return np.clip(
-        logit(np.clip(chance, 1e-9, 1.0 - 1e-9)), -_MOST_LOG_ODDS, _MOST_LOG_ODDS
-    )
-
-
-def fit_boosting(
-    task: Task,
-    *,
-    n_rounds: int = 40,
-    learning_rate: float = 0.15,
-    n_leaves: int = 10,
-    smallest_leaf: int = 20,
-) -> Fitted:
-    """Fit gradient boosting with the log-loss of soft targets, a model for each fold."""
-    from sklearn._loss.loss import HalfBinomialLoss  # noqa: PLC0415
-    from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
-
-    fold = task.fold[:, 0]
-    held_out = np.empty(fold.size)
-    models = []
-    equal = bool((task.weight == task.weight[0]).all())
-    for k in range(int(fold.max()) + 1):
-        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        model = HistGradientBoostingRegressor(
-            loss=HalfBinomialLoss(),
-            learning_rate=learning_rate,
-            max_iter=n_rounds,
-            max_leaf_nodes=n_leaves,
-            min_samples_leaf=smallest_leaf,
-            l2_regularization=1.0,
-            early_stopping=False,
-            random_state=task.seed,
-        )
-        # Weighted quantiles for the bins cost more than the trees.
-        weight = None if equal else task.weight[train]
-        model.fit(task.samples[train], task.target[train], sample_weight=weight)
-        held_out[test] = _raw(model, task.samples[test])
-        models.append(model)
-    return Fitted(Boosting(tuple(models)), held_out)
+    columns = task.fold + task.n_folds * np.arange(task.fold.shape[1])
+    found: Vector = np.take_along_axis(each, columns, axis=1).mean(axis=1)
+    return found
 
 
 # --- the mixture -----------------------------------------------------------------------
@@ -309,37 +166,51 @@ def fit_boosting(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """A weighted sum of the log-odds of learners."""
+    """A weighted sum of the log-odds of learners, all with the same view of samples.
+
+    Without a view, they see the columns as they are.
+    """
 
     learners: tuple[Learner, ...]
     weights: Vector
     intercept: float
+    view: View | None = None
 
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
         total = np.full(samples.shape[0], self.intercept)
-        for learner, weight in zip(self.learners, self.weights, strict=True):
-            if weight > 0.0:
-                total += weight * learner.log_odds(samples)
+        with one_thread():
+            for rows in _blocks(samples):
+                block = see(samples[rows], self.view)
+                for learner, weight in zip(self.learners, self.weights, strict=True):
+                    if weight > 0.0:
+                        total[rows] += weight * learner.log_odds(block)
         return total
 
 
-def mix(fitted: list[Fitted], task: Task, strength: float = 20.0) -> Fitted:
+def _blocks(samples: Matrix) -> Any:
+    """Return slices of rows, of as many as fit a fixed amount of memory."""
+    n_rows, n_columns = samples.shape
+    return gen_batches(n_rows, max(1, min(_BLOCK_ROWS, _BLOCK_VALUES // n_columns)))
+
+
+def choose_weights(
+    columns: Array, target: Vector, weight: Vector, strength: float = 20.0
+) -> tuple[Vector, float]:
     """Weight learners so that held-out targets are predicted best.
 
     Non-negative weights of the log-odds minimise held-out log-loss, drawn towards equal
-    weights as strongly as ``strength`` rows would.
+    weights as strongly as ``strength`` rows would. The second value is an intercept.
     """
-    columns = np.column_stack([one.held_out for one in fitted])
-    n_learners = columns.shape[1]
+    n_rows, n_learners = columns.shape
     equal = 1.0 / n_learners
-    counts = task.weight * (task.n_rows / task.weight.sum())
+    counts = weight * (n_rows / weight.sum())
 
     def penalised(parameters: Vector) -> tuple[float, Vector]:
         weights, intercept = parameters[:-1], parameters[-1]
         odds = columns @ weights + intercept
-        losses = -log_expit(odds) + (1.0 - task.target) * odds
-        slope = counts * (expit(odds) - task.target)
+        losses = soft_log_losses(target, odds)
+        slope = counts * (expit(odds) - target)
         away = weights - equal
         value = counts @ losses + 0.5 * strength * n_learners * (away @ away)
         value += 0.5 * intercept**2
@@ -353,21 +224,73 @@ def mix(fitted: list[Fitted], task: Task, strength: float = 20.0) -> Fitted:
         method="L-BFGS-B",
         bounds=[(0.0, None)] * n_learners + [(None, None)],
     )
-    weights = np.where(found.x[:-1] < 0.01, 0.0, found.x[:-1])
-    intercept = float(found.x[-1])
-    learners = tuple(one.learner for one in fitted)
-    return Fitted(Mixture(learners, weights, intercept), columns @ weights + intercept)
+    return np.where(found.x[:-1] < 0.01, 0.0, found.x[:-1]), float(found.x[-1])
 
 
-def fit_mixture(task: Task, learners: tuple[Callable[[Task], Fitted], ...]) -> Fitted:
-    """Fit learners to a task and mix them."""
-    return mix([fit(task) for fit in learners], task)
+# --- the usual learners ----------------------------------------------------------------
+
+_N_FOLDS = 5
+# Beyond 10,000 rows there are fewer folds, smaller trees, and more rounds of boosting: as
+# many as for 10,000 times the root of how many times as many rows, up to a limit that
+# keeps predictions fast.
+_N_FOLDS_OF_MANY = 3
+_LEAF_OF_MANY = 5
+_ROUNDS_PER_ROOT = 0.4
+_MOST_ROUNDS = 100
 
 
-N_FOLDS = 5
-# Fewer rows than this are cross-validated in several ways: one split says too little.
-FEW_ROWS = 600
-N_REPEATS = 3
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much is learnt from, at most.
+
+    Attributes
+    ----------
+    rows : int
+        Rows that the kernel, the linear model and the forest are fitted on.
+    values : int
+        Values (rows times columns) that boosting is fitted on, if that is more.
+    mixed : int
+        Rows that weights of the learners are fitted on.
+    columns : int
+        Columns that are learnt from as they are; of more, components are.
+    """
+
+    rows: int = 10_000
+    values: int = 8_000_000
+    mixed: int = 100_000
+    columns: int = MOST_COLUMNS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole:
+    """All rows, as they were given."""
+
+    samples: Matrix
+    target: Vector
+    weight: Vector
+    group: NDArray[Any]
+    seed: int
+
+    @property
+    def margin(self) -> float:
+        return min(MARGIN, 1.0 / self.target.size)
+
+    def draw(self, most: int) -> Part:
+        return draw_part(self.weight, self.group, most, self.seed)
+
+    def view(self, limits: Limits) -> View | None:
+        # Of rows drawn whatever their group is: components may fit best those rows that
+        # they were found in, and would tell of a group that there were more of.
+        counted = np.flatnonzero(self.weight > 0.0)
+        some = counted[spread_rows(counted.size, min(limits.rows, counted.size))]
+        return choose_view(self.samples[some], self.seed, limits.columns)
+
+    def task(self, part: Part, view: View | None, n_folds: int) -> Task:
+        rows = part.rows
+        fold = usual_folds(self.group[rows], n_folds, self.seed)
+        samples = see(self.samples[rows], view)
+        target = self.target[rows]
+        return Task(samples, target, part.weight, fold, self.seed, self.margin)
 
 
 def fit_usual(
@@ -377,9 +300,60 @@ def fit_usual(
     group: NDArray[Any],
     seed: int,
 ) -> Fitted:
-    """Fit and mix the usual learners; folds hold rows of each group evenly."""
-    repeats = N_REPEATS if target.size < FEW_ROWS else 1
-    n_folds = int(min(N_FOLDS, np.unique(group, return_counts=True)[1].min()))
-    fold = draw_folds(group, n_folds, repeats, seed)
-    task = Task(samples, target, weight, fold, seed)
-    return fit_mixture(task, (fit_kernel, fit_linear, fit_forest, fit_boosting))
+    """Fit and mix the usual learners; folds hold rows of each group evenly.
+
+    Of more than 10,000 rows, three of the learners see a sample, which holds the rows
+    where ``group`` is true first; rows outside it are predicted as new ones are.
+    """
+    kept = samples.tocsr() if issparse(samples) else np.asarray(samples)
+    with one_thread():
+        return fit_within(Whole(kept, target, weight, group, seed), Limits())
+
+
+def fit_within(whole: Whole, limits: Limits) -> Fitted:
+    """Fit and mix the usual learners, on as much of the rows as limits allow."""
+    part, view = whole.draw(limits.rows), whole.view(limits)
+    parts = [part] * 4
+    task = whole.task(part, view, _N_FOLDS)
+    fitted = [fit_kernel(task), fit_linear(task)]
+    if part.rows.size == np.count_nonzero(whole.weight):
+        fitted += [fit_forest(task), fit_boosting(task)]
+    else:
+        parts[3] = whole.draw(max(limits.rows, limits.values // task.samples.shape[1]))
+        # Bootstrap samples by weights that stand for others would hardly hold a row of
+        # the scarce group. Without them probabilities are off by some factor of their
+        # odds, which the intercept of the mixture makes good.
+        plain = replace(task, weight=whole.weight[part.rows])
+        fitted.append(fit_forest(plain, smallest_leaf=_LEAF_OF_MANY))
+        task = whole.task(parts[3], view, _N_FOLDS_OF_MANY)
+        n_rounds = int(min(_ROUNDS_PER_ROOT * np.sqrt(task.n_rows), _MOST_ROUNDS))
+        fitted.append(fit_boosting(task, n_rounds=max(1, n_rounds), rounded=True))
+    columns = bounded(_held_out_of_all(whole, view, fitted, parts), whole.margin)
+    mixed = whole.draw(limits.mixed)
+    weights, intercept = choose_weights(
+        columns[mixed.rows], whole.target[mixed.rows], mixed.weight
+    )
+    mixture = Mixture(tuple(one.learner for one in fitted), weights, intercept, view)
+    return Fitted(mixture, columns @ weights + intercept)
+
+
+def _held_out_of_all(
+    whole: Whole, view: View | None, fitted: list[Fitted], parts: list[Part]
+) -> Array:
+    """Return log-odds of all rows, a column for each learner that has not seen them."""
+    columns = np.empty((whole.target.size, len(fitted)))
+    outside = np.empty(columns.shape, dtype=np.int8)
+    rng = np.random.default_rng(whole.seed)
+    for j, (one, part) in enumerate(zip(fitted, parts, strict=True)):
+        outside[:, j] = rng.integers(len(one.partial), size=len(outside))
+        columns[part.rows, j] = one.held_out
+        outside[part.rows, j] = -1
+    for rows in _blocks(whole.samples) if (outside >= 0).any() else ():
+        block = see(whole.samples[rows], view)
+        for j, one in enumerate(fitted):
+            for k, learner in enumerate(one.partial):
+                others = np.flatnonzero(outside[rows, j] == k)
+                if others.size:
+                    odds = learner.log_odds(block[others])
+                    columns[rows.start + others, j] = odds
+    return columns

@@ -31,10 +31,12 @@ Vector = NDArray[np.float64]
 _SUREST = 6.0
 
 
-def points_of(model: Any, X: Any) -> Points:
-    """Give rows as the classifier sees them, and the log-odds it gives them."""
+def points_of(model: Any, X: Any, probability: Vector | None = None) -> Points:
+    """Return rows as the classifier sees them, and their log-odds of being positive."""
     samples = samples_of(model, X)
-    score = log_odds(chance_positive(classifier_of(model), samples))
+    if probability is None:
+        probability = chance_positive(classifier_of(model), samples)
+    score = log_odds(probability)
     return Points(as_matrix(samples), np.clip(score, -_SUREST, _SUREST))
 
 
@@ -124,7 +126,7 @@ def correct(model: Any, X: Any, y: ArrayLike) -> CorrectedClassifier:
     >>> from probgap.active import correct, suggest
     >>> from probgap.datasets import hide_labels, make_square
     >>> X, y, posterior = make_square(400, random_state=0)
-    >>> s = hide_labels(X, y, 2 * posterior - 1, ("constant", 0.85), random_state=1)
+    >>> s = hide_labels(X, y, 2 * posterior - 1, ("constant", 0.8), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
     >>> rows = suggest(model, X, 30, labelled=s == 1)
     >>> better = correct(model, X[rows], y[rows])  # y: what a person says

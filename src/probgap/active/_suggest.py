@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtr
 from sklearn.utils.validation import _num_samples
 
-from probgap._core.checks import check_labelled
+from probgap._core.checks import check_labelled, check_unit_interval
 from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import scale_gamma
 from probgap._core.rng import RandomStateLike, as_generator
@@ -33,6 +33,7 @@ def suggest(
     n: int = 50,
     *,
     labelled: ArrayLike | None = None,
+    probability: ArrayLike | None = None,
     random_state: RandomStateLike = 0,
 ) -> NDArray[np.intp]:
     """Choose the rows whose true class would teach most, one after the other.
@@ -58,6 +59,9 @@ def suggest(
     labelled : array-like of shape (n_samples,), default=None
         True for rows whose class is known already: labelled, or asked about before, with
         whatever answer. ``None`` stands for none.
+    probability : array-like of shape (n_samples,), default=None
+        P(Y=1 | x) of the rows by models that have not seen them, such as ``posterior_``
+        of the classifier for the rows it was fitted on. ``None`` asks the model.
     random_state : int, Generator, RandomState or None, default=0
         Seeds the draw of rows to think of, and of rows to be surer of, where there are
         more than 1500 or 1000.
@@ -92,11 +96,14 @@ def suggest(
     known = np.zeros(n_rows, dtype=bool)
     if labelled is not None:
         known = check_labelled(labelled, n_rows)
+    chance = None
+    if probability is not None:
+        chance = check_unit_interval(probability, "probability", n_rows)
     rng = as_generator(random_state)
     with one_thread():
         corrected = isinstance(model, CorrectedClassifier)
         fitted = model.model if corrected else model
-        points = points_of(fitted, X)
+        points = points_of(fitted, X, chance)
         belief = model.belief if corrected else Belief(scale_gamma(points.samples))
         candidates = _draw_candidates(belief, points, ~known, rng)
         if candidates.size == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ READ, FIT, CHECK, PAGE = (
     "Writing the page",
 )
 # About how long each takes beside the others.
-COSTS = {READ: 2.0, FIT: 8.0, CHECK: 85.0, PAGE: 5.0}
+COSTS = {READ: 2.0, FIT: 9.0, CHECK: 85.0, PAGE: 4.0}
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,15 @@ def analyse(request: Request, progress: Progress) -> Analysis:
     model = make_model(prepared, request.seed, request.jobs)
     with caught_warnings() as heard:
         model.fit(frame, observed_labels(prepared.labels))
-    scored = score_rows(model, frame, gap=model[-1].observed_gap_, labelled=labelled)
+    scored = score_rows(
+        model,
+        frame,
+        gap=model[-1].observed_gap_,
+        probability=model[-1].posterior_,
+        labelled=labelled,
+    )
     progress.begin(CHECK)
-    with heard_warnings():  # of refits on resamples: the account says what they mean
+    with heard_warnings():  # of refits: what they warn of has been said of the fit
         account = examine(
             model,
             frame,
@@ -98,10 +105,21 @@ def analyse(request: Request, progress: Progress) -> Analysis:
 def add_heard(said: list[dict[str, str]], heard: list[Warning]) -> None:
     """Add what ``fit`` warned of to what the account says already, no fact twice."""
     for warning in heard:
-        sentence, sign = str(warning), getattr(warning, "sign", None)
-        if any(w["what"] == sentence or w.get("sign", "") == sign for w in said):
+        what, do = split_sentence(str(warning))
+        sign = getattr(warning, "sign", None)
+        if any(
+            w["what"] in (what, str(warning)) or w.get("sign", "") == sign for w in said
+        ):
             continue
-        said.append({"level": "mild", "what": sentence, "do": ""})
+        level = "mild" if sign is None else "strong"
+        said.append({"level": level, "what": what, "do": do})
+    said.sort(key=lambda warning: warning["level"] != "strong")
+
+
+def split_sentence(text: str) -> tuple[str, str]:
+    """Return the first sentence, and the rest."""
+    first, *rest = re.split(r"(?<=[.?!]) (?=[A-Z])", text, maxsplit=1)
+    return first, "".join(rest)
 
 
 @contextmanager

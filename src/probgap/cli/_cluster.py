@@ -292,6 +292,7 @@ def _count_found(
     blocks: _Blocks, request: Request, model: Any, classifier: Any
 ) -> dict[str, Any]:
     from probgap.dask._engine import add_up, lazily
+    from probgap.pgpu._prior import LEVEL, count_hidden
 
     marker = blocks.labels.positive
     parts = [
@@ -299,13 +300,17 @@ def _count_found(
         for piece in blocks.pieces
     ]
     (called,) = add_up(parts)
+    hidden, interval = count_hidden(classifier, blocks.n_rows)
     return {
         "rows": blocks.n_rows,
         "labelled": blocks.labels.n_labelled,
         "unlabelled": blocks.n_rows - blocks.labels.n_labelled,
+        "hidden": hidden,
+        "hidden_interval": list(interval),
+        "level": LEVEL,
+        "share_positive": classifier.estimated_class_prior_,
+        "share_interval": list(classifier.estimated_class_prior_interval_),
         "called_positive": int(called),
-        "positive_share": classifier.estimated_class_prior_,
-        "positive_share_interval": list(classifier.estimated_class_prior_interval_),
         "passes": classifier.n_passes_,
     }
 
@@ -380,17 +385,17 @@ def show_found(account: dict[str, Any], out: Path) -> None:
         f"file{'s' if files != 1 else ''}."
     )
     typer.echo(table["sentence"])
+    low, high = found["hidden_interval"]
     typer.echo(
-        f"Boundary {account['boundary']['value']:.2f}; {found['called_positive']:,} of "
-        f"{found['unlabelled']:,} unlabelled rows called positive."
+        f"Hidden positives: {low:,.0f} to {high:,.0f} ({found['level']:.0%} interval), "
+        f"best estimate {found['hidden']:,.0f}."
     )
-    low, high = found["positive_share_interval"]
     typer.echo(
-        f"{found['positive_share']:.1%} of all rows seem positive ({low:.1%} to "
-        f"{high:.1%}, 90% interval)."
+        f"{found['called_positive']:,} of {found['unlabelled']:,} unlabelled rows are "
+        f"called positive. Boundary {account['boundary']['value']:.2f}."
     )
     for warning in account["warnings"]:
-        typer.echo(f"! {warning['what']}")
+        typer.echo(f"! {warning['what']} {warning['do']}".rstrip())
     typer.echo(
         f"{out / 'model.skops'} is the model; probgap predict {out} TABLE scores rows."
     )

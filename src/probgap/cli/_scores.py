@@ -42,9 +42,10 @@ def score_rows(
     frame: pd.DataFrame,
     *,
     gap: NDArray[np.float64] | None = None,
+    probability: NDArray[np.float64] | None = None,
     labelled: NDArray[np.bool_] | None = None,
 ) -> pd.DataFrame:
-    """Give gap, what it decides, probability and predicted label of each row.
+    """Return gap, what it decides, probability and predicted label of each row.
 
     Parameters
     ----------
@@ -52,9 +53,9 @@ def score_rows(
         Preparation of columns and a fitted PGPU classifier.
     frame : DataFrame
         The rows.
-    gap : ndarray, default=None
-        Their observed gaps, where they are known: those of training rows come from
-        models that have not seen them.
+    gap, probability : ndarray, default=None
+        Their observed gaps and probabilities of being positive, where they are known:
+        those of training rows come from models that have not seen them.
     labelled : ndarray of bool, default=None
         Which of them are labelled positives, and so decided.
 
@@ -66,9 +67,10 @@ def score_rows(
     import pandas as pd
 
     classifier = model[-1]
-    samples = model[:-1].transform(frame)
-    probability = classifier.predict_proba(samples)[:, classifier.positive_index_]
-    if gap is None:
+    if gap is None or probability is None:
+        samples = model[:-1].transform(frame)
+        chances = classifier.predict_proba(samples)
+        probability = chances[:, classifier.positive_index_]
         gap = classifier.gap_estimator_.transform(samples)[:, 0]
     # predict(samples) would go through the kernel once more for the same answer.
     positive = probability > 0.5

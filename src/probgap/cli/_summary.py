@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
+
+from probgap.cli._analysis import split_sentence
 
 _N_SHOWN = 10
 _LONGEST = 24
@@ -25,13 +26,16 @@ def show_summary(account: Mapping[str, Any], out: Path) -> None:
     console.print(escape(_table_line(table)))
     console.print(escape(table["sentence"]))
     console.print()
-    for name, value, more in _numbers(account):
-        console.print(f"{name:<20}[bold]{value:>9}[/bold]  [dim]{more}[/dim]")
+    lines = list(_numbers(account))
+    width = max(9, *(len(value) for _, value, _ in lines))
+    for name, value, more in lines:
+        console.print(f"{name:<20}[bold]{value:>{width}}[/bold]  [dim]{more}[/dim]")
     console.print("\nLikeliest hidden positives", style="dim")
     ranked = account["ranked"][: _n_shown(len(account["warnings"]))]
     console.print(_ranked_table(ranked, wide=console.width >= _WIDE))
     for warning in account["warnings"][:_MOST_WARNINGS]:
-        line = f"{_first(warning['what'])} {_first(warning['do'])}".strip()
+        said = (split_sentence(warning[part])[0] for part in ("what", "do"))
+        line = " ".join(said).strip()
         console.print(f"[bold yellow]![/bold yellow] {escape(line)}")
     left = len(account["warnings"]) - _MOST_WARNINGS
     if left > 0:
@@ -49,21 +53,17 @@ def _n_shown(n_warnings: int) -> int:
 
 
 def _numbers(account: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Give the lines of numbers: name, value, remark."""
+    """Yield the lines of numbers: name, value, remark."""
     found, boundary = account["found"], account["boundary"]
     share = account["decision"]["undecided_share"]
-    unlabelled = f"of {found['unlabelled']:,} unlabelled rows"
+    low, high = found["hidden_interval"]
+    estimate = f"{found['level']:.0%} interval; best estimate {found['hidden']:,.0f}"
     yield "Labelled positives", f"{found['labelled']:,}", f"of {found['rows']:,} rows"
-    yield "Hidden positives", f"{found['hidden']:,.0f}", _interval_words(found)
-    if found["called_positive"] != round(found["hidden"]):
-        yield "Called positive", f"{found['called_positive']:,}", unlabelled
-    yield "Boundary", f"{boundary['value']:.2f}", _spread_words(boundary)
+    yield "Hidden positives", f"{low:,.0f} to {high:,.0f}", estimate
+    called = f"of {found['unlabelled']:,} unlabelled rows (probability > 1/2)"
+    yield "Called positive", f"{found['called_positive']:,}", called
+    yield "Boundary", f"{boundary['value']:.2f}", _boundary_words(boundary)
     yield "Undecided", f"{share:.0%}", "of rows: their gap alone does not say"
-
-
-def _first(text: str) -> str:
-    """Give the first sentence; the page has them all."""
-    return re.split(r"(?<=[.?!]) (?=[A-Z])", text, maxsplit=1)[0]
 
 
 def _table_line(table: Mapping[str, Any]) -> str:
@@ -78,18 +78,11 @@ def _table_line(table: Mapping[str, Any]) -> str:
     return f"{line}, {len(left)} left out ({shown}{more})."
 
 
-def _interval_words(found: Mapping[str, Any]) -> str:
-    if found["hidden_interval"] is None:
-        return "estimated among the unlabelled"
-    low, high = found["hidden_interval"]
-    return f"estimated ({low:,.0f} to {high:,.0f}, {found['level']:.0%} interval)"
-
-
-def _spread_words(boundary: Mapping[str, Any]) -> str:
-    if boundary["interval"] is None:
-        return "gap at which the label changes"
-    low, high = boundary["interval"]
-    return f"gap at which the label changes ({low:.2f} to {high:.2f})"
+def _boundary_words(boundary: Mapping[str, Any]) -> str:
+    if boundary["value"] >= 1.0:
+        return "no row is likelier positive than not"
+    words = "gap of even odds"
+    return f"{words} (± {boundary['spread']:.2f})" if boundary["spread"] else words
 
 
 def _ranked_table(ranked: list[Mapping[str, Any]], *, wide: bool) -> Table:

@@ -35,7 +35,7 @@ def demo(
 
     Hides most labels of the breast cancer data that scikit-learn ships, the unclear cases
     first, writes the table as a CSV file, runs probgap fit on it, and compares with the
-    truth, which fit has not seen. Offline, in about half a minute.
+    truth, which fit has not seen. Offline, in less than half a minute.
     """
     with plain_errors(debug=debug):
         from probgap.cli._output import check_folder, write_folder

@@ -224,7 +224,7 @@ def _position(prepared: Prepared, row: str) -> int:
 
 def _explain_row(case: _Case, seed: int) -> dict[str, Any]:
     from probgap.cli._account import cell_text, name_of
-    from probgap.cli._scores import score_rows
+    from probgap.cli._scores import shorten
     from probgap.inspection import nearest_labelled, row_contributions
 
     frame, labelled = case.prepared.inputs, case.prepared.labels.labelled
@@ -233,9 +233,9 @@ def _explain_row(case: _Case, seed: int) -> dict[str, Any]:
     others = labelled.copy()
     others[case.at] = False
     nearest = nearest_labelled(case.model, frame, others, one, n=_N_NEAREST)
-    # The gap as in scores.csv: from models that had not seen the row.
-    gap = case.model[-1].observed_gap_[[case.at]]
-    scored = score_rows(case.model, one, gap=gap).iloc[0]
+    # As in scores.csv: by models that had not seen the row.
+    classifier = case.model[-1]
+    gap, chance = classifier.observed_gap_[case.at], classifier.posterior_[case.at]
     order = sorted(
         range(len(contributions.columns)),
         key=lambda i: -abs(contributions.values[i]),
@@ -244,8 +244,8 @@ def _explain_row(case: _Case, seed: int) -> dict[str, Any]:
         "row": case.at + 1,
         "id": name_of(case.prepared.ids, case.at + 1),
         "labelled": bool(labelled[case.at]),
-        "probability": float(scored["probability"]),
-        "gap": float(scored["gap"]),
+        "probability": float(shorten(chance)),
+        "gap": float(shorten(gap)),
         "average_log_odds": float(contributions.baseline),
         "log_odds": float(contributions.prediction),
         "contributions": [
@@ -279,7 +279,8 @@ def _show_row(explained: Mapping[str, Any], *, quiet: bool) -> None:
         markup=False,
     )
     console.print(
-        f"Log-odds {explained['log_odds']:.2f}; the average row has "
+        "By the model of all rows its log-odds are "
+        f"{explained['log_odds']:.2f}, the average row's "
         f"{explained['average_log_odds']:.2f}. Each column's part of the difference:\n",
         style="dim",
         markup=False,

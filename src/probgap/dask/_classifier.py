@@ -304,7 +304,11 @@ class PGPUClassifier(LazyClassifier):
         machine, passes = self._fit_final(gap, share, weight, boundary, rng)
         with stage(self.verbose, "how many are positive"):
             asked = stages.ask(machine, table, posterior, self.estimator)
-            prior = stages.find_prior(gap, posterior, boundary, asked, draw_seed(rng))
+            if given is not None and self.gap_estimator is not None:
+                prior = stages.read_prior(gap.observed_gap)
+            else:
+                seed = draw_seed(rng)
+                prior = stages.find_prior(gap, posterior, boundary, asked, seed)
         self._store(table, gap, posterior, machine)
         self.model_.slope_ = asked.slope
         self.boundary_ = self.model_.boundary_ = boundary
@@ -402,17 +406,20 @@ class PGPUClassifier(LazyClassifier):
         features: Literal["auto", "exact"] | int = self.kernel_features
         if features == "auto" and hasattr(self, "model_"):
             features = self.model_.kernel_features
-        gap, seed = None, getattr(self, "seed_", None)
+        gap: Any = "labelling"
+        boundary: Any = self.boundary
+        seed = getattr(self, "seed_", None)
         if seed is None or isinstance(self.random_state, Integral):
             seed = self._draw_seed()
         if self.gap_estimator is not None:
             folds = RowFolds(5 if self.cv is None else self.cv, seed)
             own = foreign.unfitted_in_memory(self.gap_estimator)
             gap = ObservedGapEstimator(own, cv=folds)
+            boundary = "gaps" if boundary == "auto" else boundary
         return pgpu.PGPUClassifier(
             gap_estimator=gap,
             kernel_features=features,
-            boundary=self.boundary,
+            boundary=boundary,
             relabelling=self.relabelling,
             reweight=self.reweight,
             upper=self.upper,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from probgap._core.features import FeatureMap, KernelFeatures, draw_landmarks
 from probgap._core.kernels import gamma_of_variance, spread_rows
@@ -41,9 +41,11 @@ from probgap.pgpu._prior import (
     ClassPrior,
     estimate_prior,
     label_frequencies,
+    prior_of_reading,
     share_called,
     spread_of_share,
 )
+from probgap.reading import read
 from probgap.relabel import relabel, relabel_in_expectation
 
 Mask = NDArray[np.bool_]
@@ -51,6 +53,9 @@ Vector = NDArray[np.float64]
 
 # Labelled positives that the spread of the boundary is told by; more are thinned out.
 _MOST_FOR_SPREAD = 1_000_000
+# Rows of each kind whose gaps are read, and probabilities that have log-odds of use.
+_MOST_READ = 200_000
+_SURE = 1e-4
 # Rows that the spread of a boundary by rule is told by.
 _MOST_RESAMPLED = 200_000
 
@@ -244,6 +249,17 @@ def ask(
     decision = classifier.decision_function(some.samples)
     called = decision[~some.marks.labelled] > 0.0
     return Asked(fit_slope(decision, some.numbers[0]), called)
+
+
+def read_prior(observed: BlockValues) -> ClassPrior:
+    """Count positives by a reading of the gaps, thinned out where there are many."""
+    groups = [observed.spread(_MOST_READ, labelled=kind) for kind in (True, False)]
+    counts = [observed.count(labelled=kind) for kind in (True, False)]
+    weight = [np.full(g.size, n / g.size) for g, n in zip(groups, counts, strict=True)]
+    labelled = np.repeat([True, False], [group.size for group in groups])
+    chance = np.clip(0.5 * (1.0 + np.concatenate(groups)), _SURE, 1.0 - _SURE)
+    reading = read(logit(chance), labelled, sample_weight=np.concatenate(weight))
+    return replace(prior_of_reading(reading), spread=0.0)
 
 
 def find_prior(

@@ -1,18 +1,15 @@
-"""Can the answer be believed: checks of assumptions, on rows held out and resampled."""
+"""Can the answer be believed: checks of assumptions, on rows held out."""
 
 from probgap.diagnostics._compare import compare_methods
 from probgap.diagnostics._curve import LabellingCurve, labelling_curve
 from probgap.diagnostics._examine import examine
 from probgap.diagnostics._held_out import HeldOutCalibration, held_out_calibration
 from probgap.diagnostics._scar import ScarTest, scar_test
-from probgap.diagnostics._stability import BoundaryStability, boundary_stability
 
 __all__ = [
-    "BoundaryStability",
     "HeldOutCalibration",
     "LabellingCurve",
     "ScarTest",
-    "boundary_stability",
     "compare_methods",
     "examine",
     "held_out_calibration",

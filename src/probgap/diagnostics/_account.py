@@ -12,15 +12,13 @@ from probgap.diagnostics._curve import LabellingCurve
 from probgap.diagnostics._held_out import LEVEL, HeldOutCalibration
 from probgap.diagnostics._plain import as_plain
 from probgap.diagnostics._scar import ScarTest
-from probgap.diagnostics._stability import BoundaryStability
 from probgap.diagnostics._warnings import find_warnings
 from probgap.inspection import ColumnImportance
+from probgap.pgpu._prior import count_hidden
 
 Mask = NDArray[np.bool_]
 
 _N_HISTOGRAM = 40
-# A boundary is stable if fewer rows than this change sides within its interval.
-_MOST_UNSTEADY = 0.1
 
 
 @dataclass
@@ -30,7 +28,6 @@ class Evidence:
     held_out: HeldOutCalibration | None = None
     curve: LabellingCurve | None = None
     scar: ScarTest | None = None
-    stability: BoundaryStability | None = None
     others: list[dict[str, Any]] = field(default_factory=list)
     drivers: ColumnImportance | None = None
     next: list[dict[str, Any]] = field(default_factory=list)
@@ -38,60 +35,48 @@ class Evidence:
 
 
 def write_account(
-    classifier: Any, labelled: Mask, called: Mask, evidence: Evidence
+    classifier: Any, labelled: Mask, evidence: Evidence
 ) -> dict[str, Any]:
     """Put sections and warnings together, in plain Python."""
     account = {
-        "found": _found(labelled, called, evidence),
-        "boundary": _boundary(classifier, evidence),
+        "found": _found(classifier, labelled),
+        "boundary": _boundary(classifier),
         "decision": _decision(classifier, labelled, evidence),
-        "belief": _belief(evidence),
+        "belief": _belief(classifier, evidence),
         "drivers": _drivers(evidence),
         "next": evidence.next,
     }
     plain: dict[str, Any] = as_plain(account)
-    found = find_warnings(plain, evidence.held_out, evidence.scar)
+    found = find_warnings(plain, evidence.held_out)
     plain["warnings"] = [*found, *evidence.failures]
     return plain
 
 
-def _found(labelled: Mask, called: Mask, evidence: Evidence) -> dict[str, Any]:
+def _found(classifier: Any, labelled: Mask) -> dict[str, Any]:
     n, n_labelled = labelled.size, int(labelled.sum())
-    hidden = int(np.count_nonzero(called & ~labelled))
-    stability = evidence.stability
-    interval = None if stability is None else stability.hidden_interval
+    hidden, interval = count_hidden(classifier)
+    called = (classifier.posterior_ > 0.5) & ~labelled
     return {
         "rows": n,
         "labelled": n_labelled,
         "unlabelled": n - n_labelled,
-        "hidden": float(hidden),
+        "hidden": hidden,
         "hidden_interval": interval,
         "level": LEVEL,
-        "share_positive": (n_labelled + hidden) / n,
-        "share_interval": None
-        if interval is None
-        else [(n_labelled + end) / n for end in interval],
-        "called_positive": hidden,
+        "share_positive": classifier.estimated_class_prior_,
+        "share_interval": classifier.estimated_class_prior_interval_,
+        "called_positive": int(np.count_nonzero(called)),
     }
 
 
-def _boundary(classifier: Any, evidence: Evidence) -> dict[str, Any]:
-    boundary, stability = classifier.boundary_, evidence.stability
-    interval, stable = None, None
-    if stability is not None:
-        interval = stability.boundary_interval
-        gap = classifier.observed_gap_
-        moved = np.mean((gap > interval[0]) & (gap <= interval[1]))
-        stable = bool(moved <= _MOST_UNSTEADY) and stability.agrees
+def _boundary(classifier: Any) -> dict[str, Any]:
+    boundary = classifier.boundary_
     return {
         "value": boundary.value,
         "rule": boundary.rule,
         "spread": boundary.spread,
         "separability": boundary.separability,
         "fallback": boundary.fallback,
-        "resampled": [] if stability is None else stability.boundary,
-        "interval": interval,
-        "stable": stable,
     }
 
 
@@ -129,9 +114,17 @@ def _weights(classifier: Any) -> dict[str, Any]:
     }
 
 
-def _belief(evidence: Evidence) -> dict[str, Any]:
-    scar, curve = evidence.scar, evidence.curve
-    held_out, stability = evidence.held_out, evidence.stability
+def _worlds(classifier: Any) -> dict[str, float] | None:
+    """Return two numbers of hidden positives that both fit the data."""
+    reading = getattr(classifier, "reading_", None)
+    if reading is None:
+        return None
+    low, high = reading.worlds()
+    return {"low": low, "high": high, "familiarity": reading.familiarity}
+
+
+def _belief(classifier: Any, evidence: Evidence) -> dict[str, Any]:
+    scar, curve, held_out = evidence.scar, evidence.curve, evidence.held_out
     return {
         "scar": None
         if scar is None
@@ -156,13 +149,7 @@ def _belief(evidence: Evidence) -> dict[str, Any]:
             "n_labelled": held_out.n_labelled,
             "calibration_error": held_out.error,
         },
-        "stability": None
-        if stability is None
-        else {
-            "n_resamples": stability.n_resamples,
-            "boundary": stability.boundary,
-            "hidden": stability.hidden,
-        },
+        "worlds": _worlds(classifier),
         "others": evidence.others,
     }
 

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.pipelines import (
-    called_positive,
-    chance_positive,
     check_rows,
     classifier_of,
     sample_rows,
@@ -26,7 +24,6 @@ from probgap.diagnostics._compare import METHODS, OURS, compare_methods
 from probgap.diagnostics._curve import draw_curve
 from probgap.diagnostics._held_out import Progress, calibrate, hold_out
 from probgap.diagnostics._scar import scar_test
-from probgap.diagnostics._stability import boundary_stability
 from probgap.diagnostics._warnings import part_failed
 from probgap.inspection import column_importance
 
@@ -40,6 +37,7 @@ _MANY_COLUMNS = 200
 # PGPUcv is left to compare_methods: its search takes as long as all the rest.
 _OTHERS = tuple(name for name in METHODS if name != OURS and "cv" not in name)
 _MOST_TO_COMPARE = 20_000
+_N_FOLDS_HELD_OUT = 3
 _N_FOLDS_TO_COMPARE = 3
 
 
@@ -52,7 +50,6 @@ class _Case:
     samples: Any
     labelled: Mask
     chance: Vector
-    n_resamples: int
     n_jobs: int | None
 
 
@@ -61,7 +58,6 @@ def examine(
     X: Any,
     labelled: ArrayLike,
     *,
-    n_resamples: int = 20,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -76,8 +72,6 @@ def examine(
         The rows that it was fitted on.
     labelled : array-like of shape (n_samples,)
         True for labelled positives.
-    n_resamples : int, default=20
-        Refits for the stability of the boundary.
     random_state : int, Generator, RandomState or None, default=None
         Seeds everything. The same integer gives the same numbers whatever ``n_jobs``.
     n_jobs : int, default=None
@@ -96,7 +90,6 @@ def examine(
     See Also
     --------
     scar_test : Did labels fall at random?
-    boundary_stability : How far do the answers move?
     held_out_calibration : Are predictions of who is labelled right?
 
     Examples
@@ -107,7 +100,7 @@ def examine(
     >>> X, y, posterior = make_square(300, random_state=0)
     >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
-    >>> account = examine(model, X, s == 1, n_resamples=5, random_state=0)
+    >>> account = examine(model, X, s == 1, random_state=0)
     >>> account["found"]["rows"], account["belief"]["held_out"]["recall"] > 0.9
     (300, True)
     """
@@ -119,8 +112,7 @@ def examine(
             f"fitted on. Got {mask.size}."
         )
         raise InvalidInputError(msg)
-    chance = chance_positive(classifier, samples)
-    case = _Case(model, X, samples, mask, chance, n_resamples, n_jobs)
+    case = _Case(model, X, samples, mask, classifier.posterior_, n_jobs)
     rng = as_generator(random_state)
     evidence = Evidence()
     done, total = 0, sum(cost for cost, _ in _CHECKS.values())
@@ -135,13 +127,17 @@ def examine(
         done += cost
     if progress is not None:
         progress(total, total, "")
-    called = called_positive(classifier, samples)
-    return write_account(classifier, mask, called, evidence)
+    return write_account(classifier, mask, evidence)
 
 
 def _check_held_out(case: _Case, found: Evidence, seed: int) -> None:
     held = hold_out(
-        case.model, case.X, case.labelled, random_state=seed, n_jobs=case.n_jobs
+        case.model,
+        case.X,
+        case.labelled,
+        n_splits=_N_FOLDS_HELD_OUT,
+        random_state=seed,
+        n_jobs=case.n_jobs,
     )
     found.held_out, found.curve = calibrate(held), draw_curve(held)
 
@@ -151,17 +147,6 @@ def _check_scar(case: _Case, found: Evidence, seed: int) -> None:
         case.samples,
         case.labelled,
         n_resamples=_N_SCAR,
-        random_state=seed,
-        n_jobs=case.n_jobs,
-    )
-
-
-def _check_stability(case: _Case, found: Evidence, seed: int) -> None:
-    found.stability = boundary_stability(
-        case.model,
-        case.X,
-        case.labelled,
-        n_resamples=case.n_resamples,
         random_state=seed,
         n_jobs=case.n_jobs,
     )
@@ -198,6 +183,7 @@ def _choose_next(case: _Case, found: Evidence, seed: int) -> None:
         case.X,
         _N_NEXT,
         labelled=case.labelled,
+        probability=case.chance,
         random_state=seed,
     )
     for row in rows:
@@ -218,10 +204,9 @@ def _choose_next(case: _Case, found: Evidence, seed: int) -> None:
 
 # What the checks are called, and how long each takes beside the others.
 _CHECKS: Mapping[str, tuple[int, Callable[[_Case, Evidence, int], None]]] = {
-    "held-out rows": (20, _check_held_out),
-    "random labelling": (40, _check_scar),
-    "stability": (45, _check_stability),
-    "other methods": (55, _check_others),
-    "columns": (15, _check_columns),
-    "what to label next": (3, _choose_next),
+    "held-out rows": (27, _check_held_out),
+    "random labelling": (21, _check_scar),
+    "other methods": (34, _check_others),
+    "columns": (14, _check_columns),
+    "what to label next": (2, _choose_next),
 }

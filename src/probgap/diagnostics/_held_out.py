@@ -264,9 +264,10 @@ def _compare(held: HeldOut, group: Rows) -> ReliabilityBin:
 
 
 def wilson(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
-    """Give the Wilson interval of a share."""
+    """Return the Wilson interval of a share."""
     z = float(norm.ppf(0.5 + 0.5 * level))
     share = successes / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
-    return min(share, float(middle - half)), max(share, float(middle + half))
+    low, high = max(0.0, float(middle - half)), min(1.0, float(middle + half))
+    return min(share, low), max(share, high)

@@ -32,7 +32,7 @@ _PENALTY = 0.1
 _N_FOLDS = 5
 _FEWEST_LABELLED = 10
 # With more labelled rows than this far in negative ground, classes overlap.
-MOST_OVERLAP = 0.1
+_MOST_OVERLAP = 0.1
 # Chances between these shares of the ceiling lie in the edge.
 _EDGE = (0.15, 0.6)
 # Labellings drawn with a bias, to see whether the test would notice; and how often it
@@ -79,7 +79,7 @@ class ScarTest:
         "biased" at 5%; "random" where a bias would have been noticed and nothing was,
         not even a wide edge. "unclear" otherwise, and where classes overlap.
         """
-        if self.overlap > MOST_OVERLAP:
+        if self.overlap > _MOST_OVERLAP:
             return "unclear"
         if self.p_value <= SIGNIFICANT:
             return "biased"

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from probgap.diagnostics._held_out import HeldOutCalibration
-from probgap.diagnostics._scar import MOST_OVERLAP, ScarTest
 
 Warnings = Iterator[dict[str, str]]
 
@@ -20,23 +19,19 @@ _ALL_BY_ITSELF, _NEXT_TO_NOTHING = 0.5, 0.2
 
 
 def find_warnings(
-    account: Mapping[str, Any],
-    held_out: HeldOutCalibration | None,
-    scar: ScarTest | None,
+    account: Mapping[str, Any], held_out: HeldOutCalibration | None
 ) -> list[dict[str, str]]:
     """Look for what speaks against the account, the gravest first."""
     found = [
         *_about_labels(account["found"], held_out),
         *_about_boundary(account),
-        *_about_overlap(scar, held_out),
-        *_about_labelling(account["belief"]),
         *_about_predictions(account, held_out),
     ]
     return sorted(found, key=lambda warning: warning["level"] != "strong")
 
 
 def part_failed(name: str, error: Exception) -> dict[str, str]:
-    """Say that a check could not be made, and why."""
+    """Word the warning that a check could not be made."""
     return _mild(
         f"The check of {name} could not be made: {error}",
         "Read the rest of the page without it. It is often a sign of too few rows or "
@@ -60,8 +55,9 @@ def _about_labels(
     if n < _FEWEST_LABELLED:
         yield _strong(
             f"Only {n} positives are labelled.",
-            f"Label at least {_FEWEST_LABELLED - n} more before you trust the count or "
-            "the boundary; until then the ranking is worth more than any number here.",
+            f"Label at least {_FEWEST_LABELLED - n} more before you trust the count; "
+            "until then the ranking is worth more than any number here.",
+            sign="few",
         )
     if held_out is not None and held_out.roc_auc < _LOWEST_AUC:
         yield _strong(
@@ -75,61 +71,16 @@ def _about_labels(
 
 
 def _about_boundary(account: Mapping[str, Any]) -> Warnings:
-    boundary, found = account["boundary"], account["found"]
-    if boundary["stable"] is False:
-        counts = account["belief"]["stability"]["hidden"]
-        yield _strong(
-            "The answer does not hold on other samples of these rows: refits on them "
-            f"call {min(counts):.0f} to {max(counts):.0f} unlabelled rows positive, the "
-            f"model {found['called_positive']}.",
-            "Trust the order of the rows, not the count of hidden positives. Label the "
-            "rows suggested below, which lie where the model wavers, and fit again.",
-            sign="unstable",
-        )
+    boundary, read = account["boundary"], account["belief"]["worlds"] is not None
     if boundary["fallback"] is not None:
         yield _mild(boundary["fallback"], "Take the count as a rough guess.")
-    interval = found["hidden_interval"]
-    if interval is not None and interval[1] - interval[0] > max(found["hidden"], 10.0):
-        yield _mild(
-            f"The number of hidden positives is uncertain: {interval[0]:.0f} to "
-            f"{interval[1]:.0f}.",
-            "Plan for the whole range, or label more rows to narrow it.",
-        )
     share = account["decision"]["undecided_share"]
-    if share > _MOST_UNDECIDED:
+    if share > _MOST_UNDECIDED and not read:
         yield _mild(
             f"Almost everything is undecided by the gap alone: {share:.0%} of the rows.",
             "Work down the ranking and stop where finds become rare. More labels, or "
             "columns that tell the classes apart, would settle more rows.",
             sign="undecided",
-        )
-
-
-def _about_overlap(
-    scar: ScarTest | None, held_out: HeldOutCalibration | None
-) -> Warnings:
-    told_apart = held_out is not None and held_out.roc_auc >= _LOWEST_AUC
-    if told_apart and scar is not None and scar.overlap > MOST_OVERLAP:
-        yield _mild(
-            f"{scar.overlap:.0%} of the labelled positives lie where hardly any row is "
-            "labelled: positives and negatives seem to overlap. How many are hidden "
-            "there cannot be settled by such data, and the interval does not know it.",
-            "Expect the count to be off by a factor of two or more. Have some of the "
-            "lower ranks checked by hand, drawn at random, and go by what they show.",
-        )
-
-
-def _about_labelling(belief: Mapping[str, Any]) -> Warnings:
-    scar, labelling = belief["scar"], belief["labelling"]
-    at_random = scar is not None and scar["verdict"] == "random"
-    flat = labelling is not None and labelling["rises"] is False
-    if at_random and flat:
-        yield _mild(
-            "Labels look independent of how clearly positive a row is, which is not "
-            "what this method was made for.",
-            "Look at Elkan-Noto in the comparison, which assumes labels at random: if it "
-            "finds about the same, either answer will do.",
-            sign="independent",
         )
 
 

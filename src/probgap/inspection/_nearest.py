@@ -61,11 +61,11 @@ def nearest_labelled(
     >>> import numpy as np
     >>> from probgap import PGPUClassifier
     >>> from probgap.inspection import nearest_labelled
-    >>> X = np.arange(20.0).reshape(-1, 1)
-    >>> s = np.arange(20) >= 14
+    >>> X = np.arange(60.0).reshape(-1, 1)
+    >>> s = np.arange(60) >= 40
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
-    >>> nearest_labelled(model, X, s, [[13.0]], n=2).index
-    array([14, 15])
+    >>> nearest_labelled(model, X, s, [[39.0]], n=2).index
+    array([40, 41])
     """
     mask = check_rows(X, labelled)
     if n < 1:

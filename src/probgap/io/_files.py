@@ -30,9 +30,10 @@ from probgap._core.errors import (
 from probgap._core.files import whole_file
 from probgap._core.optional import load_library
 from probgap.io._archive import SCHEMA, pack, unpack
-from probgap.io._arrays import require_honest_arrays, store_plainly
+from probgap.io._arrays import clear_padding, require_honest_arrays, store_plainly
 from probgap.io._parts import require_sound_parts
 from probgap.io._schema import find_names, find_untrusted, renumber, require_sound
+from probgap.io._stored import restore_learners, store_learners
 
 
 def save(
@@ -133,6 +134,7 @@ def load(
         with _blaming_versions(versions):
             model = _put_together(members, names)
             require_sound_parts(model)
+            model = restore_learners(model)
     written = versions.get("scikit-learn")
     if written != sklearn.__version__:
         warnings.warn(
@@ -208,8 +210,9 @@ def _plain(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _take_apart(model: BaseEstimator) -> dict[str, bytes]:
     """Turn a model into the members of its file."""
+    stored = store_learners(model)
     try:
-        dumped = _skops().io.dumps(model)
+        dumped = _skops().io.dumps(stored)
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
         msg = f"model must be made of parts that skops can save. Got: {error}"
         raise ModelFileError(msg) from error
@@ -225,9 +228,11 @@ def _take_apart(model: BaseEstimator) -> dict[str, bytes]:
         raise ModelFileError(msg)
     files = renumber(schema)
     parts = {SCHEMA: json.dumps(schema, separators=(",", ":")).encode()}
+    tidy = {"npz": store_plainly, "npy": clear_padding}
     for old, new in files.items():
-        plain = new.endswith(".npz")
-        parts[new] = store_plainly(members[old]) if plain else members[old]
+        content = members[old]
+        suffix = new.rpartition(".")[2]
+        parts[new] = tidy[suffix](content) if suffix in tidy else content
     return parts
 
 

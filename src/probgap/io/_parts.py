@@ -6,7 +6,7 @@ asking whether they point anywhere. In a file made to harm they may not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -15,12 +15,27 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from probgap._core.errors import ModelFileError
+from probgap.io._mixtures import (
+    MIXED,
+    classifier_is_sound,
+    columns_are_sound,
+    curves_are_sound,
+    directions_are_sound,
+    kernel_is_sound,
+    linear_is_sound,
+    mixture_is_sound,
+    owner_is_sound,
+    reading_is_sound,
+    words_are_sound,
+)
+from probgap.io._stored import boosting_is_whole, forest_is_whole
 from probgap.io._trees import (
     boosted_trees,
     boosting_is_sound,
     forest_is_sound,
     tree_is_sound,
 )
+from probgap.io._walk import name_of, walk
 
 TreesOf = Callable[[Any], list[Any]]
 
@@ -31,32 +46,29 @@ _TREES = ("sklearn.tree._tree.Tree", f"{_BOOSTING}.predictor.TreePredictor")
 _ADDED: dict[str, dict[str, Any]] = {
     "probgap.gap._boosting.BoostedChance": {"shift": 0.0},
     "probgap.gap._observed.ObservedGapEstimator": {"device": None, "verbose": 0},
+    "probgap.pgpu._classifier.PGPUClassifier": {"class_prior": None, "reading_": None},
     "probgap.reweight._solvers.KMMResult": {"n_passes": 0.0, "bytes_moved": 0.0},
 }
 
 
 def require_sound_parts(model: object) -> None:
     """Refuse a model that lacks something, or whose indices point outside of it."""
-    things = list(_things(model))
+    things = list(walk(model))
     judged: set[int] = set()
     for thing in things:
         _require_whole(thing)
         if issparse(thing):
             _judge(_sparse_is_sound, thing)
         for kind in type(thing).__mro__:
-            learnt, check = _CHECKS.get(_name(kind), _NONE)
+            learnt, check = _CHECKS.get(name_of(kind), _NONE)
             # What is not fitted, a parameter, fails before compiled code runs.
             if hasattr(thing, learnt):
                 _judge(check, thing)
                 trees_of: TreesOf = _TREES_JUDGED_BY.get(check, _no_trees)
                 judged.update(id(tree) for tree in trees_of(thing))
-    if any(_name(type(t)) in _TREES and id(t) not in judged for t in things):
+    if any(name_of(type(t)) in _TREES and id(t) not in judged for t in things):
         msg = "it has a tree that belongs to no forest"
         raise ModelFileError(msg)
-
-
-def _name(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__name__}"
 
 
 def _judge(check: Callable[[Any], bool], thing: object) -> None:
@@ -72,33 +84,11 @@ def _judge(check: Callable[[Any], bool], thing: object) -> None:
         msg = f"its {type(thing).__name__} is not sound ({error})"
         raise ModelFileError(msg) from error
     if not sound:
-        msg = f"its {type(thing).__name__} was altered: indices in it point outside"
+        msg = (
+            f"its {type(thing).__name__} was altered: indices in it point outside, or "
+            "its numbers do not fit together"
+        )
         raise ModelFileError(msg)
-
-
-def _things(model: object) -> Iterator[object]:
-    """Give everything that a model consists of, once each."""
-    seen: set[int] = set()
-    waiting = [model]
-    while waiting:
-        thing = waiting.pop()
-        if id(thing) in seen or isinstance(thing, str | bytes | int | float | type):
-            continue
-        seen.add(id(thing))
-        yield thing
-        waiting.extend(_inner(thing))
-
-
-def _inner(thing: Any) -> list[object]:
-    if isinstance(thing, dict):
-        return [*thing.keys(), *thing.values()]
-    if isinstance(thing, list | tuple | set | frozenset):
-        return list(thing)
-    if isinstance(thing, np.ndarray):
-        return list(thing.ravel()) if thing.dtype == object else []
-    if is_dataclass(thing) and not isinstance(thing, type):
-        return [getattr(thing, f.name, None) for f in fields(thing)]
-    return list(vars(thing).values()) if hasattr(thing, "__dict__") else []
 
 
 def _require_whole(thing: Any) -> None:
@@ -107,7 +97,8 @@ def _require_whole(thing: Any) -> None:
     if not kind.__module__.startswith(_INSIDE):
         return
     for name, value in _ADDED.get(f"{kind.__module__}.{kind.__name__}", {}).items():
-        if not hasattr(thing, name):
+        learnt = not name.endswith("_") or hasattr(thing, "estimator_")
+        if learnt and not hasattr(thing, name):
             object.__setattr__(thing, name, value)  # results are frozen
     lacking: list[str] = []
     if kind.__module__.startswith("probgap."):
@@ -163,7 +154,7 @@ def _machine_is_sound(machine: Any) -> bool:
     )
 
 
-def _words_are_sound(vectorizer: Any) -> bool:
+def _vocabulary_is_sound(vectorizer: Any) -> bool:
     places = sorted(vectorizer.vocabulary_.values())
     return all(type(p) is int for p in places) and places == list(range(len(places)))
 
@@ -194,14 +185,26 @@ def _categories_are_sound(encoder: Any) -> bool:
 
 # By type: the attribute without which it is not fitted, and the judge.
 _CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    f"{_BOOSTING}.gradient_boosting.HistGradientBoostingClassifier": (
+    f"{_BOOSTING}.gradient_boosting.BaseHistGradientBoosting": (
         "_predictors",
         boosting_is_sound,
     ),
+    "probgap._core.learners.KernelLogistic": ("coef", kernel_is_sound),
+    "probgap._core.learners.LinearLogistic": ("coef", linear_is_sound),
+    "probgap._core.learners.Mixture": ("learners", mixture_is_sound),
+    "probgap._core.views.Columns": ("scale", columns_are_sound),
+    "probgap._core.views.Directions": ("basis", directions_are_sound),
+    "probgap._core.views.Words": ("basis", words_are_sound),
+    **dict.fromkeys(MIXED, ("mixture_", owner_is_sound)),
+    "probgap.pgpu._base.BasePGPU": ("estimator_", classifier_is_sound),
+    "probgap.io._stored.StoredBoosting": ("nodes", boosting_is_whole),
+    "probgap.io._stored.StoredForest": ("nodes", forest_is_whole),
+    "probgap.reading._curves.Curves": ("weights", curves_are_sound),
+    "probgap.reading._reading.Reading": ("curves", reading_is_sound),
     "sklearn.ensemble._forest.BaseForest": ("estimators_", forest_is_sound),
     "sklearn.feature_extraction.text.CountVectorizer": (
         "vocabulary_",
-        _words_are_sound,
+        _vocabulary_is_sound,
     ),
     "sklearn.preprocessing._encoders.OneHotEncoder": (
         "categories_",

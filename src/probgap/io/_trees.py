@@ -34,7 +34,7 @@ def _boosted_tree_is_sound(nodes: NDArray[Any], n_features: int) -> bool:
         and nodes.size > 0
         and (children > inner).all()
         and (children < nodes.size).all()
-        and _are_features(split["feature_idx"], n_features)
+        and features_exist(split["feature_idx"], n_features)
         and not nodes["is_categorical"].any()
     )
 
@@ -82,16 +82,18 @@ def _nodes_are_sound(tree: Any) -> bool:
         ((left == _NO_CHILD) == (right == _NO_CHILD)).all()
         and (children > np.tile(inner, 2)).all()
         and np.array_equal(np.sort(children), np.arange(1, tree.node_count))
-        and _are_features(tree.feature[inner], tree.n_features)
-        and _depth(left, right) == tree.max_depth
+        and features_exist(tree.feature[inner], tree.n_features)
+        and depth_of(left, right) == tree.max_depth
     )
 
 
-def _are_features(indices: NDArray[Any], n_features: int) -> bool:
+def features_exist(indices: NDArray[Any], n_features: int) -> bool:
+    """Say whether all indices are of features that there are."""
     return bool((indices >= 0).all() and (indices < n_features).all())
 
 
-def _depth(left: NDArray[np.intp], right: NDArray[np.intp]) -> int:
+def depth_of(left: NDArray[np.intp], right: NDArray[np.intp]) -> int:
+    """Return the depth of a tree whose leaves have -1 for children."""
     depth, level = 0, np.zeros(1, dtype=np.intp)
     while True:
         inner = level[left[level] != _NO_CHILD]

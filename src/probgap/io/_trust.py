@@ -39,6 +39,26 @@ _OURS = frozenset(
     }
 )
 
+# The learners that are mixed. Forest and Boosting are not among them: what is made of
+# trees is stored as arrays (see _stored.py).
+_MIXED = frozenset(
+    {
+        "probgap.gap._mixed.MixedGapEstimator",
+        "probgap._core.mixed.MixedClassifier",
+        "probgap._core.learners.Mixture",
+        "probgap._core.learners.KernelLogistic",
+        "probgap._core.learners.LinearLogistic",
+        "probgap._core.views.Columns",
+        "probgap._core.views.Directions",
+        "probgap._core.views.Words",
+        "probgap.io._stored.Nodes",
+        "probgap.io._stored.StoredBoosting",
+        "probgap.io._stored.StoredForest",
+        "probgap.reading._curves.Curves",
+        "probgap.reading._reading.Reading",
+    }
+)
+
 # What a table's pipeline is made of, and what often stands beside our classifiers.
 # Their compiled parts are looked into after loading (see _parts.py).
 _SCIKIT_LEARN = frozenset(
@@ -117,7 +137,7 @@ _BY_LOADER: dict[str, Collection[str]] = {
     "TypeNode": _PLAIN | _SCALARS,
     "FunctionNode": _FUNCTIONS,
     # Older versions of skops take sparse arrays for plain objects.
-    "ObjectNode": _OURS | _SCIKIT_LEARN | _SPARSE,
+    "ObjectNode": _OURS | _MIXED | _SCIKIT_LEARN | _SPARSE,
     "NdArrayNode": {"numpy.ndarray"} | _SCALARS,
     "MaskedArrayNode": {"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"},
     "DTypeNode": {"numpy.dtype"},

@@ -32,6 +32,7 @@ from probgap._core.folds import folds_by_rows
 from probgap._core.inputs import check_predict_input
 from probgap._core.kernels import Matrix, scale_gamma, spread_rows
 from probgap._core.machine import FeatureMachine
+from probgap._core.mixed import MixedClassifier
 from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, draw_seed
 from probgap._core.svm import RBFMachine
@@ -39,7 +40,8 @@ from probgap._core.threads import one_thread
 from probgap._core.values import HeldValues
 from probgap._device._estimators import DeviceMachine
 from probgap.boundary import Boundary
-from probgap.gap import LabellingModel, ObservedGapEstimator
+from probgap.gap import LabellingModel, MixedGapEstimator, ObservedGapEstimator
+from probgap.gap._base import GapClassifier
 from probgap.pgpu._html import fit_table
 from probgap.pgpu._matching import match_features
 from probgap.pgpu._penalty import choose_penalty
@@ -52,12 +54,17 @@ from probgap.pgpu._prior import (
     spread_of_share,
     store_prior,
 )
-from probgap.relabel import Relabelling, relabel, relabel_in_expectation
+from probgap.relabel import (
+    Relabelling,
+    relabel,
+    relabel_by_probability,
+    relabel_in_expectation,
+)
 from probgap.reweight import KMMResult, kernel_mean_matching
 
 Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
-GapEstimator = LabellingModel | ObservedGapEstimator
+GapEstimator = LabellingModel | MixedGapEstimator | ObservedGapEstimator
 
 # Weights that rest on a smaller share of the samples than this are no estimate.
 _FEWEST_EFFECTIVE = 0.02
@@ -100,7 +107,11 @@ class BasePGPU(TrueLabelClassifier):
     boundary_: Boundary
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "gap_estimator": [HasMethods(["fit"]), StrOptions({"platt"}), None],
+        "gap_estimator": [
+            HasMethods(["fit"]),
+            StrOptions({"platt", "labelling"}),
+            None,
+        ],
         "gap_method": [StrOptions({"out_of_fold", "in_sample"})],
         "relabelling": [StrOptions({"auto", "expectation", "corollary", "theorem"})],
         "keep_labelled": ["boolean"],
@@ -159,15 +170,17 @@ class BasePGPU(TrueLabelClassifier):
         }
         size = self._n_gap_features(labelled.size)
         model: GapEstimator
-        if self.gap_estimator is None:
+        if self._mixes():
+            model = MixedGapEstimator(random_state=settings["random_state"])
+        elif self.gap_estimator is None or self._is("labelling"):
             if size is not None:
                 # What blocks of rows on several machines can do, too.
                 settings["cv"] = folds_by_rows(cv, labelled, rng)
                 settings |= {"n_components": size, "trees": True, "forest": False}
             model = LabellingModel(**settings, verbose=verbose)
-        elif isinstance(self.gap_estimator, LabellingModel | ObservedGapEstimator):
+        elif isinstance(self.gap_estimator, GapClassifier):
             model = clone_with_seed(self.gap_estimator, rng)
-        elif self.gap_estimator != "platt":
+        elif not self._is("platt"):
             model = ObservedGapEstimator(self.gap_estimator, **settings)
         elif size is None:
             model = ObservedGapEstimator(
@@ -181,12 +194,23 @@ class BasePGPU(TrueLabelClassifier):
             return model, model._fit_features(samples, labelled)
         with stage(verbose, "who is labelled"):
             model.fit(samples, labelled)
-        if size is None:
+        if size is None or self._reads():
             return model, None
         seed = draw_seed(rng)
         with one_thread(), stage(verbose, "kernel features"):
             kernel = KernelFeatures.fit(samples, size, scale_gamma(samples), seed)
             return model, map_training_samples(kernel, samples, labelled, seed)
+
+    def _is(self, name: str) -> bool:
+        return isinstance(self.gap_estimator, str) and self.gap_estimator == name
+
+    def _reads(self) -> bool:
+        """Tell whether boundary and posterior are read off the scores."""
+        return False
+
+    def _mixes(self) -> bool:
+        """Tell whether the gap comes from the mixture of learners."""
+        return False
 
     def _in_double(self, samples: Matrix) -> Matrix:
         """Leave single precision alone only where a copy would cost memory."""
@@ -220,15 +244,18 @@ class BasePGPU(TrueLabelClassifier):
         boundary: Boundary,
         estimator: Any,
         features: TrainingFeatures | None = None,
+        hidden: Vector | None = None,
     ) -> Learnt:
         """Relabel, remove the domain bias, train the weighted classifier: steps 3 to 5."""
-        relabelling = self._relabel(observed_gap, labelled, posterior, boundary)
+        relabelling = self._relabel(observed_gap, labelled, posterior, boundary, hidden)
         chosen = relabelling.decided
         with stage(self.verbose if self.reweight else 0, "kernel mean matching"):
             matching = self._match(samples, chosen, features) if self.reweight else None
         weight = spread_weights(chosen, matching)
         share = relabelling.positive_share
-        if self.estimator is None and boundary.rule == "auto" and chosen.all():
+        mixed = isinstance(estimator, MixedClassifier)
+        automatic = boundary.rule == "auto" and self.estimator is None and not mixed
+        if automatic and chosen.all():
             penalty = choose_penalty(
                 samples,
                 share,
@@ -238,7 +265,9 @@ class BasePGPU(TrueLabelClassifier):
             )
             estimator.set_params(C=penalty)
         with stage(self.verbose, "final classifier"):
-            if features is not None and isinstance(estimator, FeatureMachine):
+            if mixed and self.estimator is None:
+                estimator.fit_on_shares(samples, share, weight, labelled)
+            elif features is not None and isinstance(estimator, FeatureMachine):
                 estimator.fit_on_features(features, share, weight)
             elif isinstance(estimator, DeviceMachine):
                 estimator.fit_on_shares(samples, round_shares(share), weight)
@@ -247,9 +276,18 @@ class BasePGPU(TrueLabelClassifier):
         return Learnt(relabelling, matching, weight, estimator)
 
     def _relabel(
-        self, gap: Vector, labelled: Mask, posterior: Vector, boundary: Boundary
+        self,
+        gap: Vector,
+        labelled: Mask,
+        posterior: Vector,
+        boundary: Boundary,
+        hidden: Vector | None = None,
     ) -> Relabelling:
         if self._rule_of_relabelling(boundary) == "expectation":
+            if hidden is not None:
+                return relabel_by_probability(
+                    labelled, hidden, posterior, keep_labelled=self.keep_labelled
+                )
             return relabel_in_expectation(
                 gap,
                 labelled,
@@ -315,6 +353,8 @@ class BasePGPU(TrueLabelClassifier):
         """Give an unfitted copy of the final classifier."""
         if self.estimator is None:
             seed, size = draw_seed(rng), self._n_kernel_features(n_samples)
+            if self._reads() and self.device is None:
+                return MixedClassifier(random_state=seed)
             if self.device is not None:
                 return DeviceMachine(
                     device=self.device, verbose=self.verbose, random_state=seed
@@ -332,8 +372,8 @@ class BasePGPU(TrueLabelClassifier):
         gap: GapEstimator,
         posterior: Vector,
         learnt: Learnt,
-        rng: np.random.Generator,
-    ) -> ClassPrior:
+    ) -> Vector:
+        """Keep what was learnt; return the decision about some training samples."""
         if hasattr(self, "feature_names_in_"):
             gap.feature_names_in_ = self.feature_names_in_
         self.gap_estimator_ = gap
@@ -345,22 +385,27 @@ class BasePGPU(TrueLabelClassifier):
         # So many are enough for a slope and a share.
         rows = spread_rows(labelled.size, MOST_ASKED)
         self.slope_ = None
-        if not hasattr(learnt.estimator, "predict_proba"):
+        if isinstance(learnt.estimator, MixedClassifier):
+            posterior = expit(learnt.estimator.held_out_)
+            decision: Vector = learnt.estimator.held_out_[rows]
+        elif not hasattr(learnt.estimator, "predict_proba"):
             decision = learnt.estimator.decision_function(samples[rows])
             self.slope_ = fit_slope(decision, posterior[rows])
         else:
             decision = learnt.estimator.predict_proba(samples[rows])[:, 1] - 0.5
-        return self._store_prior(labelled, posterior, decision > 0.0, rows, rng)
+        self.posterior_ = posterior
+        return decision
 
     def _store_prior(
         self,
         labelled: Mask,
         posterior: Vector,
-        called: Mask,
-        rows: NDArray[np.intp],
+        decision: Vector,
         rng: np.random.Generator,
     ) -> ClassPrior:
-        """Keep how many seem positive; of ``rows`` it is known who is called so."""
+        """Keep how many seem positive, by the decision about some samples."""
+        rows = spread_rows(labelled.size, MOST_ASKED)
+        called = decision > 0.0
         gap, observed = self.gap_estimator_, HeldValues(self.observed_gap_, labelled)
         chances = HeldValues(posterior, labelled)
         prior = estimate_prior(

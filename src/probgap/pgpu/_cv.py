@@ -348,7 +348,8 @@ class PGPUClassifierCV(BasePGPU):
             estimator,
             features,
         )
-        prior = self._store(samples, labelled, gap, posterior, learnt, rng)
+        decision = self._store(samples, labelled, gap, posterior, learnt)
+        prior = self._store_prior(labelled, posterior, decision, rng)
         observed = HeldValues(gap.observed_gap_, labelled)
         warn_of_signs(gap, observed, self.boundary_, prior)
         return self

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from probgap._core.html import fact_table, number, share
 from probgap.boundary import Boundary
-from probgap.relabel import Relabelling
+from probgap.pgpu._prior import count_hidden
 from probgap.reweight import KMMResult
 
 
@@ -20,7 +20,7 @@ def fit_table(model: Any) -> str:
     relabelling, n_samples = model.relabelling_, int(model.observed_gap_.size)
     facts = {
         "labelled": f"{share(model.n_labelled_, n_samples)} of {n_samples:,} samples",
-        "estimated positives": _positives(relabelling),
+        "hidden positives": _hidden(model),
         "share of positives": _share(model),
         "boundary": _boundary(model.boundary_),
         "undecided by the gap": share(model.boundary_.n_undecided, n_samples),
@@ -30,18 +30,15 @@ def fit_table(model: Any) -> str:
     return fact_table(f"{type(model).__name__}: what the fit found", facts)
 
 
-def _positives(relabelling: Relabelling) -> str:
-    """Count positives by how much of each sample counts as one in training."""
-    counted = relabelling.positive_share[relabelling.decided]
-    if counted.size == 0:
-        return "none decided"
-    among = "" if relabelling.n_undecided == 0 else " of those decided"
-    return f"{counted.sum():,.0f} ({counted.mean():.1%}{among})"
+def _hidden(model: Any) -> str:
+    count, (low, high) = count_hidden(model)
+    return f"{low:,.0f} to {high:,.0f} (90% interval), best estimate {count:,.0f}"
 
 
 def _share(model: Any) -> str:
     low, high = model.estimated_class_prior_interval_
-    return f"{model.estimated_class_prior_:.1%} (90%: {low:.1%} to {high:.1%})"
+    estimate = model.estimated_class_prior_
+    return f"{low:.1%} to {high:.1%} (90% interval), best estimate {estimate:.1%}"
 
 
 def _boundary(boundary: Boundary) -> str:

@@ -14,6 +14,7 @@ from probgap._core.values import RowValues
 from probgap.boundary import Boundary
 from probgap.gap import LabellingModel, ObservedGapEstimator
 from probgap.pgpu._posterior import posterior_from_gap
+from probgap.reading import Reading
 
 Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
@@ -56,6 +57,18 @@ class ClassPrior:
         """From where to where that may well be."""
         low, high = self.interval
         return self.labelled / high, self.labelled / low
+
+
+def prior_of_reading(reading: Reading) -> ClassPrior:
+    """Return the share of positives as the reading counts them."""
+    low, high = reading.n_hidden_interval
+    n_rows = reading.n_labelled + reading.n_unlabelled
+    return ClassPrior(
+        value=reading.class_prior,
+        interval=reading.class_prior_interval,
+        labelled=reading.n_labelled / n_rows,
+        spread=0.5 * (high - low) / (reading.n_labelled + reading.n_hidden),
+    )
 
 
 def estimate_prior(
@@ -133,6 +146,21 @@ def store_prior(estimator: Any, prior: ClassPrior) -> None:
     estimator.estimated_class_prior_interval_ = prior.interval
     estimator.estimated_labelling_rate_ = prior.labelling_rate
     estimator.estimated_labelling_rate_interval_ = prior.labelling_rate_interval
+
+
+def count_hidden(
+    model: Any, n_samples: int | None = None
+) -> tuple[float, tuple[float, float]]:
+    """Return the number of positives among the unlabelled samples, and its interval.
+
+    The one count of a fit, wherever it is shown: what the class prior leaves beside the
+    labelled samples. It is that of the reading where the fit has one.
+    """
+    n = model.observed_gap_.size if n_samples is None else n_samples
+    shares = (model.estimated_class_prior_, *model.estimated_class_prior_interval_)
+    counts = np.array(shares, dtype=np.float64) * n - model.n_labelled_
+    count, low, high = np.clip(counts, 0.0, n - model.n_labelled_).tolist()
+    return count, (low, high)
 
 
 def label_frequencies(

@@ -11,6 +11,7 @@ from probgap.boundary import Boundary
 from probgap.gap import LabellingModel, ObservedGapEstimator
 from probgap.gap._doubt import evidence
 from probgap.pgpu._prior import ClassPrior, chance_of_gap
+from probgap.reading import Reading
 
 GapEstimator = LabellingModel | ObservedGapEstimator
 
@@ -22,6 +23,10 @@ _FEWEST_ERRORS = 2.0
 # much: few labels that fell on a faint class regardless of the gap look like that.
 _SELDOM_LABELLED = 0.15
 _MOST_DOUBT = 0.6
+# Signs of a reading: see benchmarks/default.py for how often they are right.
+_FEWEST_LABELLED = 12
+_STRANGEST = 0.998
+_FARTHEST_WORLDS = 0.3
 
 
 def warn_of_signs(
@@ -38,6 +43,51 @@ def warn_of_signs(
     """
     for sign in _signs(gap, observed_gap, boundary, prior):
         warnings.warn(sign, stacklevel=4 if wrapped else 3)
+
+
+def warn_of_reading(
+    reading: Reading, observed_gap: RowValues, *, wrapped: bool = True
+) -> None:
+    """Warn of each sign that the reading cannot be relied on, from within ``fit``."""
+    for sign in _signs_of_reading(reading, observed_gap):
+        warnings.warn(sign, stacklevel=4 if wrapped else 3)
+
+
+def _signs_of_reading(
+    reading: Reading, observed_gap: RowValues
+) -> Iterator[UnreliableFitWarning]:
+    errors = evidence(observed_gap.map(chance_of_gap))
+    if errors < _FEWEST_ERRORS:
+        yield UnreliableFitWarning(
+            "Labels look random: held-out labels are predicted "
+            f"{errors:.1f} standard errors better than by their frequency, where "
+            f"{_FEWEST_ERRORS:.0f} is the least to ask for. Check the label column, and "
+            "add features that could tell a positive from the rest.",
+            sign="indistinct",
+        )
+    if reading.n_labelled < _FEWEST_LABELLED:
+        yield UnreliableFitWarning(
+            f"Only {reading.n_labelled:.0f} positives are labelled: the count rests on "
+            f"the simulated tasks more than on these data. Label at least "
+            f"{_FEWEST_LABELLED}, or pass class_prior.",
+            sign="few",
+        )
+    if reading.strangeness > _STRANGEST:
+        yield UnreliableFitWarning(
+            "The scores look like those of no simulated task (more unusual than "
+            f"{reading.strangeness:.1%} of them): boundary and count are "
+            "extrapolated. Have a sample of rows checked, or pass class_prior.",
+            sign="unfamiliar",
+        )
+    low, high = reading.worlds()
+    if high - low > _FARTHEST_WORLDS * reading.n_unlabelled:
+        yield UnreliableFitWarning(
+            f"Two worlds fit these data: about {low:,.0f} hidden positives, if most "
+            f"are labelled and classes overlap, or about {high:,.0f}, if only the clear "
+            "ones are labelled. Trust the ranking, not the count; pass class_prior or "
+            "have a sample of rows checked to know.",
+            sign="unstable",
+        )
 
 
 def _signs(

@@ -44,9 +44,16 @@ def draw_boundary(ax: Axes, boundary: float | None) -> None:
     ax.axvline(0.0, color=ink(), lw=0.8, zorder=1.5)
     if boundary is None:
         return
-    ax.axvspan(
-        boundary, 0.0, color=ink(), alpha=_SHADE, lw=0, zorder=0.5, label="undecided"
-    )
+    if boundary < 0.0:
+        ax.axvspan(
+            boundary,
+            0.0,
+            color=ink(),
+            alpha=_SHADE,
+            lw=0,
+            zorder=0.5,
+            label="undecided",
+        )
     ax.axvline(
         boundary,
         color=ink(),

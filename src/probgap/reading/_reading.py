@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ Mask = NDArray[np.bool_]
 INTERVAL = (0.05, 0.95)
 # Unlabelled scores that are kept to count with; more say nothing more.
 _MOST_KEPT = 4096
+_GRID = np.linspace(-MOST_LOG_ODDS, MOST_LOG_ODDS, 4001)
 # A class prior somebody knows is taken as known to so much of itself.
 _PRIOR_DOUBT = 0.05
 
@@ -113,6 +114,13 @@ class Reading:
     def familiarity(self) -> float:
         """From 1, as near to simulated tasks as these are to each other, to 0."""
         return 1.0 - self.strangeness
+
+    @property
+    def boundary_spread(self) -> float:
+        """Standard deviation of the boundary over the curves."""
+        each = _pass_even(self.curves.each(_GRID))
+        mean = self.curves.weights @ each
+        return float(np.sqrt(self.curves.weights @ (each - mean) ** 2))
 
     def log_odds(self, scores: ArrayLike) -> Vector:
         """Return calibrated log-odds of being labelled."""
@@ -304,8 +312,11 @@ def read(
     """
     values = np.asarray(scores, dtype=np.float64)
     if values.ndim != 1 or not np.isfinite(values).all():
-        msg = "scores must be a one-dimensional array of finite numbers."
-        raise InvalidInputError(f"{msg} Got {_what(values)}.")
+        msg = (
+            "scores must be a one-dimensional array of finite numbers. "
+            f"Got {_what(values)}."
+        )
+        raise InvalidInputError(msg)
     mask = check_labelled(labelled, values.size)
     if not mask.any() or mask.all():
         kind = "labelled" if not mask.any() else "unlabelled"
@@ -336,13 +347,11 @@ def _what(values: NDArray[np.float64]) -> str:
     return f"{int(np.count_nonzero(~np.isfinite(values)))} that are not"
 
 
-def _prior_range(class_prior: float | tuple[float, float]) -> tuple[float, float]:
+def _prior_range(class_prior: Any) -> tuple[float, float]:
     """Check a class prior: a share, or a range of shares."""
-    if isinstance(class_prior, Real):
-        low = high = float(class_prior)
-    else:
-        low, high = (float(share) for share in class_prior)
-    if not 0.0 < low <= high < 1.0:
+    shares = (class_prior,) if isinstance(class_prior, Real) else tuple(class_prior)
+    low, high = (float(shares[0]), float(shares[-1])) if shares else (0.0, 0.0)
+    if len(shares) > 2 or not 0.0 < low <= high < 1.0:
         msg = (
             "class_prior must be a share between 0 and 1, or a range of shares. "
             f"Got {class_prior!r}."
@@ -386,14 +395,16 @@ def _quantile(
 
 def _boundary(curves: Curves) -> float:
     """Return the observed gap at which the mean posterior passes 1/2."""
-    odds = np.linspace(-MOST_LOG_ODDS, MOST_LOG_ODDS, 2001)
-    labelled = expit(odds)
-    posterior = labelled + (1.0 - labelled) * curves.mean(odds)
-    above = np.flatnonzero(posterior > 0.5)
-    if above.size == 0:
-        return 1.0
-    first = above[0]
-    if first == 0:
-        return -1.0
-    even = np.interp(0.5, posterior[first - 1 : first + 1], odds[first - 1 : first + 1])
-    return float(2.0 * expit(even) - 1.0)
+    return float(_pass_even(curves.mean(_GRID)[None])[0])
+
+
+def _pass_even(hidden: NDArray[np.float64]) -> Vector:
+    """Return the gap at which each row's posterior passes 1/2: 1 where it never does.
+
+    ``hidden`` is P(Y=1 | score, unlabelled) on a grid of log-odds.
+    """
+    labelled = expit(_GRID)
+    above = labelled + (1.0 - labelled) * hidden > 0.5
+    first = np.where(above.any(axis=1), above.argmax(axis=1), _GRID.size - 1)
+    gap: Vector = 2.0 * expit(_GRID[first]) - 1.0
+    return np.where(first == 0, -1.0, np.where(above.any(axis=1), gap, 1.0))

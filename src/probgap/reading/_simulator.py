@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,13 @@ class SimulatedTask:
     labelled: Mask
     posterior: Vector
     families: dict[str, str]
+
+    @property
+    def overlap(self) -> float:
+        """From 0, classes are separable, to 1, features say nothing."""
+        prior = float(self.posterior.mean())
+        unsure = float(np.mean(self.posterior * (1.0 - self.posterior)))
+        return unsure / (prior * (1.0 - prior))
 
 
 def simulate(
@@ -409,7 +417,11 @@ BELIEF = {
     "two_labellers": 0.4,
 }
 
-FAMILIES = {"features": FEATURES, "truth": TRUTHS, "rate": RATES}
+FAMILIES: dict[str, Mapping[str, Callable[..., Any]]] = {
+    "features": FEATURES,
+    "truth": TRUTHS,
+    "rate": RATES,
+}
 
 
 def _label(rate: Vector, positive: Mask, rng: Generator) -> Mask | None:

@@ -51,7 +51,7 @@ def render_page(account: Mapping[str, Any]) -> str:
     >>> found = {"rows": 90, "labelled": 20, "unlabelled": 70, "hidden": 11.6}
     >>> page = render_page({"table": {"name": "tumours.csv"}, "found": found})
     >>> page[page.index("<h1>") : page.index("</h1>")]
-    '<h1>Perhaps 12 hidden positives among 70 unlabelled rows'
+    '<h1>Perhaps 12 more positives among 70 unlabelled rows'
     """
     view = make_view(check_account(account))
     environment = make_environment(autoescape=True, finalize=harmless)

@@ -1,4 +1,4 @@
-"""Five checks of whether the answer may be believed, each with a plain verdict.
+"""Checks of whether the answer may be believed, each with a plain verdict.
 
 The numbers come with the account; what they are taken to mean is decided here, by the
 bounds below, so that the same numbers always read the same.
@@ -13,15 +13,14 @@ from probgap.report._page._read import (
     Part,
     interval,
     number,
-    numbers,
     part,
     parts,
     text,
     truth,
     whole,
 )
-from probgap.report._page._words import p_words, percent
-from probgap.report._text import count, fixed, listed, plural
+from probgap.report._page._words import p_words, percent, whole_number
+from probgap.report._text import count, listed, plural
 
 FITS, LOOK, AGAINST, MISSING = "fits", "look", "against", "missing"
 WORDS = {
@@ -31,6 +30,8 @@ WORDS = {
     MISSING: "Not tested",
 }
 _GOOD_RECALL, _POOR_RECALL = 0.75, 0.5
+# How far apart two counts may be that mean the same: by a factor, or by some rows.
+_FACTOR, _FEW = 1.5, 5
 _OVERLAP = 0.6  # of the rows that one of two methods finds: how many both do
 
 
@@ -68,13 +69,14 @@ class Check:
 
 
 def all_checks(account: Part) -> list[Check]:
-    """Read the five checks out of an account."""
+    """Read the checks out of an account; that of possible worlds, where it names any."""
     belief, found = part(account, "belief"), part(account, "found")
+    settled = _check_settled(part(belief, "worlds"))
     return [
         _check_random(part(belief, "scar")),
         _check_rising(part(belief, "labelling")),
         _check_held_out(part(belief, "held_out"), found),
-        _check_stable(part(account, "boundary"), part(belief, "stability")),
+        *([] if settled is None else [settled]),
         _check_others(belief),
     ]
 
@@ -121,7 +123,7 @@ def _first_words(checks: list[Check]) -> str:
         "random": "whether labels fell at random",
         "rising": "labels do not rise with the gap",
         "held-out": "few labelled rows are found again",
-        "stable": "the boundary moves",
+        "settled": "whether the data settle the count",
         "others": "other methods differ",
     }
     return listed([names[check.key] for check in checks]) + "."
@@ -138,7 +140,8 @@ def _check_random(scar: Part) -> Check:
             MISSING,
             "Not known",
             "The test of random labelling could not be run on this table.",
-            "Take it that the clearer positives were labelled first, as this method does.",
+            "The range of the count allows for labels at random and for clearer "
+            "positives first.",
         )
     sign = p_words(p)
     if verdict == "biased":
@@ -186,7 +189,7 @@ def _check_rising(labelling: Part) -> Check:
             "The rows are too few, or their labels too even, to tell."
             if state == LOOK
             else "Too few labelled rows to compare groups of rows.",
-            "The method rests on this; without it the boundary is a guess.",
+            "The method assumes that labels do not become rarer as rows become surer.",
         )
     if rises:
         return Check(
@@ -195,7 +198,7 @@ def _check_rising(labelling: Part) -> Check:
             FITS,
             "Yes",
             "Yes: the surer a row is to be positive, the likelier it carries your label.",
-            "This is the one assumption that the method cannot do without.",
+            "The method assumes no more than that they do not become rarer.",
         )
     correlation = number(labelling, "rank_correlation")
     if correlation is None or correlation > 0.0:
@@ -214,9 +217,9 @@ def _check_rising(labelling: Part) -> Check:
         question,
         AGAINST,
         "No",
-        "No: labels do not become more frequent as rows become surer.",
-        "The method assumes that they do. Do not use the count; have a person label "
-        "some rows drawn at random, and fit again.",
+        "No: labels become rarer as rows become surer.",
+        "The method assumes that they do not. Do not use the count; have a person check "
+        "some unlabelled rows drawn at random.",
     )
 
 
@@ -254,43 +257,29 @@ def _check_held_out(held_out: Part, found: Part) -> Check:
     return Check("held-out", question, state, reply, answer, meaning)
 
 
-def _check_stable(boundary: Part, stability: Part) -> Check:
-    question = "Does the answer hold on other samples of these rows?"
-    stable = truth(boundary, "stable")
-    values = numbers(stability, "boundary") or numbers(boundary, "resampled")
-    span = f" between {fixed(min(values))} and {fixed(max(values))}" if values else ""
-    refits = plural(len(values), "refit")
-    if stable is None:
+def _check_settled(worlds: Part) -> Check | None:
+    question = "Do the data settle how many are hidden?"
+    low, high = number(worlds, "low"), number(worlds, "high")
+    if low is None or high is None:
+        return None
+    span = f"{whole_number(low)} or {whole_number(high)}"
+    if high <= _FACTOR * low or high - low <= _FEW:
         return Check(
-            "stable",
-            question,
-            MISSING,
-            "Not known",
-            "The model was not refitted often enough to tell.",
-            "Treat the count as a rough one.",
-        )
-    if stable:
-        return Check(
-            "stable",
+            "settled",
             question,
             FITS,
-            "Yes",
-            f"Yes: in {refits} the boundary stayed{span}."
-            if values
-            else "Yes: the boundary stayed where it is.",
-            "The boundary divides likely negatives from the rest, so the count moves "
-            "with it.",
+            "Nearly",
+            f"Nearly: about {span}, depending on how labels came about.",
+            "The two ways to read the data, on the right, differ little.",
         )
     return Check(
-        "stable",
+        "settled",
         question,
         LOOK,
-        "Not well",
-        f"Not well: in {refits} the boundary lay{span}."
-        if values
-        else "Not well: the boundary moves from sample to sample.",
-        "Use the order of the list, not the count, and label the rows named under "
-        "“What to do next”: they pin the boundary down.",
+        f"{span}",
+        f"Not by themselves: about {span}, depending on how labels came about.",
+        "No method can tell the two from such labels. Trust the order of the list; to "
+        "know the count, have a person check some unlabelled rows drawn at random.",
     )
 
 

@@ -9,18 +9,17 @@ from itertools import pairwise
 from probgap.report._page._charts import Chart, brief, ticks
 from probgap.report._page._read import Part, interval, number, numbers, part, parts
 from probgap.report._page._words import percent, whole_number
-from probgap.report._text import fixed, plural
+from probgap.report._text import fixed
 
 _LINE = 0.62  # how high the line of a strip lies
 
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A value on a line: its interval, and small marks for single trials."""
+    """A value on a line, with its interval."""
 
     value: float
     ends: tuple[float, float] | None
-    marks: Sequence[float]
     axis: tuple[float, float]
     labels: list[tuple[float, str]]
     write: Callable[[float], str]
@@ -30,8 +29,6 @@ class Strip:
         """Draw it."""
         chart = Chart(self.axis, (0.0, 1.0), 92)
         chart.x_axis(self.labels)
-        for mark in self.marks:
-            chart.line((mark, 0.12), (mark, 0.34), "rug")
         if self.beside:
             at, words = self.beside
             chart.line((at, 0.0), (at, 0.2), "chance")
@@ -47,40 +44,21 @@ class Strip:
         return chart.svg(label)
 
 
-def draw_count(found: Part, stability: Part) -> str | None:
-    """Draw how many positives are hidden, by the fit and by its refits."""
+def draw_count(found: Part) -> str | None:
+    """Draw how many positives are hidden: the range, and the best estimate."""
     value = number(found, "hidden")
     if value is None:
         return None
     ends = interval(found, "hidden_interval")
-    marks = numbers(stability, "hidden")
-    if not (ends or marks):
+    if ends is None:
         return None
-    most = max([value, *(ends or ()), *marks, 1.0])
+    most = max(value, *ends, 1.0)
     top = ticks(0.0, 1.12 * most)[-1]
     axis = (0.0, max(top, 1.08 * most))
     labels = [(tick, brief(tick)) for tick in ticks(0.0, axis[1])]
-    words = f"Estimated hidden positives: {whole_number(value)}"
-    if ends:
-        words += f", interval {whole_number(ends[0])} to {whole_number(ends[1])}"
-    return Strip(value, ends, marks, axis, labels, _count).svg(f"{words}.")
-
-
-def draw_boundary(boundary: Part, marks: Sequence[float]) -> str | None:
-    """Draw the boundary and where it lay in refits."""
-    value = number(boundary, "value")
-    if value is None:
-        return None
-    ends = interval(boundary, "interval")
-    if not (ends or marks):
-        return None
-    most = max([0.0, value, *marks])
-    axis = (-1.0, min(most + 0.1, 1.0) if most > 0.0 else 0.0)
-    labels = [(tick, fixed(tick, 1)) for tick in ticks(*axis, 4)]
-    words = f"Boundary {fixed(value)} in {plural(len(marks), 'refit')}"
-    if marks:
-        words += f", from {fixed(min(marks))} to {fixed(max(marks))}"
-    return Strip(value, ends, marks, axis, labels, fixed).svg(f"{words}.")
+    words = f"Hidden positives: {whole_number(ends[0])} to {whole_number(ends[1])}, "
+    words += f"best estimate {whole_number(value)}"
+    return Strip(value, ends, axis, labels, _count).svg(f"{words}.")
 
 
 def draw_recall(held_out: Part, chance: float | None) -> str | None:
@@ -92,7 +70,7 @@ def draw_recall(held_out: Part, chance: float | None) -> str | None:
     labels = [(tick, percent(tick)) for tick in (0.0, 0.25, 0.5, 0.75, 1.0)]
     words = f"{percent(value)} of held-out labelled positives found again."
     beside = None if chance is None else (chance, f"by chance {percent(chance)}")
-    strip = Strip(value, ends, (), (0.0, 1.0), labels, percent, beside)
+    strip = Strip(value, ends, (0.0, 1.0), labels, percent, beside)
     return strip.svg(words)
 
 

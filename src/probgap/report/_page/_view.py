@@ -33,8 +33,7 @@ _NUMERAL = re.compile(r"[+-]?[\d,.\s]*\d[\d,.]*(e[+-]?\d+)?%?", re.IGNORECASE)
 
 def make_view(account: Part) -> dict[str, Any]:
     """Gather all that the page prints."""
-    found, belief = part(account, "found"), part(account, "belief")
-    stability = part(belief, "stability")
+    found = part(account, "found")
     warnings = words.warning_list(account)
     tested = checks.all_checks(account)
     verdict = checks.overall(tested, warnings)
@@ -45,11 +44,11 @@ def make_view(account: Part) -> dict[str, Any]:
         "headline": words.headline(found, doubtful=doubtful),
         "lead": words.lead(found),
         "warnings": warnings,
-        "count_line": drawn.draw_count(found, stability),
-        "sure": words.how_sure(found, stability),
+        "count_line": drawn.draw_count(found),
+        "sure": words.how_sure(found),
         "which": words.which_ones(found, ranked["rows"]),
         "overall": verdict,
-        "found": _found(found, stability),
+        "found": _found(found),
         "ranked": ranked,
         "checks": {check.key: check for check in tested},
         "belief": _belief(account),
@@ -61,7 +60,7 @@ def make_view(account: Part) -> dict[str, Any]:
     }
 
 
-def _found(found: Part, stability: Part) -> dict[str, Any]:
+def _found(found: Part) -> dict[str, Any]:
     return {
         "rows": whole(found, "rows"),
         "labelled": whole(found, "labelled"),
@@ -72,7 +71,6 @@ def _found(found: Part, stability: Part) -> dict[str, Any]:
         "share": number(found, "share_positive"),
         "share_interval": interval(found, "share_interval"),
         "called": whole(found, "called_positive"),
-        "refits": numbers(stability, "hidden"),
     }
 
 
@@ -101,9 +99,7 @@ def _ranked(account: Part) -> dict[str, Any]:
 def _belief(account: Part) -> dict[str, Any]:
     belief, found = part(account, "belief"), part(account, "found")
     scar, labelling = part(belief, "scar"), part(belief, "labelling")
-    held_out, stability = part(belief, "held_out"), part(belief, "stability")
-    boundary = part(account, "boundary")
-    moves = numbers(stability, "boundary") or numbers(boundary, "resampled")
+    held_out = part(belief, "held_out")
     others = [_other(item) for item in parts(belief, "others")]
     called = _called_when_compared(others, whole(found, "called_positive"))
     most = max([called or 0, *(item["hidden"] or 0 for item in others), 1])
@@ -121,11 +117,7 @@ def _belief(account: Part) -> dict[str, Any]:
         "recall": drawn.draw_recall(held_out, checks.chance_of(found)),
         "recall_ends": interval(held_out, "recall_interval"),
         "calibration_error": number(held_out, "calibration_error"),
-        "boundary": drawn.draw_boundary(boundary, moves),
-        "boundary_value": number(boundary, "value"),
-        "boundary_interval": interval(boundary, "interval"),
-        "moves": moves,
-        "hidden_moves": numbers(stability, "hidden"),
+        "worlds": _worlds(part(belief, "worlds"), found),
         "others": others,
         "called": called,
         "apart": called != whole(found, "called_positive"),
@@ -133,6 +125,30 @@ def _belief(account: Part) -> dict[str, Any]:
     }
 
 
+def _worlds(worlds: Part, found: Part) -> list[dict[str, Any]]:
+    """List what is possible: how many are hidden, and what that would mean."""
+    rows, labelled = number(found, "rows"), number(found, "labelled")
+    listed_worlds = []
+    for name, meaning in _MEANINGS.items():
+        hidden = number(worlds, name)
+        if hidden is None:
+            return []
+        positives = hidden + (labelled or 0.0)
+        listed_worlds.append(
+            {
+                "meaning": meaning,
+                "hidden": hidden,
+                "share": positives / rows if rows else None,
+                "labelled": (labelled or 0.0) / positives if positives else None,
+            }
+        )
+    return listed_worlds
+
+
+_MEANINGS = {
+    "low": "Most positives are labelled, and the classes overlap",
+    "high": "Only the clear ones are labelled",
+}
 _BINS = ("gap_low", "gap_high", "n", "labelled", "frequency", "low", "high", "fit")
 
 

@@ -9,6 +9,9 @@ from probgap.report._page._clean import clip
 from probgap.report._page._read import Part, interval, number, part, parts, text, whole
 from probgap.report._text import NONE, count, plural
 
+# Beyond this share of the unlabelled rows, an upper end says nothing.
+_ALL = 0.95
+
 
 def percent(value: float | None) -> str:
     """Write a share in percent; never as all or nothing unless it is."""
@@ -63,15 +66,29 @@ def moment(started: str | None) -> str | None:
 
 def headline(found: Part, *, doubtful: bool = False) -> str:
     """Answer in one line how many there are, and no more firmly than is due."""
-    among = plural(whole(found, "unlabelled") or 0, "unlabelled row")
-    hidden = number(found, "hidden")
+    unlabelled = whole(found, "unlabelled") or 0
+    among = f"among {plural(unlabelled, 'unlabelled row')}"
+    hidden, ends = number(found, "hidden"), interval(found, "hidden_interval")
     if hidden is None:
-        return f"No count of the hidden positives among {among}"
-    if hidden < 0.5:
-        return f"No sign of hidden positives among {among}"
-    firm = interval(found, "hidden_interval") is not None and not doubtful
-    number_of = plural(round(hidden), "hidden positive")
-    return f"{'About' if firm else 'Perhaps'} {number_of} among {among}"
+        return f"No count of the hidden positives {among}"
+    if max(hidden, *(ends or (0.0,))) < 0.5:
+        return f"No sign of hidden positives {among}"
+    if ends is None:
+        return f"Perhaps {plural(round(hidden), 'more positive')} {among}"
+    words = f"{_span(ends, unlabelled)} more positives {among}"
+    return f"Perhaps {words[0].lower()}{words[1:]}" if doubtful else words
+
+
+def _span(ends: tuple[float, float], most: int) -> str:
+    """Write a range of counts by the ends that say something."""
+    low, high = ends
+    if low < 0.5:
+        return f"Up to {whole_number(high)}"
+    if high > _ALL * most:
+        return f"At least {whole_number(low)}"
+    if round(low) == round(high):
+        return f"About {whole_number(high)}"
+    return between(ends).capitalize()
 
 
 def lead(found: Part) -> str:
@@ -81,22 +98,22 @@ def lead(found: Part) -> str:
     hidden, share = number(found, "hidden"), number(found, "share_positive")
     if hidden is None:
         return words
-    total = plural(labelled + round(hidden), "row")
-    of_all = f", {percent(share)} of the table" if share is not None else ""
-    return f"{words} With the hidden ones it would be about {total}{of_all}."
+    of_all = f" ({percent(share)} of the table)" if share is not None else ""
+    total = f"{count(labelled + round(hidden))} in all{of_all}"
+    return f"{words} The best estimate is {whole_number(hidden)} more, {total}."
 
 
-def how_sure(found: Part, stability: Part) -> tuple[str, str]:
+def how_sure(found: Part) -> tuple[str, str]:
     """Answer how sure the count is, and what that does and does not cover."""
     ends = interval(found, "hidden_interval")
     if ends is None:
         more = "No interval could be computed for this table. Trust the order of the "
         return "Not known.", f"{more}list more than the count."
     level = percent(number(found, "level"))
-    refits = whole(stability, "n_resamples")
-    source = f" from {plural(refits, 'refit')} on resampled rows" if refits else ""
-    covers = "It covers the luck of the sample, not a wrong assumption"
-    more = f"A {level} interval{source}. {covers}; the checks below look for those."
+    more = (
+        f"A {level} interval. It allows for luck and for several ways in which labels come "
+        "about, not for labels that went by something the columns do not show."
+    )
     return f"{between(ends).capitalize()}.", more
 
 

@@ -1,0 +1,202 @@
+"""What learners see of samples: the columns, or components of sparse or wide ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array, issparse
+from sklearn.utils.extmath import randomized_svd
+
+from probgap._core.kernels import Matrix, spread_rows
+
+Array = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+# More columns than this are too many for trees and for memory.
+MOST_COLUMNS = 500
+# Components: so many for each unit of the square root of the number of rows. Few rows do
+# not tell directions apart; many components make all rows equally far from each other.
+_COMPONENTS_PER_ROOT = 1.5
+_MOST_COMPONENTS = 150
+# Values of dense samples that components are found in: 200 MB in single precision.
+_MOST_VALUES = 50_000_000
+# Dense samples with this share of zeros are counts or indicators, as sparse ones are.
+_MOSTLY_ZERO = 0.75
+# Single precision, in which trees are grown, holds values up to 3e38. A range narrower
+# than this share of the values is too narrow for differences of squares.
+_LARGEST = 1e30
+_NARROWEST = 1e-6
+_FARTHEST = 1e15
+
+
+class View(Protocol):
+    """Makes of samples what learners see."""
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of columns of samples."""
+        ...
+
+    def __call__(self, samples: Matrix) -> Array:
+        """Return what learners see of samples, in double precision."""
+        ...
+
+
+def see(samples: Matrix, view: View | None) -> Array:
+    """Return what learners see of samples: the columns as they are, without a view."""
+    if view is not None:
+        return view(samples)
+    return np.ascontiguousarray(np.clip(as_dense(samples), -_LARGEST, _LARGEST))
+
+
+def choose_view(
+    samples: Matrix, seed: int, most_columns: int = MOST_COLUMNS
+) -> View | None:
+    """Find what to see of samples: their columns, unless these are too many."""
+    if samples.shape[1] <= most_columns:
+        return _find_odd_columns(as_dense(samples))
+    if issparse(samples):
+        return Words.fit(samples.tocsr(), seed)
+    if (samples == 0).mean() >= _MOSTLY_ZERO:
+        return Words.fit(csr_array(samples), seed)
+    return Directions.fit(samples, seed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """Columns, some of them shifted and scaled to lie between -1 and 1."""
+
+    centre: Vector
+    scale: Vector
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of columns of samples."""
+        return self.scale.size
+
+    def __call__(self, samples: Matrix) -> Array:
+        """Return what learners see of samples, in double precision."""
+        with np.errstate(over="ignore"):
+            moved = (as_dense(samples) - self.centre) / self.scale
+        return np.ascontiguousarray(np.clip(moved, -_LARGEST, _LARGEST))
+
+
+def _find_odd_columns(samples: Array) -> Columns | None:
+    """Find columns too large, small or narrow to work with, if there are any."""
+    low, high = samples.min(axis=0), samples.max(axis=0)
+    half, most = high / 2.0 - low / 2.0, np.maximum(np.abs(low), np.abs(high))
+    narrow = half < np.maximum(_NARROWEST * most, 1.0 / _LARGEST)
+    odd = (most > _LARGEST) | (narrow & (half > 0.0))
+    if not odd.any():
+        return None
+    scale = np.where(odd, np.where(half > 0.0, half, most), 1.0)
+    return Columns(np.where(odd, low / 2.0 + high / 2.0, 0.0), scale)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Directions:
+    """Principal components of dense columns, each with its own spread taken out."""
+
+    scale: Vector
+    offset: Vector
+    basis: NDArray[np.float32]
+
+    @classmethod
+    def fit(cls, samples: Matrix, seed: int) -> Self:
+        """Find components of the correlation of columns."""
+        n_rows, n_columns = samples.shape
+        some = spread_rows(n_rows, min(n_rows, max(2, _MOST_VALUES // n_columns)))
+        block = np.clip(samples[some], -_LARGEST, _LARGEST)
+        constant = block.max(axis=0) == block.min(axis=0)
+        deviation = block.std(axis=0, dtype=np.float64)
+        scale = np.where(constant | (deviation == 0.0), 1.0, deviation)
+        mean = block.mean(axis=0, dtype=np.float64) / scale
+        standard = _standard(block, scale) - mean.astype(np.float32)
+        basis = _directions(standard, n_rows, seed)
+        return cls(scale, mean @ basis, basis)
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of columns of samples."""
+        return self.basis.shape[0]
+
+    def __call__(self, samples: Matrix) -> Array:
+        """Return what learners see of samples, in double precision."""
+        standard = _standard(as_dense(samples, np.float32), self.scale)
+        return (standard @ self.basis).astype(np.float64) - self.offset
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Words:
+    """Components of sparse columns, which are not centred: they would not stay sparse.
+
+    Where no value is negative, they are taken for counts of words, and weighted as
+    usual for these: ``log(1 + count)``, times the logarithm of how rare the word is,
+    and rows of length 1. Otherwise columns are divided by their largest value.
+    """
+
+    counts: bool
+    factor: Vector
+    basis: NDArray[np.float32]
+
+    @classmethod
+    def fit(cls, samples: Matrix, seed: int) -> Self:
+        """Find components of the weighted columns."""
+        n_rows, n_columns = samples.shape
+        counts = bool(samples.nnz == 0 or samples.data.min() >= 0.0)
+        if counts:
+            rows = np.bincount(samples.indices, samples.data > 0.0, n_columns)
+            factor = 1.0 + np.log((1.0 + n_rows) / (1.0 + rows))
+        else:
+            most = np.asarray(abs(samples).max(axis=0).todense()).ravel()
+            factor = 1.0 / np.where(most > 0.0, most, 1.0)
+        weighted = _weighted(samples, factor, counts=counts)
+        return cls(counts, factor, _directions(weighted, n_rows, seed))
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of columns of samples."""
+        return self.basis.shape[0]
+
+    def __call__(self, samples: Matrix) -> Array:
+        """Return what learners see of samples, in double precision."""
+        weighted = _weighted(csr_array(samples), self.factor, counts=self.counts)
+        return np.asarray(weighted @ self.basis, dtype=np.float64)
+
+
+def as_dense(samples: Matrix, dtype: Any = np.float64) -> NDArray[Any]:
+    """Return samples as an array of floats: of ``dtype``, or as they are if larger."""
+    dense = samples.toarray() if issparse(samples) else np.asarray(samples)
+    return dense.astype(np.promote_types(dense.dtype, dtype), copy=False)
+
+
+def _standard(block: NDArray[Any], scale: Vector) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        standard = block / scale
+    return np.clip(standard, -_FARTHEST, _FARTHEST).astype(np.float32)
+
+
+def _weighted(samples: Matrix, factor: Vector, *, counts: bool) -> Any:
+    """Weight sparse columns, and scale rows of counts to length 1; single precision."""
+    values = samples.astype(np.float64)
+    if counts:
+        values.data = np.log1p(np.maximum(values.data, 0.0))
+    with np.errstate(over="ignore"):
+        values.data = values.data * factor[values.indices]
+    values.data = np.clip(values.data, -_FARTHEST, _FARTHEST)
+    if counts:
+        length = np.sqrt(np.asarray(values.multiply(values).sum(axis=1)).ravel())
+        values = diags_array(1.0 / np.where(length > 0.0, length, 1.0)) @ values
+    return values.astype(np.float32)
+
+
+def _directions(samples: Any, n_rows: int, seed: int) -> NDArray[np.float32]:
+    """Find the leading right singular vectors, as columns."""
+    usual = min(_COMPONENTS_PER_ROOT * np.sqrt(n_rows), _MOST_COMPONENTS)
+    n_components = int(np.clip(usual, 1, min(samples.shape)))
+    _, _, rows = randomized_svd(samples, n_components, n_iter=2, random_state=seed)
+    basis: NDArray[np.float32] = np.ascontiguousarray(rows.T, dtype=np.float32)
+    return basis
