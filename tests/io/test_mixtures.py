@@ -381,6 +381,8 @@ ATTACKS = {
         alter("forest", frequency=float("nan")),
         alter("forest", frequency=2.0),
         alter("forest", frequency=None),
+        alter("forest", margin=0.0),
+        alter("forest", margin=float("nan")),
         alter("forest", n_features=10.0**9),
         alter("forest", n_features=2**31),
         alter("forest", n_features=0),
@@ -395,6 +397,8 @@ ATTACKS = {
         alter("rounds", is_leaf=changed(False)),
         alter("rounds", is_leaf=changed(True, at=0)),
         lambda parts: swap_flags(parts["rounds"]),
+        alter("boosting", margin=0.5),
+        alter("boosting", margin=None),
         alter("boosting", n_rounds=lambda old: (*old[:-1], old[-1] + 1)),
         alter("boosting", n_rounds=lambda old: (*old, 0)),
         alter("boosting", n_rounds=lambda old: (*old[:-2], old[-2] + 41, -1)),
@@ -475,6 +479,7 @@ def test_any_flags_that_are_taken_make_sound_trees(learnt):
             ),
             3,
             0.5,
+            1e-4,
         )
         try:
             require_sound_parts(stored)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import Matrix
 from probgap._core.tasks import MARGIN, Fitted, Task, bounded
 
@@ -35,6 +36,10 @@ class Forest:
         """Return the log-odds of the target for each sample."""
         # The forest's own predict converts and checks samples once for each tree.
         single = np.ascontiguousarray(samples, dtype=np.float32)
+        # Compiled code would read beyond the end of narrower rows.
+        if single.shape[1] != self.trees.n_features_in_:
+            msg = f"X must have {self.trees.n_features_in_} columns. Got {single.shape[1]}."
+            raise InvalidInputError(msg)
         total = np.zeros(len(single))
         for tree in self.trees.estimators_:
             total += tree.tree_.predict(single)[:, 0]

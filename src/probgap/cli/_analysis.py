@@ -56,7 +56,7 @@ def analyse(request: Request, progress: Progress) -> Analysis:
     prepared = prepare(request)
     frame, labelled = prepared.inputs, prepared.labels.labelled
     progress.begin(FIT)
-    model = make_model(prepared, request.seed, request.jobs)
+    model = make_model(prepared, request.seed, request.jobs, request.class_prior)
     with caught_warnings() as heard:
         model.fit(frame, observed_labels(prepared.labels))
     scored = score_rows(

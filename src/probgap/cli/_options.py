@@ -79,6 +79,15 @@ Category = Annotated[
         show_default=False,
     ),
 ]
+ClassPrior = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHARE",
+        help="The share of all rows that are positive, if it is known: 0.2, or a range: "
+        "0.1,0.3. Settles what the table itself leaves open.",
+        show_default=False,
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option(

@@ -33,6 +33,7 @@ class Request:
     seed: int = 0
     jobs: int = 1
     command: str = ""
+    class_prior: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,29 @@ def require_labels(n_labelled: int, n_rows: int, column: str) -> None:
         raise InvalidInputError(msg)
 
 
-def make_model(prepared: Prepared, seed: int, jobs: int = 1) -> Any:
+def read_class_prior(text: str | None) -> tuple[float, float] | None:
+    """Read a share, or a range of two with a comma."""
+    if text is None:
+        return None
+    try:
+        shares = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        shares = ()
+    if len(shares) not in (1, 2) or not all(0.0 < share < 1.0 for share in shares):
+        msg = (
+            "--class-prior must be a share between 0 and 1, or a range such as 0.1,0.3. "
+            f"Got {text!r}."
+        )
+        raise InvalidInputError(msg)
+    return shares[0], shares[-1]
+
+
+def make_model(
+    prepared: Prepared,
+    seed: int,
+    jobs: int = 1,
+    class_prior: tuple[float, float] | None = None,
+) -> Any:
     """Give the pipeline that ``fit`` fits, and the labels that it fits it to."""
     from sklearn.pipeline import Pipeline
 
@@ -149,7 +172,9 @@ def make_model(prepared: Prepared, seed: int, jobs: int = 1) -> Any:
     from probgap.tables import make_preprocessor
 
     _, positive = label_values(prepared.labels.positive)
-    classifier = PGPUClassifier(pos_label=positive, random_state=seed, n_jobs=jobs)
+    classifier = PGPUClassifier(
+        class_prior=class_prior, pos_label=positive, random_state=seed, n_jobs=jobs
+    )
     return Pipeline(
         [("columns", make_preprocessor(prepared.plan)), ("classifier", classifier)]
     )

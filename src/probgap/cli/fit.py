@@ -29,6 +29,7 @@ def fit(
     id_column: given.Id = None,
     drop: given.Drop = None,
     category: given.Category = None,
+    class_prior: given.ClassPrior = None,
     seed: given.Seed = 0,
     jobs: given.Jobs = 1,
     engine: given.Engine = given.EngineName.MEMORY,
@@ -58,8 +59,11 @@ def fit(
     """
     with plain_errors(debug=debug):
         from probgap._core.errors import InvalidInputError
-        from probgap.cli._prepare import Request
+        from probgap.cli._prepare import Request, read_class_prior
 
+        if class_prior is not None and engine == given.EngineName.DASK:
+            msg = "--class-prior requires --engine memory."
+            raise InvalidInputError(msg)
         if scheduler is not None and engine != given.EngineName.DASK:
             msg = "--scheduler must come with --engine dask. Got it without."
             raise InvalidInputError(msg)
@@ -73,6 +77,7 @@ def fit(
             category=category,
             seed=seed,
             jobs=jobs,
+            class_prior=read_class_prior(class_prior),
             command=shlex.join(["probgap", *sys.argv[1:]]),
         )
         shown = not (quiet or as_json)

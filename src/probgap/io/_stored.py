@@ -122,6 +122,7 @@ class StoredForest:
     nodes: Nodes
     n_features: int
     frequency: float
+    margin: float
 
     @classmethod
     def of(cls, forest: Forest) -> StoredForest:
@@ -130,6 +131,7 @@ class StoredForest:
             Nodes.joined(_nodes_of_tree(one.tree_) for one in forest.trees.estimators_),
             int(forest.trees.n_features_in_),
             float(forest.frequency),
+            float(forest.margin),
         )
 
     def restore(self) -> Forest:
@@ -147,7 +149,7 @@ class StoredForest:
             forest.estimators_.append(one)
         forest.n_estimators = len(forest.estimators_)
         forest.n_features_in_ = self.n_features
-        return Forest(forest, self.frequency)
+        return Forest(forest, self.frequency, self.margin)
 
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
@@ -201,6 +203,7 @@ class StoredBoosting:
     n_features: int
     n_rounds: tuple[int, ...]
     baseline: Vector
+    margin: float
 
     @classmethod
     def of(cls, boosting: Boosting) -> StoredBoosting:
@@ -215,6 +218,7 @@ class StoredBoosting:
             int(boosting.models[0].n_features_in_),
             tuple(len(model._predictors) for model in boosting.models),
             np.array([model._baseline_prediction.item() for model in boosting.models]),
+            float(boosting.margin),
         )
 
     def restore(self) -> Boosting:
@@ -240,7 +244,7 @@ class StoredBoosting:
             model.max_iter = n_rounds
             model.n_features_in_ = model._n_features = self.n_features
             models.append(model)
-        return Boosting(tuple(models))
+        return Boosting(tuple(models), self.margin)
 
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
@@ -282,6 +286,7 @@ def forest_is_whole(forest: StoredForest) -> bool:
         _count_trees(forest.nodes, forest.n_features) > 0
         and type(forest.frequency) is float
         and 0.0 <= forest.frequency <= 1.0
+        and _is_margin(forest.margin)
     )
 
 
@@ -296,7 +301,13 @@ def boosting_is_whole(boosting: StoredBoosting) -> bool:
         and baseline.shape == (len(rounds),)
         and baseline.dtype == np.float64
         and np.isfinite(baseline).all()
+        and _is_margin(boosting.margin)
     )
+
+
+def _is_margin(value: object) -> bool:
+    """Judge how far probabilities stay from 0 and 1."""
+    return type(value) is float and 0.0 < value < 0.5
 
 
 def _count_trees(nodes: Nodes, n_features: int) -> int:

@@ -82,14 +82,17 @@ class Reading:
         strangeness: float,
         slope: float,
         offset: float,
+        within: tuple[float, float] | None = None,
     ) -> Self:
-        """Count with curves."""
+        """Count with curves; ``within`` bounds what is known of the number hidden."""
         counts, deviations = _count(curves, scores, n_unlabelled)
         n_hidden = float(curves.weights @ counts)
         low, high = (
             _quantile(level, curves.weights, counts, deviations, n_unlabelled)
             for level in INTERVAL
         )
+        if within is not None:
+            low, high = np.clip([low, high], *within).tolist()
         low, high = min(low, n_hidden), max(high, n_hidden)
         n_rows = n_labelled + n_unlabelled
         return cls(
@@ -208,8 +211,12 @@ class Reading:
             curves = curves.reweighted(
                 np.where(found, np.log(each), np.log1p(-each)).sum(axis=1)
             )
+        within = (0.0, self.n_unlabelled)
         if class_prior is not None:
-            curves = self._given_prior(curves, *_prior_range(class_prior))
+            least, most = self._hidden_within(*_prior_range(class_prior))
+            curves = self._given_count(curves, least, most)
+            doubt = _PRIOR_DOUBT * (self.n_labelled + most)
+            within = (max(least - doubt, 0.0), min(most + doubt, self.n_unlabelled))
         return Reading.of(
             curves,
             self.scores,
@@ -218,10 +225,11 @@ class Reading:
             strangeness=self.strangeness,
             slope=self.slope,
             offset=self.offset,
+            within=within,
         )
 
-    def _given_prior(self, curves: Curves, low: float, high: float) -> Curves:
-        """Weight curves by a known prior, and move them where none agrees with it."""
+    def _hidden_within(self, low: float, high: float) -> tuple[float, float]:
+        """Return the numbers of hidden positives that a range of priors means."""
         n_rows = self.n_labelled + self.n_unlabelled
         least, most = (share * n_rows - self.n_labelled for share in (low, high))
         if most < 0.0:
@@ -230,7 +238,10 @@ class Reading:
                 f"{self.n_labelled / n_rows:.3g}. Got {high:.3g}."
             )
             raise InvalidInputError(msg)
-        least = max(least, 0.0)
+        return max(least, 0.0), most
+
+    def _given_count(self, curves: Curves, least: float, most: float) -> Curves:
+        """Weight curves by a known count, and move them where none agrees with it."""
         counts, deviations = _count(curves, self.scores, self.n_unlabelled)
         deviations = np.hypot(deviations, 0.5 * _PRIOR_DOUBT * (least + most))
         away = np.maximum(np.maximum(least - counts, counts - most), 0.0) / deviations

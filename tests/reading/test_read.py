@@ -1,0 +1,145 @@
+"""Boundary, posterior and count from scores: what holds whatever the network says."""
+
+import json
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from probgap.reading import read
+
+
+def scored(n=1200, share=0.4, rate=0.5, apart=4.0, seed=0):
+    """Scores of two normal classes, of which positives are labelled at random."""
+    rng = np.random.default_rng(seed)
+    positive = rng.random(n) < share
+    labelled = positive & (rng.random(n) < rate)
+    return rng.normal(apart * positive), labelled, positive
+
+
+@pytest.mark.parametrize(
+    ("share", "rate", "apart"),
+    [
+        (0.4, 0.5, 4.0),
+        (0.2, 0.3, 4.0),
+        (0.5, 0.9, 3.0),
+        (0.3, 1.0, 5.0),
+        (0.1, 0.5, 4.0),
+    ],
+)
+def test_the_interval_holds_where_labels_fell_at_random(share, rate, apart):
+    scores, labelled, positive = scored(share=share, rate=rate, apart=apart)
+    reading = read(scores, labelled)
+    low, high = reading.n_hidden_interval
+    assert low - 0.5 <= (positive & ~labelled).sum() <= high + 0.5
+    assert low <= reading.n_hidden <= high
+
+
+def test_the_numbers_are_of_one_kind():
+    scores, labelled, _ = scored()
+    reading = read(scores, labelled)
+    n = labelled.size
+    assert reading.n_labelled == labelled.sum()
+    assert reading.class_prior == pytest.approx((labelled.sum() + reading.n_hidden) / n)
+    hidden = reading.hidden_probability(scores[~labelled])
+    assert hidden.sum() == pytest.approx(reading.n_hidden)
+    assert ((hidden >= 0.0) & (hidden <= 1.0)).all()
+    assert reading.curves.weights.sum() == pytest.approx(1.0)
+    low, high = reading.worlds()
+    assert low <= reading.n_hidden <= high
+    assert 0.0 <= reading.familiarity <= 1.0
+    assert "hidden positives" in reading._repr_html_()
+
+
+def test_the_boundary_is_where_the_posterior_is_even():
+    scores, labelled, _ = scored()
+    reading = read(scores, labelled)
+    odds = np.log((1.0 + reading.boundary) / (1.0 - reading.boundary))
+    at = (odds - reading.offset) / reading.slope
+    assert_allclose(reading.posterior([at]), 0.5, atol=0.01)
+    assert reading.boundary_spread >= 0.0
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(2.0, 5.0), (1e-3, 0.0), (1e4, -1e5)])
+def test_scale_and_origin_of_scores_do_not_matter(scale, shift):
+    scores, labelled, _ = scored()
+    one, other = (read(values, labelled) for values in (scores, scale * scores + shift))
+    assert other.n_hidden == pytest.approx(one.n_hidden, rel=1e-3)
+    assert_allclose(
+        other.posterior(scale * scores + shift), one.posterior(scores), atol=1e-3
+    )
+
+
+def test_rows_that_stand_for_two_count_twice():
+    scores, labelled, _ = scored(n=600)
+    twice = read(np.repeat(scores, 2), np.repeat(labelled, 2))
+    weighted = read(scores, labelled, sample_weight=np.full(600, 2.0))
+    assert weighted.n_hidden == pytest.approx(twice.n_hidden, rel=0.02)
+    assert weighted.n_unlabelled == twice.n_unlabelled
+
+
+def test_a_known_prior_is_kept():
+    scores, labelled, positive = scored()
+    free = read(scores, labelled)
+    known = read(scores, labelled, class_prior=positive.mean())
+    assert known.class_prior == pytest.approx(positive.mean(), abs=1e-6)
+    width = np.ptp(known.class_prior_interval)
+    assert width < 0.5 * np.ptp(free.class_prior_interval)
+    low, high = read(scores, labelled, class_prior=(0.6, 0.7)).class_prior_interval
+    assert 0.5 < low < high < 0.8
+
+
+def test_rows_that_were_checked_are_evidence():
+    scores, labelled, positive = scored(share=0.3, rate=0.4, apart=2.0)
+    free = read(scores, labelled)
+    rows = np.flatnonzero(~labelled)[:200]
+    checked = free.update(scores=scores[rows], positive=positive[rows])
+    denied = free.update(scores=scores[rows], positive=np.zeros(200, dtype=bool))
+    assert denied.n_hidden < checked.n_hidden
+    truth = (positive & ~labelled).sum()
+    assert abs(checked.n_hidden - truth) <= abs(free.n_hidden - truth) + 10.0
+
+
+@pytest.mark.parametrize(
+    ("scores", "labelled", "message"),
+    [
+        (
+            [0.0, np.nan],
+            [0, 1],
+            r"scores must be .* finite numbers\. Got 1 that are not",
+        ),
+        ([[0.0, 1.0]], [0, 1], r"scores must be .* Got shape \(1, 2\)"),
+        ([0.0, 1.0], [0, 0], r"labelled must mark some rows .* Got no labelled row"),
+        ([0.0, 1.0], [1, 1], r"labelled must mark some rows .* Got no unlabelled row"),
+    ],
+)
+def test_bad_scores_are_refused(scores, labelled, message):
+    with pytest.raises(ValueError, match=message):
+        read(scores, labelled)
+
+
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_hardly_any_rows_are_read_all_the_same(n):
+    reading = read(np.arange(n), np.arange(n) == n - 1)
+    assert np.isfinite(reading.n_hidden)
+    same = read(np.zeros(n), np.arange(n) == 0)
+    assert np.isfinite(same.posterior([0.0])).all()
+
+
+def test_the_network_is_a_small_file_of_arrays_that_says_where_it_comes_from():
+    path = files("probgap.reading").joinpath("weights.npz")
+    assert len(path.read_bytes()) < 2**20
+    with path.open("rb") as file:
+        stored = np.load(file, allow_pickle=False)
+        settings = json.loads(str(stored["settings"]))
+        assert all(np.isfinite(stored[k]).all() for k in stored if k != "settings")
+    assert settings["n_tasks"] > 5000
+    assert set(settings["families"]) == {"features", "truth", "rate"}
+
+
+def test_the_same_scores_give_the_same_bits():
+    scores, labelled, _ = scored()
+    one, other = read(scores, labelled), read(scores, labelled)
+    assert one.n_hidden == other.n_hidden
+    assert_array_equal(one.posterior(scores), other.posterior(scores))
