@@ -45,6 +45,10 @@ api_rooms = (
     ("probgap", "The classifiers."),
     ("probgap.gap", "Stage 1: how likely a sample is to be labelled."),
     ("probgap.boundary", "Stage 2: where the true class changes."),
+    (
+        "probgap.reading",
+        "Boundary, posterior and number of hidden positives from scores.",
+    ),
     ("probgap.relabel", "Stage 3: what that says about each sample."),
     ("probgap.reweight", "Stage 4: weights that make some samples stand for all."),
     ("probgap.baselines", "The methods that the paper compares with."),

@@ -4,8 +4,8 @@ Which method when
 
 Four ways in which labels can be missing, four methods. Where the easy positives were labelled
 first, methods that assume random labels find too few. Where labels did fall at random,
-dividing by the label rate (Elkan and Noto) is the right thing to do, and the default of probgap
-is behind it; for a rare class, far behind.
+dividing by the label rate (Elkan and Noto) is the right thing to do. The default of probgap does
+about as well where positives are many, and less well for a rare class.
 """
 
 # %%
@@ -56,8 +56,8 @@ METHODS = {
 # %%
 # Score against the truth
 # -----------------------
-# By F1, since accuracy says little about a rare class. There the default warns that its
-# boundary is unstable; here the truth is known, and says it better.
+# By F1, since accuracy says little about a rare class. Warnings of a fit are left aside: the
+# truth is known here.
 warnings.simplefilter("ignore", UnreliableFitWarning)
 scores = np.zeros((len(SETTINGS), len(METHODS) + 1, 3))
 for row, (share, rate) in enumerate(SETTINGS.values()):

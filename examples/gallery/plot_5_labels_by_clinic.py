@@ -38,8 +38,8 @@ print(
 # With the clinic among the features, nearly all positives of clinic B are missed: in its rows
 # being unlabelled looks like being negative. Without it the clinics fare alike. But the labels
 # that are left went by the clinic, that is, at random as far as the measurement is concerned,
-# while the default supposes that easy positives were labelled first. So it calls too much
-# positive. Elkan and Noto's method assumes random labels, and is right here.
+# while the default allows for easy positives having been labelled first. So it calls a little
+# too much positive. Elkan and Noto's method assumes random labels, and is right here.
 with_clinic = PGPUClassifier(random_state=0).fit(X, labelled)
 without = PGPUClassifier(random_state=0).fit(X[:, :1], labelled)
 at_random = ElkanNotoClassifier(gap_estimator=LogisticRegression(), random_state=0)

@@ -141,7 +141,9 @@ def _choose_penalty(
     )
     start, best, least = None, None, np.inf
     for penalty in penalties:
-        fits = fit_rows(rows, Logistic(), Ridge(1.0 / penalty), start=start)
+        # BLAS may raise a flag for numbers beyond the end of a row, which it ignores.
+        with np.errstate(invalid="ignore"):
+            fits = fit_rows(rows, Logistic(), Ridge(1.0 / penalty), start=start)
         start = np.concatenate([fits.coef[:, 0], fits.intercept[:1], fits.level[:1]])
         held_out = bounded(_held_out(features, fits, task), task.margin)
         loss = soft_log_loss(task.target, held_out, task.weight)

@@ -108,6 +108,8 @@ class PGPUClassifier(BasePGPU):
         The final classifier. ``None`` takes the mixture of learners with the automatic
         boundary, an RBF support vector machine with any other.
     kernel_features : {"auto", "exact"} or int, default="auto"
+        For gap estimators and final classifiers other than the default ones.
+
         "exact"
             Support vector machines with kernels, and kernel mean matching with them.
             Time grows with the square of the number of samples and more.
@@ -123,8 +125,8 @@ class PGPUClassifier(BasePGPU):
             model is fitted on as many as that holds, labelled ones first, weighted
             to stand for all.
     cv : int, splitter or None, default=None
-        Folds for out-of-fold gaps. ``None`` takes five stratified folds, or as many
-        as there are labelled positives.
+        Folds for out-of-fold gaps of a gap estimator other than the default. ``None``
+        takes five stratified folds, or as many as there are labelled positives.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive. ``None`` takes the
         greater of the two.
@@ -141,7 +143,7 @@ class PGPUClassifier(BasePGPU):
         model alone. Sparse samples become dense. What is learnt is kept in numpy arrays
         and predicts without torch, too.
     n_jobs : int, default=None
-        Number of folds to fit at once.
+        Number of folds to fit at once, of a gap estimator other than the default.
     verbose : int, default=0
         With 1, says on standard error what it is doing and how long that took.
 
@@ -323,9 +325,9 @@ class PGPUClassifier(BasePGPU):
         Warns
         -----
         UnreliableFitWarning
-            If the data look as if the method cannot work: labelled samples look like
-            all the others, labels look independent of the gap, the boundary is
-            unstable, or almost everything is undecided.
+            If the data look as if the method cannot work: labels look random, too few
+            are there, the task is like none of the simulated ones, or two worlds with
+            very different counts are both possible.
         BoundaryWarning
             If the boundary that was found cannot be used as it stands.
         """

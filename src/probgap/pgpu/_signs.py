@@ -15,7 +15,7 @@ from probgap.reading import Reading
 
 GapEstimator = LabellingModel | ObservedGapEstimator
 
-# docs/research/default.md has what these find, and how often they cry wolf.
+# Signs of a fit by rules on gaps, or by a labelling model.
 _MOST_UNDECIDED = 0.8
 _LARGEST_SPREAD = 0.2
 _FEWEST_ERRORS = 2.0
