@@ -4,7 +4,7 @@ The protocol of the paper: the true gap is estimated from true labels by a suppo
 machine with Platt scaling; positives are hidden by each of its 17 mislabelled rates; 75% of
 the samples are for training, and accuracy is against the true labels of the rest.
 
-    python benchmarks/accuracy.py                          # what the README reports
+    python benchmarks/accuracy.py                          # all three data sets
     python benchmarks/accuracy.py --data triangles --seeds 2 --every 4
 
 Recovered share is (method - naive) / (clean - naive), from accuracies averaged over seeds,
