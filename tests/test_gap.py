@@ -11,10 +11,10 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from probgap.gap import ObservedGapEstimator
+from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 
 
-@parametrize_with_checks([ObservedGapEstimator()])
+@parametrize_with_checks([MixedGapEstimator(), ObservedGapEstimator()])
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)
 

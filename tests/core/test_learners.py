@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 from sklearn.metrics import roc_auc_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probgap._core.learners import (
     Limits,
@@ -21,6 +22,7 @@ from probgap._core.learners import (
     fit_usual,
     fit_within,
 )
+from probgap._core.mixed import MixedClassifier
 from probgap._core.tasks import draw_part, soft_log_loss, usual_folds
 from probgap._core.trees import fit_boosting, fit_forest
 from probgap._core.views import Columns, Directions, Words
@@ -279,3 +281,10 @@ def test_blocks_and_learners_without_weight_change_no_prediction():
     first = replace(mixture, weights=np.array([1.0, 0.0, 0.0, 0.0]), intercept=0.0)
     alone = Mixture(mixture.learners[:1], np.ones(1), 0.0)
     assert_array_equal(first.log_odds(X), alone.log_odds(X))
+
+
+@parametrize_with_checks([MixedClassifier()])
+def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)

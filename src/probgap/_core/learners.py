@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import expit
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import gen_batches
 
 from probgap._core.features import KernelFeatures
@@ -82,7 +83,14 @@ class KernelLogistic:
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
         standard = np.clip(samples / self.scale, -_FARTHEST, _FARTHEST)
-        return self.features.score(standard, self.coef) + self.intercept
+        # In double precision: the answer must not depend on which rows are beside it.
+        kernel = rbf_kernel(
+            standard.astype(np.float64, copy=False),
+            self.features.landmarks,
+            gamma=self.features.gamma,
+        )
+        score: Vector = kernel @ (self.features.rotation @ self.coef)
+        return score + self.intercept
 
 
 @dataclass(frozen=True, slots=True, eq=False)

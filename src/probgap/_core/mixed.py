@@ -9,11 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap._core.kernels import Matrix
 from probgap._core.learners import Mixture, fit_usual
@@ -60,9 +56,7 @@ class MixedClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def fit(
-        self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Fit to labels of two classes."""
         samples, labels = validate_data(
             self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
@@ -75,7 +69,7 @@ class MixedClassifier(ClassifierMixin, BaseEstimator):
                 f"Got {self.classes_.size} class(es)."
             )
             raise ValueError(msg)
-        weight = _check_sample_weight(sample_weight, samples, dtype=np.float64)
+        weight = np.ones(which.size)
         return self._fit(samples, which.astype(np.float64), weight, which == 1)
 
     def fit_on_shares(
