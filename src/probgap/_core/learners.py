@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import expit
-from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import gen_batches
 
 from probgap._core.features import KernelFeatures
@@ -83,13 +82,12 @@ class KernelLogistic:
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
         standard = np.clip(samples / self.scale, -_FARTHEST, _FARTHEST)
-        # In double precision: the answer must not depend on which rows are beside it.
-        kernel = rbf_kernel(
-            standard.astype(np.float64, copy=False),
-            self.features.landmarks,
-            gamma=self.features.gamma,
-        )
-        score: Vector = kernel @ (self.features.rotation @ self.coef)
+        # Rounded, as the last bits depend on how an array lies in memory; summed up in
+        # double precision, as they would depend on which rows are beside.
+        weights = (self.features.rotation @ self.coef).astype(np.float32)
+        score = np.empty(len(standard))
+        for rows, kernel in self.features.kernel_blocks(standard):
+            score[rows] = kernel.astype(np.float64) @ weights.astype(np.float64)
         return score + self.intercept
 
 
