@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from probgap.reading._curves import as_network, load_network
-from probgap.reading._learn import count_hidden, fit_networks, simulate_tasks
-from probgap.reading._reading import INTERVAL, _quantile
+from probgap.reading._learn import fit_networks, simulate_tasks
+from probgap.reading._reading import interval_of_share
 from probgap.reading._simulator import FAMILIES
 
 FIRST_SEED = 10_000_000
@@ -25,7 +25,9 @@ SHOWN = 0.9
 LEFT_OUT = (
     ("rate", ("step", "top_share")),
     ("rate", ("two_labellers", "rank_weight")),
+    ("rate", ("rank_sigmoid", "log_odds_sigmoid")),
     ("rate", ("gap_power",)),
+    ("rate", ("inverse", "linear")),
     ("truth", ("islands",)),
     ("features", ("heavy_tailed", "binary")),
 )
@@ -46,11 +48,8 @@ def measure(network, tasks, rows):
         positives = tasks["positives"][row].astype(float)
         curves = network.curves(tasks["summary"][row].astype(float))
         mean = curves.mean(tasks["log_odds"][row].astype(float))
-        counts, deviations = count_hidden(network, tasks, row)
-        low, high = (
-            _quantile(level, curves.weights, counts, deviations, n_rows.sum())
-            for level in INTERVAL
-        )
+        scores = np.repeat(tasks["log_odds"][row].astype(float), tasks["rows"][row])
+        low, high = n_rows.sum() * interval_of_share(curves, scores, n_rows.sum())
         hidden = tasks["n_hidden"][row]
         found["covered"].append(low - 0.5 <= hidden <= high + 0.5)
         found["width"].append((high - low) / n_rows.sum())
@@ -93,12 +92,15 @@ def main():
                 if rows.size:
                     report(f"{kind}: {name}", measure(network, tasks, rows))
         return
+    every = []
     for kind, names in LEFT_OUT:
         left_out = select(tasks, kind, names)
         rest = {name: array[~left_out] for name, array in tasks.items()}
         network = as_network(fit_networks(rest, seed=0))
         found = measure(network, tasks, np.flatnonzero(left_out))
         report(f"left out {kind}: {', '.join(names)}", found)
+        every.append(np.mean(found["covered"]))
+    print(f"mean over the groups: covered {np.mean(every):.1%}")
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ def test_a_reading_comes_back(carrier, learnt, tmp_path):
     reading = learnt[1]
     scores = np.linspace(-5.0, 5.0, 50)
     known = reading.update(class_prior=0.95)
-    assert known.curves.shift != 0.0
+    assert known.curves.shift.any()
     for before in (reading, known):
         carrier.reading_ = before
         after = round_trip(carrier, tmp_path).reading_
@@ -423,7 +423,10 @@ ATTACKS = {
         alter("curves", middle=lambda old: old.T),
         alter("curves", width=changed(0.0)),
         alter("curves", width=changed(np.nan)),
-        alter("curves", shift=float("nan")),
+        alter("curves", spread=changed(0.0)),
+        alter("curves", spread=lambda old: old[:-1]),
+        alter("curves", shift=changed(np.nan)),
+        alter("curves", shift=lambda old: old[:-1]),
         alter("curves", shift=None),
     ],
     "Reading": [

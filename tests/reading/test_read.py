@@ -101,6 +101,21 @@ def test_rows_that_were_checked_are_evidence():
     assert abs(checked.n_hidden - truth) <= abs(free.n_hidden - truth) + 10.0
 
 
+def test_the_more_rows_are_checked_the_narrower_the_interval():
+    scores, labelled, positive = scored(n=3000, rate=0.2, apart=2.0)
+    reading, rng = read(scores, labelled), np.random.default_rng(1)
+    unlabelled = np.flatnonzero(~labelled)
+    widths = [np.diff(reading.n_hidden_interval)[0]]
+    for n_checked in (30, 300, 1000):
+        rows = rng.choice(unlabelled, n_checked, replace=False)
+        known = reading.update(scores=scores[rows], positive=positive[rows])
+        low, high = known.n_hidden_interval
+        assert low <= (positive & ~labelled).sum() <= high
+        widths.append(high - low)
+    assert (np.diff(widths) < 0.0).all()
+    assert widths[-1] < 0.3 * widths[0]
+
+
 @pytest.mark.parametrize(
     ("scores", "labelled", "message"),
     [

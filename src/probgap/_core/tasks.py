@@ -18,7 +18,7 @@ Rows = NDArray[np.intp]
 # rows: a single row must not decide.
 MARGIN = 1e-4
 # Fewer rows than this are cross-validated in several ways: one split says too little.
-FEW_ROWS = 600
+FEW_ROWS = 2000
 N_REPEATS = 3
 
 

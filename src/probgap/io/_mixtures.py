@@ -128,7 +128,8 @@ def curves_are_sound(curves: Any) -> bool:
         )
         and _is_array(curves.middle, (2, n))
         and _is_array(curves.width, (2, n), above=0.0)
-        and _is_number(curves.shift)
+        and _is_array(curves.spread, (n,), above=0.0)
+        and _is_array(curves.shift, (n,))
     )
 
 

@@ -26,7 +26,7 @@ _MOST_DOUBT = 0.6
 # Signs of a reading: see benchmarks/default.py for how often they are right.
 _FEWEST_LABELLED = 12
 _STRANGEST = 0.998
-_FARTHEST_WORLDS = 0.3
+_FARTHEST_WORLDS = 0.35
 
 
 def warn_of_signs(

@@ -9,15 +9,22 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_softmax
+from scipy.special import expit, log_softmax, logit
 
 Vector = NDArray[np.float64]
 Array = NDArray[np.float64]
 
-# Numbers of a curve: a ceiling, a share, and two sigmoids of a middle and a width each.
-CURVE_SIZE = 6
+# Numbers of a curve: a ceiling, a share, two sigmoids of a middle and a width each, a
+# weight and a spread.
+CURVE_SIZE = 8
 LEAST_CHANCE = 1e-5
+# No spread is less than this: curves are fitted, not known.
+LEAST_SPREAD = 0.03
 MOST_STANDARD = 5.0
+# Curves that each is unfolded to; what weighs less than this is left out.
+_N_UNFOLDED = 9
+_LEAST_WEIGHT = 1e-6
+_FARTHEST_SHIFT = 20.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +33,8 @@ class Curves:
 
     A curve is one world that the scores are compatible with: w(z) is the probability
     that an unlabelled row with log-odds z of being labelled is positive. ``shift`` moves
-    all of them, in log-odds.
+    it, in log-odds. ``spread`` is the standard deviation of the log-odds of the share of
+    hidden positives around what the curve says.
     """
 
     weights: Vector
@@ -34,7 +42,8 @@ class Curves:
     share: Vector
     middle: Array
     width: Array
-    shift: float = 0.0
+    spread: Vector
+    shift: Vector
 
     def each(self, log_odds: Vector) -> Array:
         """Return the probability by each curve, one row a curve."""
@@ -43,9 +52,9 @@ class Curves:
             away = log_odds - self.middle[k][:, None]
             value += share[:, None] * expit(away / self.width[k][:, None])
         value = np.clip(self.ceiling[:, None] * value, LEAST_CHANCE, 1.0 - LEAST_CHANCE)
-        if self.shift == 0.0:
+        if not self.shift.any():
             return value
-        odds = np.exp(self.shift) * value / (1.0 - value)
+        odds = np.exp(self.shift)[:, None] * value / (1.0 - value)
         return odds / (1.0 + odds)
 
     def mean(self, log_odds: Vector) -> Vector:
@@ -53,12 +62,53 @@ class Curves:
         mean: Vector = self.weights @ self.each(log_odds)
         return mean
 
+    def shares(self, log_odds: Vector, n_rows: float) -> tuple[Vector, Vector]:
+        """Return log-odds of the share of positives by each curve, and their deviation.
+
+        ``log_odds`` are those of unlabelled rows, which stand for ``n_rows``.
+        """
+        share = self.each(log_odds).mean(axis=1)
+        by_luck = 1.0 / (n_rows * share * (1.0 - share) + 1.0)
+        return np.asarray(logit(share)), np.sqrt(self.spread**2 + by_luck)
+
     def reweighted(self, log_likelihood: Vector) -> Self:
         """Weight the curves by evidence."""
         with np.errstate(divide="ignore"):
             log_weights = np.log(self.weights) + log_likelihood
         weights = np.exp(log_softmax(log_weights))
         return replace(self, weights=weights)
+
+    def unfolded(self, log_odds: Vector) -> Self:
+        """Replace each curve by curves shifted over its spread, which is then narrow.
+
+        Evidence can then tell what the spread left open. Curves that hardly count go.
+        """
+        each = self.each(log_odds)
+        share = each.mean(axis=1)
+        # How far the share moves, in log-odds, when all rows move by one.
+        pull = (each * (1.0 - each)).mean(axis=1) / (share * (1.0 - share))
+        steps = np.linspace(-2.0, 2.0, _N_UNFOLDED)
+        wide = self.spread > 2.0 * LEAST_SPREAD
+        weights = self.weights[:, None] * np.where(
+            wide[:, None], np.exp(-0.5 * steps**2), steps == 0.0
+        )
+        weights = weights / weights.sum(axis=1, keepdims=True) * self.weights[:, None]
+        kept = weights > _LEAST_WEIGHT
+        curve, step = np.nonzero(kept)
+        # What is left is how far a share may lie from the nearest of the steps.
+        left = (steps[1] - steps[0]) / np.sqrt(12.0)
+        narrow = np.where(wide, self.spread * left, self.spread)
+        moved = self.shift[curve] + steps[step] * (self.spread / pull)[curve]
+        return replace(
+            self,
+            weights=weights[kept] / weights[kept].sum(),
+            ceiling=self.ceiling[curve],
+            share=self.share[curve],
+            middle=self.middle[:, curve],
+            width=self.width[:, curve],
+            spread=narrow[curve],
+            shift=np.clip(moved, -_FARTHEST_SHIFT, _FARTHEST_SHIFT),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +121,6 @@ class Network:
         Weights and biases; the first axis is the network.
     mean, deviation : ndarray
         Of the summaries of the simulated tasks.
-    spread : float
-        Relative standard deviation of a count around what its curve says.
     axes, places : ndarray
         Main axes of the standardised summaries, and where some tasks lie on them.
     distances : ndarray
@@ -82,7 +130,6 @@ class Network:
     layers: tuple[tuple[Array, Array], ...]
     mean: Vector
     deviation: Vector
-    spread: float
     axes: Array
     places: Array
     distances: Vector
@@ -101,9 +148,9 @@ class Network:
             hidden = hidden * expit(hidden)
         weight, bias = self.layers[-1]
         output = np.einsum("ki,kij->kj", hidden, weight) + bias
-        numbers = output.reshape(n_networks, -1, CURVE_SIZE + 1)
-        weights = np.exp(log_softmax(numbers[..., -1], axis=1)) / n_networks
-        return as_curves(numbers.reshape(-1, CURVE_SIZE + 1).T, weights.ravel())
+        numbers = output.reshape(n_networks, -1, CURVE_SIZE)
+        weights = np.exp(log_softmax(numbers[..., 6], axis=1)) / n_networks
+        return as_curves(numbers.reshape(-1, CURVE_SIZE).T, weights.ravel())
 
     def strangeness(self, summary: Vector) -> float:
         """Return the share of simulated tasks that lie nearer to others than this one."""
@@ -120,6 +167,8 @@ def as_curves(numbers: Array, weights: Vector) -> Curves:
         share=expit(numbers[1]),
         middle=np.stack([3.0 * numbers[2], 3.0 * numbers[4] - 1.0]),
         width=np.logaddexp(0.0, np.stack([numbers[3], numbers[5]]) + 0.5) + 0.05,
+        spread=np.hypot(np.logaddexp(0.0, numbers[7] - 1.0), LEAST_SPREAD),
+        shift=np.zeros(weights.size),
     )
 
 
@@ -140,6 +189,5 @@ def as_network(arrays: dict[str, NDArray[Any]]) -> Network:
             (arrays[f"weight_{i}"].astype(float), arrays[f"bias_{i}"].astype(float))
             for i in range(n_layers)
         ),
-        spread=float(arrays["spread"]),
         **{name: arrays[name].astype(float) for name in kept},
     )

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, ndtr
+from scipy.special import expit, logit, ndtr
 
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
@@ -26,6 +26,8 @@ _MOST_KEPT = 4096
 _GRID = np.linspace(-MOST_LOG_ODDS, MOST_LOG_ODDS, 4001)
 # A class prior somebody knows is taken as known to so much of itself.
 _PRIOR_DOUBT = 0.05
+# Shares of hidden positives stay this far from none and all.
+_LEAST_SHARE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,12 +87,10 @@ class Reading:
         within: tuple[float, float] | None = None,
     ) -> Self:
         """Count with curves; ``within`` bounds what is known of the number hidden."""
-        counts, deviations = _count(curves, scores, n_unlabelled)
-        n_hidden = float(curves.weights @ counts)
+        n_hidden = n_unlabelled * float(curves.mean(scores).mean())
         low, high = (
-            _quantile(level, curves.weights, counts, deviations, n_unlabelled)
-            for level in INTERVAL
-        )
+            n_unlabelled * interval_of_share(curves, scores, n_unlabelled)
+        ).tolist()
         if within is not None:
             low, high = np.clip([low, high], *within).tolist()
         low, high = min(low, n_hidden), max(high, n_hidden)
@@ -168,7 +168,7 @@ class Reading:
         Of the curves with fewer hidden positives than most, and of those with more, the
         weighted means.
         """
-        counts = _count(self.curves, self.scores, self.n_unlabelled)[0]
+        counts = self.n_unlabelled * self.curves.each(self.scores).mean(axis=1)
         order = np.argsort(counts)
         below = np.cumsum(self.curves.weights[order]) - 0.5 * self.curves.weights[order]
         halves = [order[below <= 0.5], order[below > 0.5]]
@@ -206,6 +206,7 @@ class Reading:
         curves = self.curves
         if scores is not None and positive is not None:
             odds = self.log_odds(np.atleast_1d(np.asarray(scores, dtype=np.float64)))
+            curves = curves.unfolded(self.scores)
             each = curves.each(odds)
             found = np.atleast_1d(np.asarray(positive, dtype=bool))
             curves = curves.reweighted(
@@ -242,27 +243,26 @@ class Reading:
 
     def _given_count(self, curves: Curves, least: float, most: float) -> Curves:
         """Weight curves by a known count, and move them where none agrees with it."""
-        counts, deviations = _count(curves, self.scores, self.n_unlabelled)
-        deviations = np.hypot(deviations, 0.5 * _PRIOR_DOUBT * (least + most))
-        away = np.maximum(np.maximum(least - counts, counts - most), 0.0) / deviations
-        curves = curves.reweighted(-0.5 * away**2)
-        count = float(
-            curves.weights @ _count(curves, self.scores, self.n_unlabelled)[0]
-        )
-        target = float(np.clip(count, least, most))
-        # Nothing can be shifted to none or all.
-        target = float(
-            np.clip(target, 1e-4 * self.n_unlabelled, 0.9999 * self.n_unlabelled)
-        )
-        if abs(target - count) < 1e-6 * self.n_unlabelled:
+        curves = curves.unfolded(self.scores)
+        low, high = logit(self._as_share(np.array([least, most])))
+        shares, deviations = curves.shares(self.scores, self.n_unlabelled)
+        away = np.maximum(np.maximum(low - shares, shares - high), 0.0)
+        curves = curves.reweighted(-0.5 * (away / np.hypot(deviations, 0.1)) ** 2)
+        share = float(curves.mean(self.scores).mean())
+        target = float(np.clip(share, *self._as_share(np.array([least, most]))))
+        if abs(target - share) < 1e-6:
             return curves
 
         def excess(shift: float) -> float:
             moved = replace(curves, shift=curves.shift + shift)
-            counts = _count(moved, self.scores, self.n_unlabelled)[0]
-            return float(moved.weights @ counts) - target
+            return float(moved.mean(self.scores).mean()) - target
 
         return replace(curves, shift=curves.shift + brentq(excess, -40.0, 40.0))
+
+    def _as_share(self, counts: Vector) -> Vector:
+        """Return counts as shares of the unlabelled rows, none of them 0 or 1."""
+        share = counts / self.n_unlabelled
+        return np.clip(share, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
 
     def _repr_html_(self) -> str:
         low, high = self.n_hidden_interval
@@ -381,27 +381,20 @@ def _evenly(values: Vector, weight: Vector) -> Vector:
     return np.interp(levels, position, values[order])
 
 
-def _count(curves: Curves, scores: Vector, n_rows: float) -> tuple[Vector, Vector]:
-    """Return the expected number of positives by each curve, and its deviation."""
-    each = curves.each(scores)
-    stands_for = n_rows / scores.size
-    counts = stands_for * each.sum(axis=1)
-    by_luck = stands_for * (each * (1.0 - each)).sum(axis=1)
-    off = load_network().spread * np.minimum(counts, n_rows - counts)
-    return counts, np.sqrt(by_luck + off**2 + 0.25)
+def interval_of_share(curves: Curves, scores: Vector, n_rows: float) -> Vector:
+    """Return the ends of the 90% interval of the share of positives among unlabelled rows.
 
-
-def _quantile(
-    level: float, weights: Vector, counts: Vector, deviations: Vector, most: float
-) -> float:
-    """Return a quantile of a mixture of normal counts, cut to what is possible."""
-
-    def excess(count: float) -> float:
-        return float(weights @ ndtr((count - counts) / deviations)) - level
-
+    The log-odds of the share have a mixture of normal distributions, one for each curve.
+    """
+    shares, deviations = curves.shares(scores, n_rows)
     wide = 10.0 * float(deviations.max())
-    found = brentq(excess, float(counts.min()) - wide, float(counts.max()) + wide)
-    return float(np.clip(found, 0.0, most))
+    ends = float(shares.min()) - wide, float(shares.max()) + wide
+
+    def excess(share: float, level: float) -> float:
+        return float(curves.weights @ ndtr((share - shares) / deviations)) - level
+
+    found = [brentq(excess, *ends, args=(level,)) for level in INTERVAL]
+    return np.asarray(expit(found))
 
 
 def _boundary(curves: Curves) -> float:

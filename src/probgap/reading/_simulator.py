@@ -27,6 +27,8 @@ Generator = np.random.Generator
 
 FEWEST_LABELLED = 8
 FEWEST_UNLABELLED = 20
+# A sharpness below which classes overlap so much that only a rare one is of interest.
+FAINT = 1.3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,8 +73,7 @@ def simulate(
         X = FEATURES[drawn["features"]](n_rows, _draw_width(rng), rng)
         used = _used_columns(X, rng)
         score = _standardised(TRUTHS[drawn["truth"]](used, rng))
-        lumpy = drawn["features"] in LUMPY or drawn["truth"] in LUMPY
-        log_odds = _draw_log_odds(score, rng, lumpy=lumpy)
+        log_odds = _draw_log_odds(score, rng)
         posterior = _with_noise(expit(log_odds), rng)
         positive = rng.random(n_rows) < posterior
         if positive.sum() < FEWEST_LABELLED:
@@ -94,7 +95,7 @@ def _draw_family(
 
 def _draw_size(rng: Generator) -> int:
     """Draw a number of rows from 100 to 10,000, most of them below 3,000."""
-    low, high = (100, 3000) if rng.random() < 0.88 else (3000, 10_000)
+    low, high = (100, 3000) if rng.random() < 0.95 else (3000, 10_000)
     return int(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
@@ -231,23 +232,20 @@ TRUTHS: dict[str, Callable[[Array, Generator], Vector]] = {
 }
 
 
-# Families in which many rows share nearly one posterior.
-LUMPY = ("clustered", "binary", "rules", "islands")
-
-
 def _standardised(score: Vector) -> Vector:
     deviation = score.std()
     return (score - score.mean()) / (deviation if deviation > 0.0 else 1.0)
 
 
-def _draw_log_odds(score: Vector, rng: Generator, *, lumpy: bool) -> Vector:
-    """Draw how sharply classes are separated, and how many rows are positive."""
-    sharpness = _log_uniform(1.5, 60.0, rng)
-    share = rng.beta(1.3, 1.8)
-    # Where classes overlap most, positives are few as a rule: nobody looks for a faint
-    # majority. And the rows of a cluster or a rule mostly are of one class.
-    if rng.random() < (0.1 if lumpy else 0.45):
-        sharpness, share = _log_uniform(0.5, 1.7, rng), rng.beta(1.0, 6.0)
+def _draw_log_odds(score: Vector, rng: Generator) -> Vector:
+    """Draw how sharply classes are separated, and how many rows are positive.
+
+    Positives are the smaller class as a rule. Where classes overlap most, they are few:
+    nobody looks for a faint majority.
+    """
+    sharpness = _log_uniform(0.55, 60.0, rng)
+    rare = 0.9 if sharpness < FAINT else 0.4
+    share = rng.beta(1.0, 6.0) if rng.random() < rare else rng.beta(1.3, 2.4)
     prior = float(np.clip(share, 0.01, 0.9))
 
     def excess(shift: float) -> float:
@@ -319,14 +317,16 @@ def _sorted_by_first(first: Vector, second: Vector) -> tuple[Vector, Vector]:
 
 
 def _draw_height(rng: Generator) -> float:
-    """Draw how many of the clearest positives are labelled."""
-    if rng.random() < 0.5:
+    """Draw how many of the clearest positives are labelled: seldom less than one in eight."""
+    kind = rng.random()
+    if kind < 0.55:
         return float(rng.uniform(0.5, 1.0))
-    return _log_uniform(0.03, 0.7, rng)
+    low, high = (0.12, 0.7) if kind < 0.95 else (0.02, 0.12)
+    return _log_uniform(low, high, rng)
 
 
 def _constant(ease: Ease, rng: Generator) -> Vector:
-    height = 1.0 if rng.random() < 0.15 else _draw_height(rng)
+    height = 1.0 if rng.random() < 0.4 else _draw_height(rng)
     return np.full(ease.gap.size, height)
 
 
@@ -408,13 +408,14 @@ BELIEF = {
     "constant": 3.2,
     "inverse": 2.0,
     "linear": 2.0,
-    "gap_power": 1.6,
-    "log_odds_sigmoid": 0.7,
-    "rank_sigmoid": 0.4,
-    "rank_weight": 0.4,
-    "step": 0.3,
-    "top_share": 0.25,
-    "two_labellers": 0.4,
+    "gap_power": 2.4,
+    "posterior_power": 0.8,
+    "log_odds_sigmoid": 0.5,
+    "rank_sigmoid": 0.3,
+    "rank_weight": 0.3,
+    "step": 0.2,
+    "top_share": 0.2,
+    "two_labellers": 0.3,
 }
 
 FAMILIES: dict[str, Mapping[str, Callable[..., Any]]] = {
