@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, log_expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
@@ -13,7 +13,43 @@ from probgap._core import rows as rows_room
 from probgap._core.features import KernelFeatures
 from probgap._core.losses import Logistic, SquaredHinge
 from probgap._core.newton import Ridge, fit_linear
-from probgap.gap._product import ProductLoss
+
+
+class ProductLoss:
+    """Minus the log-likelihood of P = expit(score) * expit(level + slope * score).
+
+    Has a level, and is not convex.
+    """
+
+    def __init__(self, slope):
+        self.slope = slope
+
+    def slopes(self, target, score, level):
+        one, two = expit(score), expit(level + self.slope * score)
+        p = np.minimum(one * two, 1.0 - 1e-12)
+        log_p = log_expit(score) + log_expit(level + self.slope * score)
+        loss = -target * log_p - (1.0 - target) * np.log1p(-p)
+        residual = (p - target) / (1.0 - p)
+        by_score = residual * ((1.0 - one) + self.slope * (1.0 - two))
+        return loss, by_score, residual * (1.0 - two)
+
+    def curvatures(self, target, score, level, *, safe):
+        one, two = expit(score), expit(level + self.slope * score)
+        p = np.minimum(one * two, 1.0 - 1e-12)
+        by_level = 1.0 - two
+        by_score = (1.0 - one) + self.slope * by_level
+        if safe:
+            known = p / (1.0 - p)
+            return known * by_score**2, known * by_score * by_level, known * by_level**2
+        residual = (p - target) / (1.0 - p)
+        known = p * (1.0 - target) / (1.0 - p) ** 2
+        bend = two * by_level
+        return (
+            known * by_score**2 - residual * (one * (1.0 - one) + self.slope**2 * bend),
+            known * by_score * by_level - residual * self.slope * bend,
+            known * by_level**2 - residual * bend,
+        )
+
 
 LOSSES = [Logistic(), SquaredHinge(), ProductLoss(0.0), ProductLoss(0.7)]
 RIDGE = Ridge(0.5, level=-0.4, pull=30.0)

@@ -60,13 +60,6 @@ def log_likelihoods(chance: Array, labelled: NDArray[np.bool_]) -> Array:
     return likelihood
 
 
-def log_loss(
-    chance: Array, labelled: NDArray[np.bool_], weight: Array | None = None
-) -> float:
-    """Give minus the mean log-likelihood of the labels."""
-    return -float(np.average(log_likelihoods(chance, labelled), weights=weight))
-
-
 def in_standard_errors(gain: Array, weight: Array | None = None) -> float:
     """Give the mean of a gain, sample by sample, as a multiple of its standard error."""
     share = np.ones(gain.size) if weight is None else weight

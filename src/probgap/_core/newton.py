@@ -6,9 +6,7 @@ factor for each fold and a few gradients, taken for all folds in one pass over t
 replace a fit for each.
 
 Of very many rows, some are enough for a Hessian: a step then gains a digit instead of
-two, for a small part of the price. Gradients come from all rows. Where the rows are, in
-memory or in blocks on other machines, is not known here: all that is asked of them is
-sums, and a few of them.
+two, for a small part of the price. Gradients come from all rows.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from probgap._core.rows import (
     Models,
     RowBlock,
     RowLoss,
-    Rows,
     Slopes,
 )
 
@@ -105,13 +102,13 @@ def fit_linear(
 
 
 def fit_rows(
-    rows: Rows, loss: RowLoss, ridge: Ridge, *, start: Vector | None = None
+    rows: HeldRows, loss: RowLoss, ridge: Ridge, *, start: Vector | None = None
 ) -> LinearFits:
     """Minimise a penalised sum of losses, over all rows and over each fold's rows.
 
     Parameters
     ----------
-    rows : Rows
+    rows : HeldRows
         What to sum over, in which folds.
     loss : RowLoss
         The loss of a row.
@@ -128,12 +125,7 @@ def fit_rows(
     r = rows.n_features
     problem = _Problem(rows, loss, ridge)
     first = np.append(np.zeros(r + 1), ridge.level) if start is None else start
-    fewer = rows.sketch()
-    found = (
-        _one_by_one(problem, first)
-        if fewer is None
-        else _from(fit_rows(fewer, loss, ridge, start=first), problem)
-    )
+    found = _one_by_one(problem, first)
     parameters = np.hstack([state.parameters for state in found])
     return LinearFits(
         coef=parameters[:r],
@@ -156,20 +148,6 @@ def _one_by_one(problem: _Problem, first: Vector) -> list[_State]:
     return [whole, _descend(problem, begin, tuple(range(n_folds)), factors)]
 
 
-def _from(near: LinearFits, problem: _Problem) -> list[_State]:
-    """Fit to all rows and to those of each fold at once, from a fit to fewer."""
-    first = np.concatenate([near.coef[:, 0], near.intercept[:1], near.level[:1]])
-    models = (None, *range(problem.rows.n_folds))
-    factors = [problem.factor(first, None)] * len(models)
-    begin = np.repeat(first[:, None], len(models), axis=1)
-    return [_descend(problem, begin, models, list(factors))]
-
-
-def factor_at(rows: Rows, loss: RowLoss, ridge: Ridge, parameters: Vector) -> Factor:
-    """Factorise the Hessian over all rows at coefficients, intercept and level."""
-    return _Problem(rows, loss, ridge).factor(parameters, None)
-
-
 @dataclass(slots=True)
 class _State:
     parameters: Array
@@ -180,7 +158,7 @@ class _State:
 
 @dataclass(slots=True)
 class _Problem:
-    rows: Rows
+    rows: HeldRows
     loss: RowLoss
     ridge: Ridge
 

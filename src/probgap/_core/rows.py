@@ -1,8 +1,4 @@
-"""Rows that linear models are fitted on: what a solver asks of them.
-
-It asks for sums over rows, and for a few rows; not where the rows are. Here they are
-held in memory, or they may be blocks on other machines.
-"""
+"""Rows that linear models are fitted on: sums over them, and a few of them."""
 
 from __future__ import annotations
 
@@ -95,44 +91,6 @@ class Slopes:
         return trained
 
 
-class Rows(Protocol):
-    """The rows that models are fitted on, wherever they are."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def n_features(self) -> int:
-        """Number of features."""
-        ...
-
-    @property
-    def n_folds(self) -> int:
-        """Number of folds."""
-        ...
-
-    def add_slopes(self, slopes: Slopes, value: Vector, slope: Array) -> None:
-        """Add value and derivatives of the sum of losses over all rows."""
-        ...
-
-    def spread(self, fold: int | None, most: int) -> tuple[RowBlock, int]:
-        """Give the rows a fold's model is fitted on, and their number.
-
-        If there are more than twice ``most`` of them, so many, spread evenly.
-        """
-        ...
-
-    def left_out(self, fold: int) -> RowBlock:
-        """Give the rows that a fold's model is not fitted on."""
-        ...
-
-    def sketch(self) -> Rows | None:
-        """Give fewer rows that stand for all, where a pass over all is dear."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldRows:
     """Rows whose features are held in memory.
@@ -156,17 +114,21 @@ class HeldRows:
 
     @property
     def n_rows(self) -> int:
+        """Number of rows."""
         return self.features.shape[0]
 
     @property
     def n_features(self) -> int:
+        """Number of features."""
         return self.features.shape[1]
 
     @property
     def n_folds(self) -> int:
+        """Number of folds."""
         return 0 if self.trained is None else self.trained.shape[1]
 
     def add_slopes(self, slopes: Slopes, value: Vector, slope: Array) -> None:
+        """Add value and derivatives of the sum of losses over all rows."""
         n, r = self.features.shape
         for rows in gen_batches(n, max(256, _BLOCK_BYTES // (4 * r))):
             block_value, block_slope = slopes(self.block(rows))
@@ -174,6 +136,10 @@ class HeldRows:
             slope += block_slope
 
     def spread(self, fold: int | None, most: int) -> tuple[RowBlock, int]:
+        """Return the rows a fold's model is fitted on, and their number.
+
+        If there are more than twice ``most`` of them, so many, spread evenly.
+        """
         if fold is None or self.trained is None:
             rows = np.arange(self.n_rows)
         else:
@@ -185,11 +151,9 @@ class HeldRows:
         return self.block(some), n
 
     def left_out(self, fold: int) -> RowBlock:
+        """Return the rows that a fold's model is not fitted on."""
         assert self.trained is not None  # or there would be no fold
         return self.block(np.flatnonzero(~self.trained[:, fold]))
-
-    def sketch(self) -> None:
-        return None
 
     def block(self, rows: NDArray[np.intp] | slice) -> RowBlock:
         """Give some of the rows."""

@@ -28,9 +28,9 @@ def lee_liu(labelled: NDArray[np.bool_], predicted: NDArray[np.bool_]) -> float:
 
 
 def lee_liu_by_counts(
-    n_found: int, n_labelled: int, n_predicted: int, n_samples: int
+    n_found: float, n_labelled: float, n_predicted: float, n_samples: float
 ) -> float:
-    """Give it for so many predicted positive, labelled ones among them, of so many."""
+    """Return it for so many predicted positive, labelled ones among them, of so many."""
     if n_predicted == 0 or n_labelled == 0:
         return 0.0
     return (n_found / n_labelled) ** 2 / (n_predicted / n_samples)

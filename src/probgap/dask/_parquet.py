@@ -7,7 +7,7 @@ from typing import Any
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.optional import load_library
-from probgap.dask._survey import SOURCE
+from probgap.dask._blocks import SOURCE
 from probgap.tables import RowGroups, find_tables, list_row_groups, read_row_groups
 
 

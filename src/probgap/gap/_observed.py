@@ -221,7 +221,7 @@ class ObservedGapEstimator(GapClassifier):
     def _goes_out_of_fold(self, labelled: NDArray[np.bool_]) -> bool:
         return self.method == "out_of_fold" and can_hold_out(smaller_group(labelled))
 
-    def _chance(self, X: Matrix) -> Vector:
+    def _chance_here(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
         chance: Vector = self.estimator_.predict_proba(samples)[:, 1]
         return chance
