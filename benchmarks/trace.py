@@ -36,6 +36,7 @@ class Trace:
         self._last = ""
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        """Note a call."""
         name = frame.f_code.co_filename
         if event != "call" or not name.startswith(HOME):
             return

@@ -9,10 +9,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from probgap._core import newton
-from probgap._core import rows as rows_room
 from probgap._core.features import KernelFeatures
-from probgap._core.losses import Logistic, SquaredHinge
-from probgap._core.newton import Ridge, fit_linear
+from probgap._core.newton import Logistic, Ridge, SquaredHinge, fit_linear
 
 
 class ProductLoss:
@@ -248,7 +246,7 @@ def test_a_folds_factor_is_that_of_its_rows(rng, loss):
     weight = rng.uniform(0.5, 1.5, target.size)
     trained = some_folds(rng, target.size, complements=True)
     whole = parameters(fit_linear(features, target, loss, RIDGE, weight=weight))
-    held = rows_room.HeldRows(features, target, weight, trained)
+    held = newton.HeldRows(features, target, weight, trained)
     setting = newton._Problem(held, loss, RIDGE)
     for fold, (factor, lower) in enumerate(setting.fold_factors(whole)):
         assert lower
@@ -351,7 +349,7 @@ def test_a_fit_that_is_cut_short_says_so(rng, monkeypatch, steps):
 def test_blocks_of_rows_change_nothing(rng, monkeypatch):
     features, target = problem(rng, n=700)
     once = fit_linear(features, target, ProductLoss(0.7), RIDGE)
-    monkeypatch.setattr(rows_room, "_BLOCK_BYTES", 1)
+    monkeypatch.setattr(newton, "_BLOCK_BYTES", 1)
     blocks = fit_linear(features, target, ProductLoss(0.7), RIDGE)
     assert_allclose(parameters(blocks), parameters(once), atol=1e-4)
 

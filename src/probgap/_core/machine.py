@@ -18,10 +18,8 @@ from probgap._core.features import (
     map_training_samples,
 )
 from probgap._core.kernels import Matrix, scale_gamma
-from probgap._core.losses import SquaredHinge
-from probgap._core.newton import Ridge, fit_rows
+from probgap._core.newton import HeldRows, Ridge, SquaredHinge, fit_rows
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
-from probgap._core.rows import HeldRows
 from probgap._core.threads import one_thread
 
 Vector = NDArray[np.float64]

@@ -119,11 +119,9 @@ def _weights(classifier: Any) -> dict[str, Any]:
     }
 
 
-def _worlds(classifier: Any) -> dict[str, float] | None:
+def _worlds(classifier: Any) -> dict[str, float]:
     """Return two numbers of hidden positives that both fit the data."""
-    reading = getattr(classifier, "reading_", None)
-    if reading is None:
-        return None
+    reading = classifier.reading_
     low, high = reading.worlds()
     return {"low": low, "high": high, "familiarity": reading.familiarity}
 

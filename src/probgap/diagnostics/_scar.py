@@ -15,8 +15,7 @@ from probgap._core.errors import InvalidInputError
 from probgap._core.features import KernelFeatures, Single
 from probgap._core.folds import smaller_group
 from probgap._core.kernels import scale_gamma
-from probgap._core.losses import Logistic
-from probgap._core.newton import Ridge, fit_linear
+from probgap._core.newton import Logistic, Ridge, fit_linear
 from probgap._core.pipelines import as_matrix, check_rows, sample_rows, take_rows
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.threads import one_thread

@@ -228,12 +228,12 @@ class ObservedGapEstimator(GapClassifier):
 
 
 def can_hold_out(smallest: int) -> bool:
-    """Say whether there are enough labelled and unlabelled samples for gaps out of fold."""
+    """Tell whether there are enough samples of either kind for gaps out of fold."""
     return smallest >= _FEWEST_FOR_OUT_OF_FOLD
 
 
 def _calibration_folds(smallest: int, rng: np.random.Generator) -> StratifiedKFold:
-    """Give folds for Platt scaling, as many as each part of a split has samples for."""
+    """Return folds for Platt scaling, as many as each part of a split has samples for."""
     in_each_part = smallest - -(-smallest // min(DEFAULT_FOLDS, smallest))
     folds = min(DEFAULT_FOLDS, max(2, in_each_part))
     return StratifiedKFold(folds, shuffle=True, random_state=draw_seed(rng))

@@ -74,7 +74,7 @@ class FitOnFold:
         return predicted
 
     def _predict_by_kernel(self, estimator: SVC, share: Vector, weight: Vector) -> Mask:
-        """Give libsvm all rows, and those to leave out no weight: it drops them unread."""
+        """Fit libsvm to all rows, those to leave out without weight: it drops them unread."""
         gamma = estimator.gamma
         train, test = self._kernel(
             1.0 / self._train.shape[1] if gamma == "auto" else float(gamma)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.errors import UnreliableFitWarning
-from probgap._core.losses import in_standard_errors, log_likelihoods
+from probgap._core.scores import in_standard_errors, log_likelihoods
 from probgap.boundary import Boundary
 from probgap.pgpu._algorithm import Fitted
 from probgap.reading import Reading

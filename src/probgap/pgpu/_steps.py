@@ -338,9 +338,9 @@ def choose_steps(
     rule = model.relabelling
     if rule == "auto":
         rule = "expectation" if automatic else "corollary"
-    final, fit_final = _choose_final(model, n_landmarks, automatic=automatic)
+    final, fit_final = _choose_final(model, n_landmarks, verbose, automatic=automatic)
     return Steps(
-        gap=_choose_gap(model, n_landmarks, cv, n_jobs),
+        gap=_choose_gap(model, n_landmarks, cv, n_jobs, verbose),
         boundary=boundary if automatic else check_rule(boundary),
         class_prior=model.class_prior,
         rule=rule,
@@ -361,7 +361,7 @@ def _check_reweight(reweight: KernelMeanMatching | None) -> KernelMeanMatching |
 
 
 def _choose_gap(
-    model: Any, n_landmarks: int | None, cv: Any, n_jobs: int | None
+    model: Any, n_landmarks: int | None, cv: Any, n_jobs: int | None, verbose: int
 ) -> GapClassifier:
     given = model.gap_estimator
     if given is None:
@@ -372,7 +372,7 @@ def _choose_gap(
     gap = clone(given)
     if isinstance(gap, ObservedGapEstimator) and gap.estimator is None:
         # The SVM of the paper, where kernels of all samples fit: here or on a device.
-        gap.set_params(device=gap.device or model.device, verbose=model.verbose)
+        gap.set_params(device=gap.device or model.device, verbose=verbose)
         if n_landmarks is not None and gap.device is None:
             svm = FeatureMachine(n_components=n_landmarks)
             scaled = CalibratedClassifierCV(svm, method="sigmoid", ensemble=False)
@@ -381,13 +381,13 @@ def _choose_gap(
 
 
 def _choose_final(
-    model: Any, n_landmarks: int | None, *, automatic: bool
+    model: Any, n_landmarks: int | None, verbose: int, *, automatic: bool
 ) -> tuple[Any, Callable[[Any, Shares], None]]:
     if model.estimator is not None:
         require_sample_weight(model.estimator, "estimator")
         return model.estimator, _fit_copies
     if model.device is not None:
-        return DeviceMachine(device=model.device, verbose=model.verbose), _fit_rounded
+        return DeviceMachine(device=model.device, verbose=verbose), _fit_rounded
     if automatic:
         return MixedClassifier(), _fit_mixture
     if n_landmarks is None:
