@@ -83,7 +83,7 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
     max_memory : float, default=64e6
         Bytes that the rows drawn may take, in double precision. Labelled rows that would
         take more than half of it are drawn from, too, and a warning says so. A fit takes
-        some ten times as much.
+        some twenty times as much.
 
     Attributes
     ----------
