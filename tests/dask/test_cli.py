@@ -131,6 +131,23 @@ def test_files_become_a_model_that_scores_files(folder):
     assert io.load(out / "model.skops").classes_.tolist() == ["no", "yes"]
 
 
+@pytest.mark.parametrize(
+    ("mark", "classes"), [(1, [0, 1]), (True, [False, True]), ("fraud", None)]
+)
+@pytest.mark.usefixtures("here")
+def test_labels_are_predicted_as_they_are_written(folder, mark, classes):
+    for path in folder.iterdir():
+        frame = pd.read_parquet(path)
+        found = frame["flagged"].notna()
+        other = None if classes is None else classes[0]
+        frame["flagged"] = [mark if one else other for one in found]
+        frame.to_parquet(path, row_group_size=250, index=False)
+    result, out = fit(folder, "--quiet")
+    assert result.exit_code == 0, result.stderr
+    found = io.load(out / "model.skops").classes_.tolist()
+    assert found == (classes or ["fraud", "not fraud"])
+
+
 @pytest.mark.usefixtures("here")
 def test_what_fit_warns_of_is_said_and_kept(folder):
     coin = np.random.default_rng(0)

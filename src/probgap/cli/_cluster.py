@@ -353,5 +353,5 @@ def _read_marks(piece: RowGroups, label: str, marker: str) -> pd.DataFrame:
 
     frame = read_row_groups(piece, [label])
     marked = np.asarray(is_level(frame[label], marker)).astype(int)
-    values = np.array(label_values(marker), dtype=object)
+    values = np.array(label_values(marker))
     return frame.assign(observed=values[marked])[["observed"]]
