@@ -11,8 +11,7 @@ smallest, as in the paper, leaves hardly a negative here), kernel mean matching 
 weighted SVC. "default" is PGPUClassifier(). Labels are hidden by the inverse rate
 (0.2, 1) of the true gap; accuracy is on true labels of 50,000 other rows. One thread; the two
 take turns, the best of --rounds counts. Every fit of --large runs in a process of its own,
-whose peak memory is that of the fit and of the data. "labelling" is the older default,
-gap_estimator="labelling".
+whose peak memory is that of the fit and of the data.
 """
 
 from __future__ import annotations
@@ -133,10 +132,6 @@ def default(X, s):
     return PGPUClassifier(random_state=0).fit(X, s)
 
 
-def labelling(X, s):
-    return PGPUClassifier(gap_estimator="labelling", random_state=0).fit(X, s)
-
-
 def timed(function, *arguments):
     started = time.process_time()
     with warnings.catch_warnings():
@@ -175,21 +170,21 @@ def against_plain(sizes, dimensions, n_seeds, rounds):
             )
 
 
-def one_fit(name, n, d, method):
+def one_fit(name, n, d):
     """Fit once, and say what it took: for a process of its own."""
     X, s, test = draw(name, n, d)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    spent, model = timed({"default": default, "labelling": labelling}[method], X, s)
+    spent, model = timed(default, X, s)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"{name:9s} {method:9s} {n:8d} {d:4d} {spent:8.1f} {peak / 1e6:6.2f} "
+        f"{name:9s} {n:8d} {d:4d} {spent:8.1f} {peak / 1e6:6.2f} "
         f"{before / 1e6:8.2f} {model.score(*test):9.4f}",
         flush=True,
     )
 
 
 def in_processes(cases):
-    print("data      method           n    d    CPU s     GB  GB data  accuracy")
+    print("data             n    d    CPU s     GB  GB data  accuracy")
     for case in cases:
         command = [sys.executable, __file__, "--one", *map(str, case)]
         subprocess.run(command, check=True)
@@ -218,23 +213,17 @@ def main():
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--hard", action="store_true")
     parser.add_argument("--predict", action="store_true")
-    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        name, n, d, method = options.one
-        one_fit(name, int(n), int(d), method)
+        name, n, d = options.one
+        one_fit(name, int(n), int(d))
     elif options.large:
         shapes = ((1500, 10), (10_000, 20), (100_000, 20), (1_000_000, 20))
-        in_processes(("curved", n, d, "default") for n, d in shapes)
+        in_processes(("curved", n, d) for n, d in shapes)
     elif options.hard:
         in_processes(
-            (name, n, 30, method)
-            for name in ("clusters", "steps")
-            for n, method in (
-                (10_000, "labelling"),
-                (10_000, "default"),
-                (100_000, "default"),
-            )
+            (name, n, 30) for name in ("clusters", "steps") for n in (10_000, 100_000)
         )
     elif options.predict:
         predictions(1_000_000, 20)

@@ -46,9 +46,8 @@ def main() -> None:
         called = model.predict(table[NAMES])  # nothing is computed yet
         right = (called == table["truth"]).mean().compute()
         print(f"{model.n_samples_:,} rows, {model.n_labelled_:,} flagged")
-        print(
-            f"{model.n_passes_} passes; {right:.1%} right; {model.boundary_.value:.2f}"
-        )
+        low, high = model.reading_.n_hidden_interval
+        print(f"{low:,.0f} to {high:,.0f} hidden; {right:.1%} of the calls are right")
         # What is left when the cluster is gone needs no dask.
         print(model.model_.predict(draw_rows(99)[NAMES])[:10])
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import signal
-from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
+from probgap._core.defaults import DEFAULTS
 from probgap.datasets import hide_labels, make_square
-from probgap.gap import _forest
 
 settings.register_profile("probgap", deadline=None, max_examples=40)
 settings.load_profile("probgap")
@@ -21,23 +21,22 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(scope="session")
-def growing_few_trees():
-    """Let forests be small, where a test does not look at what they say."""
-
-    @contextmanager
-    def patched():
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_forest, "_N_TREES", 30)
-            yield
-
-    return patched
-
-
 @pytest.fixture
-def few_trees(growing_few_trees):
-    with growing_few_trees():
-        yield
+def set_defaults(monkeypatch):
+    """Set numbers that shape a fit otherwise, for one test."""
+    rooms = [
+        "probgap._core.features",
+        "probgap.boundary",
+        "probgap.gap._base",
+        "probgap.pgpu._base",
+        "probgap.pgpu._steps",
+    ]
+
+    def change(**numbers):
+        for room in rooms:
+            monkeypatch.setattr(f"{room}.DEFAULTS", replace(DEFAULTS, **numbers))
+
+    return change
 
 
 def read_only(*arrays):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from probgap._core.errors import BoundaryWarning
-from probgap.boundary import Boundary, estimate_boundary
+from probgap.boundary import Boundary, MeanSmallest, Quantile, estimate_boundary
 
 
 @pytest.fixture
@@ -21,13 +21,13 @@ def gaps(rng):
 
 def test_the_mean_of_the_smallest_by_hand(gaps):
     for n_smallest, expected in ((1, -0.6), (2, -0.55), (3, -0.5)):
-        found = estimate_boundary(*gaps, rule="mean_smallest", n_smallest=n_smallest)
+        found = estimate_boundary(*gaps, rule=MeanSmallest(n_smallest))
         assert found.value == pytest.approx(expected)
         assert found.rule == "mean_smallest"
 
 
 def test_the_quantile_by_hand(gaps):
-    found = estimate_boundary(*gaps, rule="quantile", quantile=0.1)
+    found = estimate_boundary(*gaps, rule=Quantile(0.1))
     assert found.value == pytest.approx(np.quantile(gaps[0][gaps[1]], 0.1))
 
 
@@ -41,32 +41,14 @@ def test_a_fixed_value_is_taken_at_its_word(gaps):
     assert found.n_negative + found.n_undecided + found.n_positive == gaps[0].size
 
 
-def test_the_automatic_rule_by_hand():
-    # Clear positives are labelled with chance 0.8, clear negatives with none:
-    # k = 0.2, so P* = 0.8 * 0.5 ** 1.2.
-    gap = np.concatenate([np.full(100, -1.0), np.full(50, 0.6)])
-    found = estimate_boundary(gap, np.arange(150) >= 100, rule="auto")
-    assert found.value == pytest.approx(2 * 0.8 * 0.5**1.2 - 1)
-    assert found.separability == 1.0
-
-
 def test_spread_measures_how_much_the_rule_moves(gaps):
-    infimum = estimate_boundary(*gaps, rule="mean_smallest", n_smallest=1)
-    robust = estimate_boundary(*gaps, rule="mean_smallest", n_smallest=20)
+    infimum = estimate_boundary(*gaps, rule=MeanSmallest(1))
+    robust = estimate_boundary(*gaps, rule=MeanSmallest(20))
     assert infimum.spread > 0.0
     assert robust.spread > 0.0
-    assert np.isnan(estimate_boundary(*gaps, rule="quantile", n_bootstrap=0).spread)
-    again = estimate_boundary(*gaps, rule="mean_smallest", n_smallest=1)
+    assert np.isnan(estimate_boundary(*gaps, rule=Quantile(), n_bootstrap=0).spread)
+    again = estimate_boundary(*gaps, rule=MeanSmallest(1))
     assert again == infimum
-
-
-def test_labelled_positives_in_negative_ground_lower_the_separability():
-    gap = np.concatenate([np.linspace(-1, -0.5, 100), np.linspace(-0.9, 1, 100)])
-    labelled = np.arange(200) >= 100
-    assert estimate_boundary(gap, labelled, rule=-0.8).separability == pytest.approx(
-        0.4
-    )
-    assert estimate_boundary(gap, labelled, rule=-0.5).separability == 0.0
 
 
 def test_a_boundary_not_below_zero_falls_back_to_the_sign_of_the_gap():
@@ -74,7 +56,7 @@ def test_a_boundary_not_below_zero_falls_back_to_the_sign_of_the_gap():
     with pytest.warns(
         BoundaryWarning, match=r"must lie below 0\. Got 0\.5.*unlabelled"
     ):
-        found = estimate_boundary(gap, np.arange(100) >= 50, rule="mean_smallest")
+        found = estimate_boundary(gap, np.arange(100) >= 50, rule=MeanSmallest())
     assert -1e-300 < found.value < 0.0
     assert found.fallback is not None
     assert found.n_negative == 50
@@ -83,8 +65,8 @@ def test_a_boundary_not_below_zero_falls_back_to_the_sign_of_the_gap():
 def test_a_boundary_that_leaves_no_negatives_falls_back_to_the_lowest_quarter():
     gap = np.concatenate([np.linspace(-0.6, -0.2, 101), [-0.99, 0.3]])
     labelled = np.arange(103) >= 101
-    with pytest.warns(BoundaryWarning, match=r"leave negatives.* 0\.0% .*quantile"):
-        found = estimate_boundary(gap, labelled, rule="mean_smallest", n_smallest=1)
+    with pytest.warns(BoundaryWarning, match=r"leave negatives.* 0\.0% .*Quantile"):
+        found = estimate_boundary(gap, labelled, rule=MeanSmallest(1))
     assert found.value == pytest.approx(-0.5)
     assert found.n_negative >= 25
 
@@ -92,13 +74,13 @@ def test_a_boundary_that_leaves_no_negatives_falls_back_to_the_lowest_quarter():
 def test_even_unlabelled_samples_with_positive_gaps_leave_negatives():
     gap = np.linspace(0.1, 0.9, 40)
     with pytest.warns(BoundaryWarning):
-        found = estimate_boundary(gap, np.arange(40) >= 20, rule="mean_smallest")
+        found = estimate_boundary(gap, np.arange(40) >= 20, rule=MeanSmallest())
     assert found.n_negative > 0
 
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    rule=st.sampled_from(["auto", "mean_smallest", "quantile", -0.5]),
+    rule=st.sampled_from([None, MeanSmallest(1), Quantile(), -0.5]),
     n=st.integers(2, 60),
 )
 def test_whatever_the_gaps_the_boundary_is_usable(seed, rule, n):
@@ -112,23 +94,36 @@ def test_whatever_the_gaps_the_boundary_is_usable(seed, rule, n):
     assert -1.0 <= found.value <= 1.0
     assert (gap[~labelled] <= found.value).any()
     assert found.n_negative + found.n_undecided + found.n_positive == n
-    assert 0.0 <= found.separability <= 1.0
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"rule": np.array([-0.5, -0.6])}, r"boundary must be one of .* Got array"),
+        ({"rule": np.array([-0.5, -0.6])}, r"boundary must be 'auto', .* Got array"),
         ({"rule": 0.1}, r"boundary must lie in \(-1, 0\)\. Got 0\.1"),
         ({"rule": -1.0}, r"boundary must lie in \(-1, 0\)\. Got -1\.0"),
-        ({"rule": "best"}, r"boundary must be one of .* Got 'best'"),
-        ({"rule": "mean_smallest", "n_smallest": 0}, r"at least 1\. Got 0"),
-        ({"rule": "quantile", "quantile": 1.5}, r"lie in \[0, 1\]\. Got 1\.5"),
+        ({"rule": "best"}, r"boundary must be 'auto', .* Got 'best'"),
+        ({"rule": MeanSmallest(0)}, r"at least 1\. Got 0"),
+        ({"rule": MeanSmallest(2.5)}, r"at least 1\. Got 2\.5"),
+        ({"rule": Quantile(1.5)}, r"lie in \[0, 1\]\. Got 1\.5"),
+        ({"rule": Quantile("low")}, r"lie in \[0, 1\]\. Got 'low'"),
     ],
 )
 def test_bad_rules_are_refused(gaps, parameters, message):
     with pytest.raises(ValueError, match=message):
         estimate_boundary(*gaps, **parameters)
+
+
+def test_samples_count_by_what_they_stand_for(gaps):
+    gap, labelled = gaps
+    weight = np.where(labelled, 1.0, 3.0)
+    rows = np.repeat(np.arange(gap.size), weight.astype(int))
+    settings = {"rule": MeanSmallest(), "n_bootstrap": 0}
+    some = estimate_boundary(gap, labelled, sample_weight=weight, **settings)
+    whole = estimate_boundary(gap[rows], labelled[rows], **settings)
+    assert some.scores == pytest.approx(whole.scores)
+    for name in ("value", "n_negative", "n_undecided", "n_positive"):
+        assert getattr(some, name) == getattr(whole, name)
 
 
 @pytest.mark.parametrize(
@@ -143,12 +138,13 @@ def test_the_answers_of_all_rules_are_kept_with_their_scores(rng):
     labelled = rng.random(200) < 0.3
     gap = np.where(labelled, rng.uniform(-0.5, 0.9, 200), rng.uniform(-1.0, -0.2, 200))
     found = estimate_boundary(gap, labelled, rule=-0.6)
-    assert found.names == ("fixed", "auto", "mean_smallest", "quantile")
+    assert found.names == ("fixed", "mean_smallest", "quantile")
     assert found.candidates[0] == found.value
     for name, value, score in zip(
         found.names[1:], found.candidates[1:], found.scores[1:], strict=True
     ):
-        assert value == estimate_boundary(gap, labelled, rule=name).value
+        rule = {"mean_smallest": MeanSmallest(), "quantile": Quantile()}[name]
+        assert value == estimate_boundary(gap, labelled, rule=rule).value
         called = gap > value
         recall = called[labelled].mean()
         assert score == pytest.approx(recall**2 / called.mean())
@@ -156,15 +152,15 @@ def test_the_answers_of_all_rules_are_kept_with_their_scores(rng):
 
 def test_a_rule_that_answers_comes_first_and_once(rng):
     gap, labelled = rng.uniform(-1.0, 0.5, 100), np.arange(100) < 20
-    found = estimate_boundary(gap, labelled, rule="quantile", quantile=0.1)
-    assert found.names == ("quantile", "auto", "mean_smallest")
+    found = estimate_boundary(gap, labelled, rule=Quantile(0.1))
+    assert found.names == ("quantile", "mean_smallest")
     assert found.candidates[0] == pytest.approx(np.quantile(gap[:20], 0.1))
 
 
 def test_a_value_that_was_moved_is_among_the_candidates():
     gap, labelled = np.linspace(-0.9, 0.9, 50), np.arange(50) >= 45
     with pytest.warns(BoundaryWarning, match="below 0"):
-        found = estimate_boundary(gap, labelled, rule="mean_smallest")
+        found = estimate_boundary(gap, labelled, rule=MeanSmallest())
     assert found.names[-1] == "fallback"
     assert found.candidates[-1] == found.value < 0.0 < found.candidates[0]
 
@@ -174,7 +170,7 @@ def test_a_notebook_shows_the_candidates(rng):
     html = estimate_boundary(gap, labelled, rule=-0.5)._repr_html_()
     assert "fixed \N{MINUS SIGN}0.5 (" in html
     assert "; quantile " in html
-    bare = Boundary(-0.5, "fixed", 0.0, 1, 1, 1, 1.0)
+    bare = Boundary(-0.5, "fixed", 0.0, 1, 1, 1)
     assert "candidates" not in bare._repr_html_()
     grid = replace(bare, candidates=(-0.9, -0.5), scores=(0.7, 0.9))
     low, high = "\N{MINUS SIGN}0.9", "\N{MINUS SIGN}0.5"

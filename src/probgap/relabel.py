@@ -11,7 +11,12 @@ from probgap._core.checks import check_gap, check_labelled, check_unit_interval
 from probgap._core.errors import InvalidInputError
 from probgap._core.html import fact_table, share
 
-__all__ = ["Relabelling", "relabel", "relabel_in_expectation"]
+__all__ = [
+    "Relabelling",
+    "hidden_probability",
+    "relabel",
+    "relabel_in_expectation",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,52 +130,31 @@ def relabel(
     return Relabelling(labels, np.where(labels < 0, np.nan, labels))
 
 
-def relabel_by_probability(
-    labelled: NDArray[np.bool_],
-    hidden: NDArray[np.float64],
-    posterior: NDArray[np.float64],
-    *,
-    keep_labelled: bool = True,
-) -> Relabelling:
-    """Count each unlabelled sample as positive by P(Y=1 | x, unlabelled).
-
-    Labelled ones are positive or, unless ``keep_labelled``, count by their posterior.
-    """
-    certain = labelled & keep_labelled
-    share = np.where(labelled, np.where(certain, 1.0, posterior), hidden)
-    return Relabelling((certain | (posterior > 0.5)).astype(np.int8), share)
-
-
 def relabel_in_expectation(
-    observed_gap: ArrayLike,
     labelled: ArrayLike,
     posterior: ArrayLike,
+    hidden: ArrayLike,
     *,
-    hardness: float = 0.0,
     keep_labelled: bool = True,
 ) -> Relabelling:
-    """Count each unlabelled sample as positive by the chance that it is.
+    """Count each unlabelled sample as positive by the probability that it is.
 
     What settles the class of an unlabelled sample is not P(Y=1 | x) but P(Y=1 | x,
     unlabelled), which is lower: in positive ground where most are labelled, one that
     is not may well be negative. The sample enters training twice, as a positive with
-    that chance as its weight and as a negative with the rest. Nothing is left out,
+    that probability as its weight and as a negative with the rest. Nothing is left out,
     and where classes overlap the errors stay two-sided.
 
-    This is right when the posterior and the gap are. Where classes do not overlap
-    doubts only blur the edge: ``hardness`` moves from the chance towards the Bayes
-    label, that is, towards Theorem 2 of the paper.
+    This is right when the probabilities are.
 
     Parameters
     ----------
-    observed_gap : array-like of shape (n_samples,)
-        P(s=1 | x) - P(s=0 | x), each in [-1, 1].
     labelled : array-like of shape (n_samples,)
         True for labelled positives.
     posterior : array-like of shape (n_samples,)
         P(Y=1 | x), each in [0, 1].
-    hardness : float, default=0.0
-        Weight of the Bayes label, from 0 to 1; the rest goes to the chance.
+    hidden : array-like of shape (n_samples,)
+        P(Y=1 | x, unlabelled), each in [0, 1]; see :func:`hidden_probability`.
     keep_labelled : bool, default=True
         Whether a labelled positive is wholly positive. Otherwise it counts by its
         posterior.
@@ -182,20 +166,45 @@ def relabel_in_expectation(
 
     Examples
     --------
-    >>> from probgap.relabel import relabel_in_expectation
-    >>> relabel_in_expectation([0.0, -0.6, 0.0], [0, 0, 1], [0.75, 0.2, 0.75]).positive_share
+    >>> from probgap.relabel import hidden_probability, relabel_in_expectation
+    >>> hidden = hidden_probability([0.0, -0.6, 0.0], [0.75, 0.2, 0.75])
+    >>> relabel_in_expectation([0, 0, 1], [0.75, 0.2, 0.75], hidden).positive_share
     array([0.5, 0. , 1. ])
     """
-    gap = check_gap(observed_gap)
-    mask = check_labelled(labelled, gap.size)
-    eta = check_unit_interval(posterior, "posterior", gap.size)
-    if not 0.0 <= hardness <= 1.0:
-        msg = f"hardness must lie in [0, 1]. Got {hardness!r}."
-        raise InvalidInputError(msg)
-    chance_labelled = 0.5 * (1.0 + gap)
-    chance_unlabelled = np.maximum(1.0 - chance_labelled, np.finfo(np.float64).eps)
-    chance = np.clip((eta - chance_labelled) / chance_unlabelled, 0.0, 1.0)
-    bayes = eta > 0.5
-    share = hardness * bayes + (1.0 - hardness) * chance
+    eta = np.asarray(posterior, dtype=np.float64)
+    eta = check_unit_interval(eta, "posterior", eta.size)
+    mask = check_labelled(labelled, eta.size)
+    share = check_unit_interval(hidden, "hidden", eta.size).copy()
     share[mask] = 1.0 if keep_labelled else eta[mask]
-    return Relabelling((bayes | (mask & keep_labelled)).astype(np.int8), share)
+    labels = (eta > 0.5) | (mask & keep_labelled)
+    return Relabelling(labels.astype(np.int8), share)
+
+
+def hidden_probability(
+    observed_gap: ArrayLike, posterior: ArrayLike
+) -> NDArray[np.float64]:
+    """Return P(Y=1 | x, unlabelled), given the observed gap and P(Y=1 | x).
+
+    Parameters
+    ----------
+    observed_gap : array-like of shape (n_samples,)
+        P(s=1 | x) - P(s=0 | x), each in [-1, 1].
+    posterior : array-like of shape (n_samples,)
+        P(Y=1 | x), each in [0, 1].
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        The probability that a sample is positive though nobody labelled it.
+
+    Examples
+    --------
+    >>> from probgap.relabel import hidden_probability
+    >>> hidden_probability([0.0], [0.75])
+    array([0.5])
+    """
+    gap = check_gap(observed_gap)
+    eta = check_unit_interval(posterior, "posterior", gap.size)
+    chance = 0.5 * (1.0 + gap)
+    left = np.maximum(1.0 - chance, np.finfo(np.float64).eps)
+    return np.clip((eta - chance) / left, 0.0, 1.0)

@@ -111,20 +111,12 @@ def test_a_score_is_the_product_of_features_and_coefficients(
     assert_allclose(features.transform(X) @ coef, expected, atol=1e-5)
 
 
-def test_spare_columns_are_zeros_after_the_features(X):
-    features = KernelFeatures.fit(X, 20, 0.3, 0)
-    values = features.transform(X, spare=2)
-    assert_array_equal(values[:, :-2], features.transform(X))
-    assert_array_equal(values[:, -2:], 0.0)
-
-
 def test_with_memory_for_all_every_sample_is_there_once(X):
     features = KernelFeatures.fit(X, 20, 0.3, 0)
-    training = map_training_samples(features, X, np.arange(150) < 20, 0, spare=1)
-    assert training.complete
+    training = map_training_samples(features, X, np.arange(150) < 20, 0)
     assert training.rows == slice(None)
     assert training.weight is None
-    assert_array_equal(training.values, features.transform(X, spare=1))
+    assert_array_equal(training.values, features.transform(X))
 
 
 @pytest.mark.parametrize(
@@ -138,20 +130,19 @@ def test_with_memory_for_all_every_sample_is_there_once(X):
     ],
 )
 def test_with_memory_for_some_they_stand_for_all(
-    rng, X, monkeypatch, n_labelled, labelled_kept, unlabelled_kept
+    rng, X, n_labelled, labelled_kept, unlabelled_kept
 ):
     features = KernelFeatures.fit(X, 10, 0.3, 0)
-    monkeypatch.setattr(features_room, "_MOST_VALUES", 60 * features.n_components)
+    room = {"most_values": 60 * features.n_components}
     labelled = rng.permutation(np.arange(150) < n_labelled)
-    training = map_training_samples(features, X, labelled, 0)
-    assert not training.complete
+    training = map_training_samples(features, X, labelled, 0, **room)
     assert_array_equal(np.unique(training.rows), training.rows)
     kept = labelled[training.rows]
     assert (kept.sum(), (~kept).sum()) == (labelled_kept, unlabelled_kept)
     assert_allclose(training.weight[kept], n_labelled / labelled_kept)
     assert_allclose(training.weight[~kept], (150 - n_labelled) / unlabelled_kept)
     assert_array_equal(training.values, features.transform(X[training.rows]))
-    again = map_training_samples(features, X, labelled, 0)
-    other = map_training_samples(features, X, labelled, 1)
+    again = map_training_samples(features, X, labelled, 0, **room)
+    other = map_training_samples(features, X, labelled, 1, **room)
     assert_array_equal(again.rows, training.rows)
     assert not np.array_equal(other.rows, training.rows)

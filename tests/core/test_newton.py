@@ -4,16 +4,50 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import minimize
-from scipy.special import expit
+from scipy.special import expit, log_expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from probgap._core import newton
-from probgap._core import rows as rows_room
 from probgap._core.features import KernelFeatures
-from probgap._core.losses import Logistic, SquaredHinge
-from probgap._core.newton import Ridge, fit_linear
-from probgap.gap._product import ProductLoss
+from probgap._core.newton import Logistic, Ridge, SquaredHinge, fit_linear
+
+
+class ProductLoss:
+    """Minus the log-likelihood of P = expit(score) * expit(level + slope * score).
+
+    Has a level, and is not convex.
+    """
+
+    def __init__(self, slope):
+        self.slope = slope
+
+    def slopes(self, target, score, level):
+        one, two = expit(score), expit(level + self.slope * score)
+        p = np.minimum(one * two, 1.0 - 1e-12)
+        log_p = log_expit(score) + log_expit(level + self.slope * score)
+        loss = -target * log_p - (1.0 - target) * np.log1p(-p)
+        residual = (p - target) / (1.0 - p)
+        by_score = residual * ((1.0 - one) + self.slope * (1.0 - two))
+        return loss, by_score, residual * (1.0 - two)
+
+    def curvatures(self, target, score, level, *, safe):
+        one, two = expit(score), expit(level + self.slope * score)
+        p = np.minimum(one * two, 1.0 - 1e-12)
+        by_level = 1.0 - two
+        by_score = (1.0 - one) + self.slope * by_level
+        if safe:
+            known = p / (1.0 - p)
+            return known * by_score**2, known * by_score * by_level, known * by_level**2
+        residual = (p - target) / (1.0 - p)
+        known = p * (1.0 - target) / (1.0 - p) ** 2
+        bend = two * by_level
+        return (
+            known * by_score**2 - residual * (one * (1.0 - one) + self.slope**2 * bend),
+            known * by_score * by_level - residual * self.slope * bend,
+            known * by_level**2 - residual * bend,
+        )
+
 
 LOSSES = [Logistic(), SquaredHinge(), ProductLoss(0.0), ProductLoss(0.7)]
 RIDGE = Ridge(0.5, level=-0.4, pull=30.0)
@@ -212,7 +246,7 @@ def test_a_folds_factor_is_that_of_its_rows(rng, loss):
     weight = rng.uniform(0.5, 1.5, target.size)
     trained = some_folds(rng, target.size, complements=True)
     whole = parameters(fit_linear(features, target, loss, RIDGE, weight=weight))
-    held = rows_room.HeldRows(features, target, weight, trained)
+    held = newton.HeldRows(features, target, weight, trained)
     setting = newton._Problem(held, loss, RIDGE)
     for fold, (factor, lower) in enumerate(setting.fold_factors(whole)):
         assert lower
@@ -315,7 +349,7 @@ def test_a_fit_that_is_cut_short_says_so(rng, monkeypatch, steps):
 def test_blocks_of_rows_change_nothing(rng, monkeypatch):
     features, target = problem(rng, n=700)
     once = fit_linear(features, target, ProductLoss(0.7), RIDGE)
-    monkeypatch.setattr(rows_room, "_BLOCK_BYTES", 1)
+    monkeypatch.setattr(newton, "_BLOCK_BYTES", 1)
     blocks = fit_linear(features, target, ProductLoss(0.7), RIDGE)
     assert_allclose(parameters(blocks), parameters(once), atol=1e-4)
 

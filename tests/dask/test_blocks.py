@@ -1,18 +1,15 @@
-"""Summaries over blocks are those of the whole."""
+"""Which rows are drawn from blocks, and which folds they are in."""
 
 import dask.array as da
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 
 from probgap._core.folds import RowFolds
-from probgap._core.values import HeldValues
-from probgap.dask import _quantile
-from probgap.dask._engine import constant
-from probgap.dask._table import open_table
-from probgap.dask._values import BlockValues
+from probgap.dask._blocks import draw_sample, open_blocks
+from probgap.exceptions import InvalidInputError, ProbgapWarning
 
 
 def cut(n, cuts):
@@ -20,73 +17,76 @@ def cut(n, cuts):
     return tuple(np.diff(edges).tolist())
 
 
-def in_blocks(values, labelled, chunks):
-    X = da.from_array(np.arange(values.size, dtype=float)[:, None], chunks=(chunks, 1))
-    table = open_table(X, da.from_array(labelled, chunks=(chunks,)), None, 2, 0)
-    edges = np.cumsum(chunks)[:-1]
-    return BlockValues(table, [constant(part) for part in np.split(values, edges)])
-
-
-numbers = st.floats(-1e6, 1e6) | st.sampled_from([0.0, 0.5, 1.0])
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    values=st.lists(numbers, min_size=6, max_size=60),
-    cuts=st.lists(st.integers(1, 59), max_size=5),
-    q=st.floats(0.0, 1.0),
-    shown=st.sampled_from([2, 3, 1024]),
-    most=st.integers(1, 60),
-    data=st.data(),
-)
-def test_summaries_do_not_depend_on_blocks(values, cuts, q, shown, most, data):
-    values = np.array(values)
-    labelled = np.array(
-        data.draw(st.lists(st.booleans(), min_size=values.size, max_size=values.size))
+def draw(labelled, chunks, n_rows, seed=0):
+    X = np.column_stack([np.arange(labelled.size), np.ones(labelled.size)])
+    blocks = open_blocks(
+        da.from_array(X, chunks=(chunks, 1)),
+        da.from_array(labelled, chunks=(chunks,)),
+        None,
     )
-    labelled[:2], labelled[-2:] = True, False
-    held = HeldValues(values, labelled)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_quantile, "_SHOWN", shown)
-        blocks = in_blocks(values, labelled, cut(values.size, cuts))
-        for kind in (True, False):
-            assert blocks.quantile(q, labelled=kind) == held.quantile(q, labelled=kind)
-            assert blocks.count(labelled=kind) == held.count(labelled=kind)
-            middle = float(np.median(values))
-            assert blocks.count_at_most(middle, labelled=kind) == held.count_at_most(
-                middle, labelled=kind
-            )
-            assert_array_equal(
-                blocks.least(3, labelled=kind), np.sort(held.least(3, labelled=kind))
-            )
-            assert_array_equal(
-                blocks.spread(most, labelled=kind), held.spread(most, labelled=kind)
-            )
-            places = blocks.table.places(np.arange(2), labelled=kind)
-            assert_array_equal(places, np.flatnonzero(labelled == kind)[:2])
-            scale = np.abs(values).max() + 1.0
-            assert_allclose(
-                blocks.total(labelled=kind),
-                held.total(labelled=kind),
-                atol=1e-10 * scale,
-            )
-            assert_allclose(
-                blocks.mean(labelled=kind), held.mean(labelled=kind), atol=1e-12 * scale
-            )
-            assert_allclose(
-                blocks.variance(labelled=kind),
-                held.variance(labelled=kind),
-                atol=1e-12 * scale**2,
-            )
-        assert blocks.frequency() == pytest.approx(held.frequency())
-        assert_allclose(blocks.total(), values.sum(), atol=1e-10 * scale)
+    return draw_sample(blocks, 8 * 2 * n_rows, seed)
 
 
-def test_a_mean_in_standard_errors_is_that_of_the_whole(rng):
-    values, labelled = rng.normal(0.1, 1.0, 300), rng.random(300) < 0.5
-    blocks = in_blocks(values, labelled, (100, 150, 50))
-    expected = HeldValues(values, labelled).in_standard_errors()
-    assert blocks.in_standard_errors() == pytest.approx(expected)
+@settings(max_examples=40, deadline=None)
+@given(
+    n_labelled=st.integers(2, 20),
+    cuts=st.lists(st.integers(1, 99), max_size=6),
+    room=st.integers(45, 120),
+    seed=st.integers(0, 2**31),
+)
+def test_the_sample_depends_on_rows_and_seed_alone(n_labelled, cuts, room, seed):
+    rng = np.random.default_rng(n_labelled)
+    labelled = rng.permutation(np.arange(100) < n_labelled)
+    whole = draw(labelled, (100,), room, seed)
+    parts = draw(labelled, cut(100, cuts), room, seed)
+    for name in ("samples", "labelled", "rows"):
+        assert_array_equal(getattr(parts, name), getattr(whole, name))
+    assert_array_equal(whole.samples[:, 0], whole.rows)
+    assert_array_equal(labelled[whole.rows], whole.labelled)
+    assert (np.diff(whole.rows) > 0).all()
+    assert whole.rows.size == min(room, 100)
+    assert whole.labelled.sum() == n_labelled
+    if room >= 100:
+        assert whole.weight is None
+    else:
+        assert_array_equal(whole.weight[whole.labelled], 1.0)
+        assert whole.weight.sum() == pytest.approx(100)
+        assert len(np.unique(whole.weight[~whole.labelled])) == 1
+
+
+def test_another_seed_draws_other_rows():
+    labelled = np.arange(1000) % 50 == 0
+    one, other = (draw(labelled, (400, 600), 300, seed) for seed in (0, 1))
+    assert not np.array_equal(one.rows, other.rows)
+    assert abs(one.rows.mean() - 500) < 60
+
+
+def test_labelled_rows_beyond_the_room_are_drawn_from_and_one_sentence_says_so():
+    labelled = np.arange(100) < 60
+    with pytest.warns(
+        ProbgapWarning, match=r"The 60 labelled rows take more.* 20 of them are drawn"
+    ):
+        some = draw(labelled, (50, 50), 40)
+    assert (some.labelled.sum(), (~some.labelled).sum()) == (20, 20)
+    assert_array_equal(some.weight, np.where(some.labelled, 3.0, 2.0))
+    with pytest.warns(ProbgapWarning, match="80 of them"):
+        some = draw(np.arange(100) < 90, (50, 50), 90)
+    assert some.labelled.sum() == 80
+
+
+def test_room_for_no_row_is_refused():
+    with pytest.raises(InvalidInputError, match=r"max_memory must hold .* 64 bytes"):
+        draw(np.arange(100) < 60, (100,), 3)
+
+
+def test_many_labels_are_too_many():
+    with pytest.raises(InvalidInputError, match="two values"):
+        draw(np.arange(100) % 11, (50, 50), 40)
+
+
+def test_blocks_without_rows_are_refused_in_a_sentence():
+    with pytest.raises(InvalidInputError, match=r"X must hold rows\. Got none"):
+        open_blocks(da.zeros((0, 2)), da.zeros(0), None)
 
 
 @settings(max_examples=60, deadline=None)

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from threading import Timer
 
 import dask
 import numpy as np
@@ -12,8 +13,7 @@ import pytest
 from distributed import Client, LocalCluster
 from numpy.testing import assert_array_equal
 
-from probgap.dask import PGPUClassifier, read_parquet
-from probgap.dask._rows import BlockRows
+from probgap.dask import PGPUClassifier, _classifier, read_parquet
 from probgap.exceptions import InvalidInputError
 from probgap.tables import _parquet as pieces
 
@@ -38,15 +38,15 @@ def small_blocks(monkeypatch):
 
 def fit(folder):
     frame = read_parquet(str(folder / "*.parquet"))
-    model = PGPUClassifier(kernel_features=30, random_state=0)
-    return model.fit(frame[NAMES], frame["flagged"])
+    model = PGPUClassifier(random_state=0, max_memory=8 * 4 * 1200)
+    return model.fit(frame[NAMES], frame["flagged"]), frame[NAMES]
 
 
 def test_a_worker_that_is_killed_changes_nothing(folder, monkeypatch):
-    undisturbed = fit(folder)
-    expected = undisturbed.observed_gap_.compute()
+    undisturbed, frame = fit(folder)
+    expected = undisturbed.predict_proba(frame).compute()
     killed = []
-    add_slopes = BlockRows.add_slopes
+    draw = _classifier.draw_sample
     with (
         dask.config.set({"scheduler": None}),
         LocalCluster(
@@ -55,21 +55,21 @@ def test_a_worker_that_is_killed_changes_nothing(folder, monkeypatch):
         Client(cluster) as client,
     ):
 
-        def kill_one(rows, *arguments):
-            if rows.passes == 5 and not killed:
-                killed.append(min(client.run(os.getpid).values()))
-                os.kill(killed[0], signal.SIGKILL)
-            add_slopes(rows, *arguments)
+        def kill_one(*arguments):
+            killed.append(min(client.run(os.getpid).values()))
+            Timer(0.05, os.kill, (killed[0], signal.SIGKILL)).start()
+            return draw(*arguments)
 
-        monkeypatch.setattr(BlockRows, "add_slopes", kill_one)
-        model = fit(folder)
-        ours, theirs = model.model_, undisturbed.model_
-        assert_array_equal(ours.estimator_.coef_, theirs.estimator_.coef_)
-        assert_array_equal(ours.gap_estimator_.coef_, theirs.gap_estimator_.coef_)
+        monkeypatch.setattr(_classifier, "draw_sample", kill_one)
+        model, frame = fit(folder)
+        assert_array_equal(model.sample_rows_, undisturbed.sample_rows_)
+        assert_array_equal(model.model_.posterior_, undisturbed.model_.posterior_)
         assert model.boundary_ == undisturbed.boundary_
-        assert_array_equal(model.observed_gap_.compute(), expected)
-        assert killed
-        assert killed[0] not in client.run(os.getpid).values()
+        lazy = model.predict_proba(frame)
+        killed.append(min(client.run(os.getpid).values()))
+        Timer(0.05, os.kill, (killed[1], signal.SIGKILL)).start()
+        assert_array_equal(lazy.compute(), expected)
+        assert not set(killed) & set(client.run(os.getpid).values())
 
 
 def test_files_become_blocks_in_the_order_of_their_names(folder, table, monkeypatch):

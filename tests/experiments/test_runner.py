@@ -102,7 +102,7 @@ def test_a_job_that_fails_is_a_row_with_its_error(small_spec):
     rows = list(run(plan([load_spec(small_spec)], rows=[1], quick=True)))
     failed = [row for row in rows if row["status"] == "error"]
     assert {row["method"] for row in failed} == {"PGPU"}
-    assert all(row["error"].startswith("InvalidParameterError: ") for row in failed)
+    assert all(row["error"].startswith("InvalidInputError: ") for row in failed)
     assert all(row["accuracy"] is None for row in failed)
     assert len(rows) == 10
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import TruncatedSVD
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -60,41 +61,28 @@ def table_pipeline():
     return make_pipeline(columns, PGPUClassifier(random_state=0))
 
 
-@pytest.fixture(autouse=True)
-def quick(few_trees):
-    """Files are read tree by tree: a hundred would tell nothing more."""
+@pytest.fixture(scope="session")
+def table_model(frame, data):
+    return table_pipeline().fit(frame, data[1])
 
 
 @pytest.fixture(scope="session")
-def table_model(frame, data, growing_few_trees):
-    with growing_few_trees():
-        return table_pipeline().fit(frame, data[1])
-
-
-@pytest.fixture(scope="session")
-def model(data, growing_few_trees):
-    with growing_few_trees():
-        return PGPUClassifier(random_state=0).fit(*data)
-
-
-@pytest.fixture(scope="session")
-def labelling(data, growing_few_trees):
-    # A forest of scikit-learn's, and an SVM.
-    with growing_few_trees():
-        return PGPUClassifier(gap_estimator="labelling", random_state=0).fit(*data)
+def model(data):
+    return PGPUClassifier(random_state=0).fit(*data)
 
 
 @pytest.fixture(scope="session")
 def forest(data):
-    # Trees beside kernel features, as for many rows.
-    X, labels = data
-    noise = np.random.default_rng(0).normal(size=(X.shape[0], 10))
-    wide = np.hstack([X, noise])
-    fitted = PGPUClassifier(
-        gap_estimator="labelling", kernel_features=40, random_state=0
-    ).fit(wide, labels)
-    assert fitted.gap_estimator_.trees_used_
-    return fitted, wide
+    """A forest of scikit-learn's for the gap, and an SVM."""
+    gap = ExtraTreesClassifier(30, min_samples_leaf=3, random_state=0)
+    return PGPUClassifier(gap_estimator=gap, boundary=-0.5, random_state=0).fit(*data)
+
+
+@pytest.fixture(scope="session")
+def boosted(data):
+    """Boosted trees of scikit-learn's for the gap."""
+    gap = HistGradientBoostingClassifier(max_iter=10, random_state=0)
+    return PGPUClassifier(gap_estimator=gap, boundary=-0.5, random_state=0).fit(*data)
 
 
 @pytest.fixture
@@ -105,9 +93,9 @@ def saved(model, tmp_path):
 
 
 @pytest.fixture
-def saved_trees(labelling, tmp_path):
+def saved_trees(forest, tmp_path):
     path = tmp_path / "model.skops"
-    save(labelling, path)
+    save(forest, path)
     return path
 
 

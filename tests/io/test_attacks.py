@@ -364,12 +364,11 @@ def test_deep_plans_are_refused(saved, forge):
             load(saved)
 
 
-def test_a_sparse_part_cannot_hide_a_bomb(data, tmp_path, forge):
+def test_a_sparse_part_cannot_hide_a_bomb(data, tmp_path, forge, set_defaults):
+    set_defaults(most_exact=100, landmark_range=(20, 20))
     path = tmp_path / "m.skops"
     X, labels = data
-    model = PGPUClassifier(
-        gap_estimator="labelling", kernel_features=20, random_state=0
-    )
+    model = PGPUClassifier(boundary=-0.5, random_state=0)
     save(model.fit(csr_matrix(X), labels), path)
     with zipfile.ZipFile(path) as archive:
         name = next(n for n in archive.namelist() if n.endswith(".npz"))

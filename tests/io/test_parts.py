@@ -44,10 +44,10 @@ def set_node(field, value):
         set_node("left", lambda at, _: at),
         set_node("right", 0),
         set_node("feature_idx", 10**9),
-        set_node("feature_idx", 12),
+        set_node("feature_idx", 2),
         set_node("feature_idx", -1),
         set_node("is_categorical", 1),
-        lambda forest: setattr(forest, "n_features_in_", 2),
+        lambda forest: setattr(forest, "n_features_in_", 1),
         lambda forest: setattr(forest, "n_features_in_", 10.0**9),
         lambda forest: setattr(forest, "_in_fit", True),
         lambda forest: delattr(forest, "n_features_in_"),
@@ -57,25 +57,24 @@ def set_node(field, value):
         ),
         lambda forest: setattr(forest, "_bin_mapper", None),
         lambda forest: setattr(
-            forest._bin_mapper, "is_categorical_", np.ones(12, np.uint8)
+            forest._bin_mapper, "is_categorical_", np.ones(2, np.uint8)
         ),
     ],
 )
-def test_trees_point_at_their_own_nodes_and_features(change, forest, tmp_path):
-    model = copy.deepcopy(forest[0])
-    change(model.gap_estimator_.feature_map_.chance.parts[1])
+def test_trees_point_at_their_own_nodes_and_features(change, boosted, tmp_path):
+    model = copy.deepcopy(boosted)
+    change(model.gap_estimator_.estimator_)
     refused(model, tmp_path / "m.skops", "HistGradientBoosting|TreePredictor")
 
 
-def test_a_tree_outside_of_a_forest_is_refused(forest, labelling, tmp_path):
-    part = forest[0].gap_estimator_.feature_map_.chance.parts[0]
-    stray = copy.deepcopy(labelling)
-    stray.slope_ = part._predictors[0][0]
+def test_a_tree_outside_of_a_forest_is_refused(forest, boosted, tmp_path):
+    stray = copy.deepcopy(forest)
+    stray.slope_ = boosted.gap_estimator_.estimator_._predictors[0][0]
     refused(stray, tmp_path / "m.skops", "belongs to no forest")
 
 
 def forest_of(model):
-    return model.gap_estimator_.forest_.chance.trees
+    return model.gap_estimator_.estimator_
 
 
 def rebuild(change=dict, *, features=2, classes=(2,)):
@@ -151,15 +150,15 @@ def set_in_first(name, value):
         lambda forest: delattr(forest, "n_features_in_"),
     ],
 )
-def test_a_forest_points_at_its_own_nodes_and_features(change, labelling, tmp_path):
-    forged = copy.deepcopy(labelling)
+def test_a_forest_points_at_its_own_nodes_and_features(change, forest, tmp_path):
+    forged = copy.deepcopy(forest)
     change(forest_of(forged))
     refused(forged, tmp_path / "m.skops", "its Extra")
 
 
-def test_a_tree_that_nothing_has_judged_is_refused(labelling, tmp_path):
+def test_a_tree_that_nothing_has_judged_is_refused(forest, tmp_path):
     for name in ("slope_", "tree_"):
-        stray = copy.deepcopy(labelling)
+        stray = copy.deepcopy(forest)
         setattr(stray, name, forest_of(stray).estimators_[0].tree_)
         forest_of(stray).estimators_[0] = forest_of(stray).estimators_[1]
         refused(stray, tmp_path / "m.skops", "belongs to no forest")
@@ -177,7 +176,7 @@ def test_sound_forests_pass(kind, n_outputs, leaves, rng):
     require_sound_parts(forest.fit(X, Y[:, 0] if n_outputs == 1 else Y))
 
 
-LABELLING = PGPUClassifier(gap_estimator="labelling", random_state=0)
+WITH_SVM = PGPUClassifier(boundary=-0.5, random_state=0)
 SHAPES = {
     "_n_support": np.array([-5, 10**6], dtype=np.int32),
     "support_": np.arange(3, dtype=np.int32),
@@ -194,7 +193,7 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("kind", [LABELLING, NaiveClassifier()])
+@pytest.mark.parametrize("kind", [WITH_SVM, NaiveClassifier()])
 def test_counts_of_support_vectors_fit_their_arrays(name, kind, data, tmp_path):
     model = kind.fit(*data)
     setattr(model.estimator_, name, SHAPES[name])
@@ -203,7 +202,7 @@ def test_counts_of_support_vectors_fit_their_arrays(name, kind, data, tmp_path):
 
 def test_sparse_machines_are_looked_into_too(data, tmp_path):
     X, labels = data
-    model = clone(LABELLING).fit(csr_matrix(X), labels)
+    model = clone(WITH_SVM).fit(csr_matrix(X), labels)
     machine = model.estimator_
     coef = machine._dual_coef_
     machine._dual_coef_ = csr_matrix(coef.shape)
@@ -213,10 +212,10 @@ def test_sparse_machines_are_looked_into_too(data, tmp_path):
     refused(model, tmp_path / "m.skops", "csr_")
 
 
-def test_sparse_landmarks_point_at_their_own_columns(data, tmp_path):
+def test_sparse_landmarks_point_at_their_own_columns(data, tmp_path, set_defaults):
     X, labels = data
-    model = clone(LABELLING).set_params(kernel_features=20)
-    model.fit(csr_matrix(X), labels)
+    set_defaults(most_exact=100, landmark_range=(20, 20))
+    model = clone(WITH_SVM).fit(csr_matrix(X), labels)
     model.estimator_.feature_map_.landmarks.indices[-1] = 2
     refused(model, tmp_path / "m.skops", "csr_matrix is not sound|csr_matrix was")
 

@@ -12,6 +12,7 @@ import sklearn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 import probgap.io._files
 from probgap import PGPUClassifier
@@ -22,7 +23,9 @@ from probgap.exceptions import (
     ModelVersionWarning,
 )
 from probgap.io import load, read_metadata, save
+from probgap.io._older import bring_up_to_date
 from probgap.io._parts import require_sound_parts
+from probgap.reweight import KernelMeanMatching
 
 SCHEMA = "schema.json"
 
@@ -176,10 +179,10 @@ def test_a_model_of_a_version_with_other_parameters_says_so(saved, forge):
     def age(schema):
         content = schema["content"]
         content["key_types"]["content"].pop()
-        del content["content"]["kernel_features"]
+        del content["content"]["keep_labelled"]
 
     forge(saved, change=age, header=versions(probgap="0.0.9"))
-    why = refused(saved, r"its PGPUClassifier lacks kernel_features")
+    why = refused(saved, r"its PGPUClassifier lacks keep_labelled")
     assert "probgap==0.0.9 (here 0.1.0): install these, or fit again" in why
 
 
@@ -248,25 +251,57 @@ def test_a_file_from_before_a_field_was_added_still_loads(data, tmp_path):
         (model.kmm_, "n_passes"),
         (model.kmm_, "bytes_moved"),
         (model.gap_estimator_, "device"),
-        (model, "device"),
     ):
         object.__delattr__(thing, name)
     require_sound_parts(model)
     assert model.kmm_.n_passes == 0.0
     assert model.kmm_.bytes_moved == 0.0
     assert model.gap_estimator_.device is None
-    assert model.get_params()["device"] is None
 
 
-OLD = Path(__file__).parent / "files" / "labelling_model.skops"
+FILES = Path(__file__).parent / "files"
 
 
 @pytest.mark.filterwarnings("ignore::probgap.exceptions.ModelVersionWarning")
-def test_a_file_from_before_learners_were_mixed_still_loads():
-    """It was saved when the gap was a LabellingModel's and an SVM decided."""
-    noted = read_metadata(OLD)
-    model = load(OLD)
-    assert type(model.gap_estimator_).__name__ == "LabellingModel"
-    assert type(model.estimator_).__name__ == "RBFMachine"
+@pytest.mark.parametrize("name", ["default", "paper"])
+def test_a_file_from_before_parameters_became_objects_still_loads(name, data):
+    path = FILES / f"{name}_0_1.skops"
+    noted = read_metadata(path)
+    model = load(path)
     found = model.predict_proba(np.array(noted["rows"]))[:, 1]
     assert_allclose(found, noted["probability"], rtol=1e-9)
+    assert model.estimated_class_prior_ == model.reading_.class_prior
+    now = {"default": PGPUClassifier, "paper": PGPUClassifier.paper}[name]()
+    now.set_params(random_state=0, reweight=KernelMeanMatching())
+    assert repr(model) == repr(now)
+    assert_array_equal(
+        clone(model).fit(*data).predict(data[0]), now.fit(*data).predict(data[0])
+    )
+
+
+def test_a_file_with_what_is_no_longer_there_says_so():
+    why = refused(FILES / "labelling_model.skops", "LabellingModel")
+    assert "this version of probgap does not have" in why
+    assert "): fit again" in why
+
+
+def test_a_file_of_a_fit_without_a_reading_says_so():
+    model = load(FILES / "default_0_1.skops")
+    model.reading_, model.kernel_features = None, "auto"
+    with pytest.raises(ModelFileError, match=r"without a reading .* fit again"):
+        bring_up_to_date(model)
+    inside = PGPUClassifier()
+    vars(inside).update(
+        reading_=1,
+        boundary="quantile",
+        n_smallest=3,
+        quantile=0.1,
+        reweight=False,
+        gap_estimator="platt",
+        gap_method="out_of_fold",
+        kernel_features="auto",
+    )
+    bring_up_to_date(inside)
+    assert repr(inside.boundary) == "Quantile(quantile=0.1)"
+    assert inside.reweight is None
+    assert repr(inside.gap_estimator) == "ObservedGapEstimator()"

@@ -21,23 +21,24 @@ from probgap.baselines import (
     NaiveClassifier,
     NatarajanClassifier,
 )
+from probgap.boundary import Quantile
 from probgap.exceptions import InvalidInputError, ModelFileError
-from probgap.gap import LabellingModel, MixedGapEstimator, ObservedGapEstimator
+from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.io import load, read_metadata, save
+from probgap.reweight import KernelMeanMatching
 
 MODELS = {
     "default": PGPUClassifier(random_state=0),
-    "labelling": PGPUClassifier(gap_estimator="labelling", random_state=0),
     "paper": PGPUClassifier.paper(random_state=0),
     "known prior": PGPUClassifier(class_prior=(0.4, 0.6), random_state=0),
     "mixed gap": PGPUClassifier(
         gap_estimator=MixedGapEstimator(), boundary=-0.5, random_state=0
     ),
-    "kernel features": PGPUClassifier(
-        gap_estimator="labelling", kernel_features=40, random_state=0
-    ),
-    "Platt in features": PGPUClassifier(
-        gap_estimator="platt", boundary=-0.5, kernel_features=40, random_state=0
+    "rules": PGPUClassifier(
+        boundary=Quantile(0.05),
+        gap_estimator=ObservedGapEstimator(),
+        reweight=KernelMeanMatching(upper=5.0),
+        random_state=0,
     ),
     "search": PGPUClassifierCV(boundaries=[-0.8, -0.6], cv=3, random_state=0),
     "own classifier": PGPUClassifier(estimator=LogisticRegression(), random_state=0),
@@ -54,7 +55,6 @@ MODELS = {
     "Elkan-Noto": ElkanNotoClassifier(random_state=0),
     "Natarajan": NatarajanClassifier(),
     "Liu-Tao": LiuTaoClassifier(),
-    "labelling model": LabellingModel(random_state=0),
     "observed gap": ObservedGapEstimator(random_state=0),
 }
 
@@ -76,6 +76,7 @@ def round_trip(model, folder, X):
 
 
 @pytest.mark.parametrize("name", MODELS)
+@pytest.mark.filterwarnings("ignore::probgap.boundary.BoundaryWarning")
 def test_every_model_comes_back(name, data, tmp_path):
     X, labels = data
     model = MODELS[name].fit(X, labels)
@@ -84,20 +85,28 @@ def test_every_model_comes_back(name, data, tmp_path):
     assert_same(model, back, fresh)
 
 
+@pytest.mark.parametrize("form", [csr_matrix, csr_array, np.asarray])
+def test_kernel_features_come_back(form, data, tmp_path, set_defaults):
+    X, labels = data
+    set_defaults(most_exact=100, landmark_range=(40, 40))
+    samples = form(np.where(np.abs(X) < 0.2, 0.0, X))
+    gap = ObservedGapEstimator()
+    model = PGPUClassifier(gap_estimator=gap, boundary=-0.5, random_state=0)
+    round_trip(model.fit(samples, labels), tmp_path, samples)
+
+
 @pytest.mark.parametrize("form", [csr_matrix, csr_array])
-@pytest.mark.parametrize("size", ["exact", 40])
-def test_sparse_models_come_back(form, size, data, tmp_path):
+def test_sparse_models_come_back(form, data, tmp_path):
     X, labels = data
     sparse = form(np.where(np.abs(X) < 0.2, 0.0, X))
-    for gap in (None, "labelling"):
-        model = PGPUClassifier(
-            gap_estimator=gap, kernel_features=size, random_state=0
-        ).fit(sparse, labels)
+    for boundary in ("auto", -0.5):
+        model = PGPUClassifier(boundary=boundary, random_state=0).fit(sparse, labels)
         round_trip(model, tmp_path, sparse)
 
 
-def test_trees_come_back(forest, tmp_path):
-    round_trip(*forest[:1], tmp_path, forest[1])
+@pytest.mark.parametrize("name", ["forest", "boosted"])
+def test_trees_come_back(name, data, tmp_path, request):
+    round_trip(request.getfixturevalue(name), tmp_path, data[0])
 
 
 def test_a_pipeline_from_a_table_comes_back(table_model, frame, tmp_path):
@@ -109,7 +118,9 @@ def test_a_pipeline_from_a_table_comes_back(table_model, frame, tmp_path):
 def test_labels_and_evidence_come_back(data, tmp_path):
     X, labels = data
     names = np.where(labels == 1, "fraud", "none given")
-    model = PGPUClassifier(pos_label="fraud", random_state=0).fit(X, names)
+    matching = KernelMeanMatching()
+    model = PGPUClassifier(pos_label="fraud", reweight=matching, random_state=0)
+    model.fit(X, names)
     back = round_trip(model, tmp_path, X)
     assert_array_equal(back.classes_, model.classes_)
     assert back.boundary_ == model.boundary_
@@ -230,7 +241,7 @@ def test_skops_reads_the_file_too(saved, model, data):
 @pytest.mark.parametrize(
     "model",
     [
-        PGPUClassifier(gap_estimator=LabellingModel(forest=False), random_state=0),
+        PGPUClassifier(boundary=-0.5, random_state=0),
         PGPUClassifier.paper(random_state=0),
         PGPUClassifierCV.paper(boundaries=[-0.9999, -0.6], cv=3, random_state=0),
     ],

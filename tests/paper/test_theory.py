@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from probgap import PGPUClassifier
-from probgap.boundary import estimate_boundary
+from probgap.boundary import MeanSmallest, estimate_boundary
 from probgap.datasets import (
     ConstantRate,
     InverseRate,
@@ -123,7 +123,7 @@ def test_the_boundary_stage_finds_it_among_true_gaps():
     kept = (gap > 0) | (y == 0)  # no positive in negative ground
     s = hide_labels(X, y, gap, LinearRate(0.6), random_state=1)[kept]
     observed, boundary = observe(gap[kept], LinearRate(0.6))
-    found = estimate_boundary(observed, s, rule="mean_smallest", n_smallest=3)
+    found = estimate_boundary(observed, s, rule=MeanSmallest(3))
     assert found.value == pytest.approx(boundary, abs=0.05)
 
 

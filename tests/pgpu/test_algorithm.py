@@ -1,10 +1,13 @@
 """The algorithm, step by step, and the choices one can make at each."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
@@ -14,13 +17,12 @@ from probgap._core.errors import (
     UnreliableFitWarning,
 )
 from probgap._core.estimators import fit_on_shares
-from probgap.boundary import estimate_boundary
+from probgap.boundary import Quantile
 from probgap.gap import ObservedGapEstimator
-from probgap.pgpu._penalty import choose_penalty
-from probgap.pgpu._posterior import fit_slope, posterior_from_gap
+from probgap.pgpu._posterior import clearest_gap, fit_slope, posterior_from_gap
 from probgap.reading import read
-from probgap.relabel import relabel, relabel_in_expectation
-from probgap.reweight import kernel_mean_matching
+from probgap.relabel import hidden_probability, relabel, relabel_in_expectation
+from probgap.reweight import KernelMeanMatching, kernel_mean_matching
 
 
 def test_the_papers_algorithm_is_the_paper_step_by_step(square):
@@ -65,24 +67,6 @@ def test_the_default_is_its_steps(square):
     assert fitted.estimated_class_prior_interval_ == expected.class_prior_interval
 
 
-def test_a_labelling_model_brings_its_own_boundary(square):
-    X, _, _, s = square
-    fitted = PGPUClassifier(gap_estimator="labelling", random_state=0).fit(X, s)
-    model, boundary = fitted.gap_estimator_, fitted.boundary_
-    assert fitted.reading_ is None
-    assert boundary.rule == "auto"
-    assert boundary.value == model.boundary_
-    assert boundary.separability == model.separability_
-    relabelled = relabel_in_expectation(
-        fitted.observed_gap_, s, model.posterior_, hardness=model.separability_
-    )
-    assert_array_equal(fitted.relabelling_.labels, relabelled.labels)
-    share = relabelled.positive_share
-    seed = fitted.estimator_.random_state
-    penalty = choose_penalty(X, share, s == 1, seed, separability=model.separability_)
-    assert penalty == fitted.estimator_.C
-
-
 def test_a_known_class_prior_is_kept_and_moves_the_answer(square):
     X, _, _, s = square
     few, many = (
@@ -109,27 +93,25 @@ def test_a_class_prior_below_the_labelled_share_is_refused(square):
 
 def test_expected_labels_by_hand():
     # P(s=1|x) = 0.5 and P(Y=1|x) = 0.75: of the unlabelled half, half are positive.
-    result = relabel_in_expectation([0.0, 0.0], [0, 1], [0.75, 0.75])
+    hidden = hidden_probability([0.0, 0.0], [0.75, 0.75])
+    result = relabel_in_expectation([0, 1], [0.75, 0.75], hidden)
     assert_allclose(result.positive_share, [0.5, 1.0])
     assert_array_equal(result.labels, [1, 1])
-    hard = relabel_in_expectation([0.0, -0.9], [0, 0], [0.75, 0.2], hardness=1.0)
-    assert_allclose(hard.positive_share, [1.0, 0.0])
-    doubtful = relabel_in_expectation([0.0], [1], [0.75], keep_labelled=False)
+    doubtful = relabel_in_expectation([1], [0.75], [0.5], keep_labelled=False)
     assert_allclose(doubtful.positive_share, [0.75])
-    certain = relabel_in_expectation([1.0], [0], [1.0])
-    assert np.isfinite(certain.positive_share).all()
+    assert np.isfinite(hidden_probability([1.0], [1.0])).all()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"posterior": [0.5, 0.5]}, r"posterior must have one value for each of the 1"),
+        ({"hidden": [0.5, 0.5]}, r"hidden must have one value for each of the 1"),
         ({"posterior": [1.5]}, r"posterior must lie in \[0, 1\]\. Got 1\.5 to 1\.5"),
-        ({"hardness": 2.0}, r"hardness must lie in \[0, 1\]\. Got 2\.0"),
+        ({"labelled": [0, 1]}, r"labelled must have one entry for each of the 1"),
     ],
 )
 def test_bad_expectations_are_refused(arguments, message):
-    call = {"observed_gap": [0.0], "labelled": [0], "posterior": [0.5], **arguments}
+    call = {"labelled": [0], "posterior": [0.5], "hidden": [0.5], **arguments}
     with pytest.raises(ValueError, match=message):
         relabel_in_expectation(**call)
 
@@ -145,29 +127,48 @@ def test_options_reach_their_stage(square):
     assert strong.relabelling_.decided.all()
     by_chance = fixed.set_params(relabelling="expectation").fit(X, s)
     share = by_chance.relabelling_.positive_share
-    assert ((share > 0) & (share < 1)).any() or by_chance.boundary_.separability == 1.0
-    plain = PGPUClassifier(boundary=-0.6, reweight=False, random_state=0).fit(X, s)
-    assert plain.kmm_ is None
-    assert set(plain.sample_weight_.tolist()) <= {0.0, 1.0}
-    bounded = PGPUClassifier(
-        boundary=-0.6, upper=1.5, slack=0.1, kernel="laplacian", random_state=0
-    ).fit(X, s)
-    assert bounded.sample_weight_.max() <= 1.5
-    quantile = PGPUClassifier(boundary="quantile", quantile=0.01, random_state=0)
+    assert ((share > 0) & (share < 1)).any()
+    assert fixed.kmm_ is None
+    assert set(strong.sample_weight_.tolist()) <= {0.0, 1.0}
+    matching = KernelMeanMatching(kernel="laplacian", upper=1.5, slack=0.1)
+    bounded = PGPUClassifier(boundary=-0.6, reweight=matching, random_state=0).fit(X, s)
+    chosen = bounded.relabelling_.decided
+    settings = {"kernel": "laplacian", "upper": 1.5, "slack": 0.1}
+    expected = kernel_mean_matching(X[chosen], X, **settings)
+    assert_array_equal(bounded.sample_weight_[chosen], expected.weights)
+    quantile = PGPUClassifier(boundary=Quantile(0.01), random_state=0)
     gap = quantile.fit(X, s).observed_gap_
     assert quantile.boundary_.value == pytest.approx(np.quantile(gap[s == 1], 0.01))
 
 
-def test_a_gap_estimator_of_ones_own_is_read_too_or_goes_by_the_rule(square):
+def test_searches_reach_into_rules_and_weights(square):
     X, _, _, s = square
-    fitted = PGPUClassifier(gap_estimator="platt", random_state=0).fit(X, s)
+    model = PGPUClassifier.paper(gap_estimator=LogisticRegression(), random_state=0)
+    model.set_params(boundary__n_smallest=2, reweight__gamma=0.5, reweight__upper=9.0)
+    fitted = model.fit(X, s)
+    gap = np.sort(fitted.observed_gap_[s == 1])
+    assert fitted.boundary_.value == pytest.approx(gap[:2].mean())
+    assert fitted.kmm_.gamma == 0.5
+    model.set_params(boundary=Quantile(0.05))
+    grid = {"boundary__quantile": [0.01, 0.1], "reweight__gamma": [0.5, 2.0]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ProbgapWarning)
+        search = GridSearchCV(model, grid, cv=2).fit(X, s)
+    assert set(search.best_params_) == set(grid)
+    assert len(search.cv_results_["params"]) == 4
+
+
+def test_no_parameter_lies_idle_and_there_are_thirteen():
+    assert len(PGPUClassifier().get_params(deep=False)) == 13
+
+
+def test_a_gap_estimator_of_ones_own_is_read_too(square):
+    X, _, _, s = square
+    fitted = PGPUClassifier(gap_estimator=ObservedGapEstimator(), random_state=0)
+    fitted.fit(X, s)
     chance = 0.5 * (1.0 + fitted.observed_gap_)
     expected = read(logit(np.clip(chance, 1e-4, 1.0 - 1e-4)), s == 1)
     assert fitted.boundary_.value == expected.boundary
-    settings = {"boundary": "gaps", "random_state": 0}
-    by_rule = PGPUClassifier(gap_estimator="platt", **settings).fit(X, s)
-    expected = estimate_boundary(by_rule.observed_gap_, s == 1, rule="auto")
-    assert by_rule.boundary_.value == expected.value
 
 
 def test_no_positive_gap_keeps_the_labelled_positives(square):
@@ -199,10 +200,12 @@ def test_a_class_without_weight_is_learnt_without_weights():
 def test_posterior_passes_through_what_is_known():
     gap = np.array([-1.0, -0.6, 0.8, 1.0])
     labelled = np.array([False, False, True, True])
-    posterior = posterior_from_gap(gap, labelled, -0.6)
+    clearest = clearest_gap(gap, labelled)
+    assert clearest == pytest.approx(0.98)
+    posterior = posterior_from_gap(gap, -0.6, clearest)
     assert_allclose(posterior[[0, 1]], [0.0, 0.5])
     assert posterior[-1] == 1.0
-    assert (np.diff(posterior_from_gap(gap, labelled, -1.0)) >= 0).all()
+    assert (np.diff(posterior_from_gap(gap, -1.0, clearest)) >= 0).all()
 
 
 def test_slope_is_recovered(rng):
@@ -256,7 +259,10 @@ def test_equally_good_boundaries_give_the_middle_one(square):
 def test_boundaries_that_leave_no_negatives_are_not_chosen(square):
     X, _, _, s = square
     fitted = PGPUClassifierCV(
-        boundaries=[-0.99999999, -0.5], cv=2, gap_estimator="platt", random_state=0
+        boundaries=[-0.99999999, -0.5],
+        cv=2,
+        gap_estimator=ObservedGapEstimator(),
+        random_state=0,
     ).fit(X, s)
     assert fitted.boundary_.value == -0.5
     assert fitted.cv_results_["mean_test_score"][0] == -np.inf
@@ -265,15 +271,15 @@ def test_boundaries_that_leave_no_negatives_are_not_chosen(square):
 
 def test_the_papers_grid():
     model = PGPUClassifierCV.paper()
-    assert (model.cv, model.keep_labelled, model.gap_method) == (5, False, "in_sample")
+    assert (model.cv, model.keep_labelled) == (5, False)
+    assert model.gap_estimator.method == "in_sample"
 
 
 def test_weights_that_rest_on_a_few_samples_are_pointed_out(rng):
     # One of the chosen stands where most samples are; the other 200 stand elsewhere.
     X = np.concatenate([rng.normal(-9.0, 0.1, 200), [0.0], rng.normal(0.0, 0.3, 999)])
     chosen = np.arange(X.size) <= 200
-    model = PGPUClassifier(gamma=1.0)
     with pytest.warns(
         ProbgapWarning, match=r"effective sample size of \d.* out of 201"
     ):
-        model._match(X[:, None], chosen)
+        KernelMeanMatching(gamma=1.0).match(X[:, None], chosen)

@@ -4,11 +4,14 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.errors import ProbgapWarning, UnreliableFitWarning
+from probgap.boundary import MeanSmallest, Quantile
+from probgap.reweight import KernelMeanMatching
 
 MODELS = [
     pytest.param(PGPUClassifier, id="default"),
@@ -73,18 +76,36 @@ def test_bad_data_is_refused(make, spoil, message):
         (PGPUClassifier(boundary=0.0), r"boundary must lie in \(-1, 0\)\. Got 0\.0"),
         (PGPUClassifier(boundary=-1.5), r"boundary must lie in \(-1, 0\)\. Got -1\.5"),
         (PGPUClassifier(boundary=np.array([-0.5])), r"boundary must be .* Got array"),
-        (PGPUClassifier(boundary="median"), r"boundary must be one of .*Got 'median'"),
-        (PGPUClassifier(upper=-1.0), r"'upper' parameter .* must be .* Got -1\.0"),
+        (PGPUClassifier(boundary="median"), r"boundary must be 'auto', .*Got 'median'"),
         (
-            PGPUClassifier(boundary=-0.7, upper=0.5, slack=0.0),
+            PGPUClassifier(reweight=KernelMeanMatching(upper=-1.0)),
+            r"'upper' parameter .* must be .* Got -1\.0",
+        ),
+        (
+            PGPUClassifier(
+                boundary=-0.7, reweight=KernelMeanMatching(upper=0.5, slack=0.0)
+            ),
             r"upper must be at least",
         ),
-        (PGPUClassifier(slack=-0.1), r"'slack' parameter .* Got -0\.1"),
-        (PGPUClassifier(gamma=0.0), r"'gamma' parameter .* Got 0\.0"),
-        (PGPUClassifier(n_smallest=0), r"'n_smallest' parameter .* Got 0"),
-        (PGPUClassifier(quantile=2.0), r"'quantile' parameter .* Got 2\.0"),
         (
-            PGPUClassifier(gap_estimator="platt", cv=16),
+            PGPUClassifier(reweight=KernelMeanMatching(slack=-0.1)),
+            r"'slack' parameter .* Got -0\.1",
+        ),
+        (
+            PGPUClassifier(reweight=KernelMeanMatching(gamma=0.0)),
+            r"'gamma' parameter .* Got 0\.0",
+        ),
+        (PGPUClassifier(reweight=True), r"'reweight' parameter .* Got True"),
+        (
+            PGPUClassifier(boundary=MeanSmallest(0)),
+            r"n_smallest must be an integer of at least 1\. Got 0",
+        ),
+        (
+            PGPUClassifier(boundary=Quantile(2.0)),
+            r"quantile must lie in \[0, 1\]\. Got 2\.0",
+        ),
+        (
+            PGPUClassifier(gap_estimator=LogisticRegression(), cv=16),
             r"at least 16 labelled samples, one for each fold\. Got 15",
         ),
         (
@@ -97,7 +118,7 @@ def test_bad_data_is_refused(make, spoil, message):
         ),
         (
             PGPUClassifier(gap_estimator=SVC()),
-            r"estimator must have predict_proba; .* Got SVC\(\)",
+            r"gap_estimator must have predict_proba; .* Got SVC\(\)",
         ),
         (
             PGPUClassifier(gap_estimator="forest"),

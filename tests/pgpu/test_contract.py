@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap.exceptions import InvalidInputError
-from probgap.gap import LabellingModel, ObservedGapEstimator
+from probgap.gap import ObservedGapEstimator
 
 QUICK_CV = {"boundaries": [-0.8, -0.6], "cv": 2}
 BOTH = [
@@ -235,11 +235,10 @@ def test_pipelines_searches_and_scores(square):
 @pytest.mark.parametrize(
     "gap",
     [
-        "platt",
+        ObservedGapEstimator(),
         LogisticRegression(),
         RandomForestClassifier(30),
         ObservedGapEstimator(LogisticRegression(), method="in_sample"),
-        LabellingModel(n_components=40),
     ],
 )
 def test_any_gap_estimator_will_do(square, gap):

@@ -10,7 +10,7 @@ from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.html import fact_table
 from probgap.boundary import Boundary
 from probgap.relabel import relabel
-from probgap.reweight import KMMResult, kernel_mean_matching
+from probgap.reweight import KernelMeanMatching, KMMResult, kernel_mean_matching
 
 
 class Table(HTMLParser):
@@ -63,8 +63,8 @@ def test_an_unfitted_model_shows_the_diagram_alone():
     "model",
     [
         PGPUClassifier(random_state=0),
-        PGPUClassifier(boundary=-0.5, random_state=0),
-        PGPUClassifier(boundary=-0.5, reweight=False, random_state=0),
+        PGPUClassifier(boundary=-0.5, reweight=KernelMeanMatching(), random_state=0),
+        PGPUClassifier(reweight=KernelMeanMatching(), random_state=0),
         PGPUClassifierCV(boundaries=[-0.8, -0.6], cv=3, random_state=0),
     ],
 )
@@ -83,8 +83,8 @@ def test_a_fitted_model_shows_what_it_found_below(model, data):
     assert facts["labelled"].startswith(f"{s.sum()} (")
     assert model.boundary_.rule in facts["boundary"]
     assert facts["left out of training"].startswith(str(model.relabelling_.n_undecided))
-    if model.reweight is False:
-        assert facts["weights"] == "all 1 (reweight=False)"
+    if model.reweight is None:
+        assert facts["weights"] == "all 1 (reweight=None)"
     elif model.boundary_.rule == "auto":
         assert facts["weights"] == "all 1"
     else:
@@ -99,7 +99,7 @@ def test_text_display_stays_text(data):
 
 
 def test_a_moved_boundary_says_so():
-    boundary = Boundary(-0.5, "auto", np.nan, 5, 3, 2, 0.5, "<b>too few</b>")
+    boundary = Boundary(-0.5, "auto", np.nan, 5, 3, 2, "<b>too few</b>")
     html = boundary._repr_html_()
     assert "<b>" not in html
     facts = Table(html).facts
@@ -140,5 +140,5 @@ def test_everything_is_escaped():
 
 
 def test_a_boundary_without_a_fallback_does_not_speak_of_one():
-    boundary = Boundary(-0.5, "auto", 0.1, 5, 3, 2, 0.5)
+    boundary = Boundary(-0.5, "auto", 0.1, 5, 3, 2)
     assert "fallback" not in boundary._repr_html_()

@@ -89,7 +89,7 @@ def test_the_search_finds_what_plain_refits_find(name, seed):
     X, s = draw(name, seed)
     folds = list(StratifiedKFold(3, shuffle=True, random_state=seed).split(X, s))
     model = PGPUClassifierCV.paper(
-        boundaries=GRID, cv=folds, gap_estimator=platt(), random_state=0
+        boundaries=GRID, cv=folds, gap_estimator__estimator=platt(), random_state=0
     ).fit(X, s)
     gaps = [gap_on(X, s, train) for train, _ in folds]
     plain = np.array(

@@ -14,13 +14,13 @@ from probgap._core import svm
 from probgap._core.errors import BoundaryWarning
 from probgap._core.estimators import fit_on_shares
 from probgap._core.svm import rbf_decisions
-from probgap.boundary import estimate_boundary
 from probgap.datasets import hide_labels, make_square, make_triangles, platt_gap
 from probgap.pgpu import _fold
+from probgap.pgpu._algorithm import fit_pgpu
 from probgap.pgpu._cv import _middle_of_the_best
 from probgap.pgpu._fold import FitOnFold, decides_by_products, shares_a_kernel
-from probgap.pgpu._posterior import posterior_from_gap
 from probgap.pgpu._search import score_fold
+from probgap.pgpu._steps import Shares, _fit_copies, choose_steps
 
 GRID = np.array([-0.85, -0.8, -0.7, -0.6])
 
@@ -40,15 +40,13 @@ def accuracy(labelled, predicted):
 def score_plainly(model, X, labelled, fold, grid, seed):
     """Refit for every boundary by itself, as the final fit does it."""
     train, test = fold
-    rng = np.random.default_rng(seed)
-    gap = model._fit_gap(X[train], labelled[train], rng)[0].observed_gap_
     scores = []
     for value in grid:
-        boundary = estimate_boundary(gap, labelled[train], rule=value, n_bootstrap=0)
-        posterior = posterior_from_gap(gap, labelled[train], value)
-        estimator = model._final_estimator(train.size, rng)
-        model._learn(X[train], labelled[train], gap, posterior, boundary, estimator)
-        scores.append(accuracy(labelled[test], estimator.predict(X[test]) == 1))
+        steps = choose_steps(model, train.size, boundary=float(value))
+        rng = np.random.default_rng(seed)
+        fitted = fit_pgpu(X[train], labelled[train], steps, rng)
+        predicted = fitted.classifier.predict(X[test]) == 1
+        scores.append(accuracy(labelled[test], predicted))
     return np.array(scores)
 
 
@@ -60,7 +58,8 @@ def score_plainly(model, X, labelled, fold, grid, seed):
         {"estimator": None},
         {"estimator": LogisticRegression()},
         {"relabelling": "expectation"},
-        {"relabelling": "theorem", "upper": 0.7},
+        {"relabelling": "theorem", "reweight__upper": 0.7},
+        {"reweight": None},
     ],
     ids=str,
 )
@@ -138,6 +137,13 @@ def test_of_equally_good_boundaries_the_middle_one_wins(scores, best):
     assert _middle_of_the_best(np.array(scores)) == best
 
 
+def predict_on(fit, estimator, train, share, weight):
+    nobody = np.zeros(share.size, dtype=bool)
+    return fit.predict(
+        estimator, _fit_copies, Shares(train, share, weight, nobody, None)
+    )
+
+
 @pytest.mark.parametrize("gamma", ["auto", 0.3])
 @pytest.mark.parametrize("d", [2, 12])
 def test_a_shared_kernel_gives_the_same_predictions(rng, gamma, d, monkeypatch):
@@ -145,19 +151,19 @@ def test_a_shared_kernel_gives_the_same_predictions(rng, gamma, d, monkeypatch):
     share = (X[:, 0] + 0.5 * rng.normal(size=400) > 0).astype(float)
     share[rng.random(400) < 0.2] = np.nan
     weight = np.where(np.isfinite(share), rng.uniform(0.0, 2.0, 400), 0.0)
-    fold = (np.arange(300), np.arange(300, 400))
+    train, test = X[:300], X[300:]
     share, weight = share[:300], weight[:300]
-    fit = FitOnFold(X, fold)
-    fast = fit.predict(SVC(gamma=gamma), share, weight)
+    fit = FitOnFold(train, test)
+    fast = predict_on(fit, SVC(gamma=gamma), train, share, weight)
     plain = SVC(gamma=gamma)
     fit_on_shares(plain, X[:300], share, weight)
     assert_array_equal(fast, plain.predict(X[300:]) == 1)
     monkeypatch.setattr(_fold, "_MOST_ROWS", 10)
-    assert_array_equal(
-        FitOnFold(X, fold).predict(SVC(gamma=gamma), share, weight), fast
-    )
+    anew = FitOnFold(train, test)
+    assert_array_equal(predict_on(anew, SVC(gamma=gamma), train, share, weight), fast)
     doubtful = np.where(np.isfinite(share), 0.9 * share + 0.05, share)
-    assert fit.predict(SVC(gamma=gamma), doubtful, weight).shape == (100,)
+    found = predict_on(fit, SVC(gamma=gamma), train, doubtful, weight)
+    assert found.shape == (100,)
 
 
 @pytest.mark.parametrize("C", [1.0, 30.0])
@@ -166,17 +172,17 @@ def test_decisions_by_products_are_those_of_libsvm(rng, d, C, monkeypatch):
     X = rng.normal(size=(400, d))
     share = (X[:, 0] ** 2 + 0.5 * rng.normal(size=400) > 0.5).astype(float)
     weight = rng.uniform(0.5, 2.0, 400)
-    fold = (np.arange(300), np.arange(300, 400))
     machine = SVC(C=C)
     fit_on_shares(machine, X[:300], share[:300], weight[:300])
     decision = machine.decision_function(X[300:])
     assert_allclose(rbf_decisions(machine, X[300:]), decision, rtol=0, atol=1e-12 * C)
     monkeypatch.setattr(svm, "_BLOCK_VALUES", 1000)  # a few rows at a time
     assert_allclose(rbf_decisions(machine, X[300:]), decision, rtol=0, atol=1e-12 * C)
-    fast = FitOnFold(X, fold).predict(SVC(C=C), share[:300], weight[:300])
-    assert_array_equal(fast, machine.predict(X[300:]) == 1)
-    rest = FitOnFold(csr_matrix(X), fold)
-    assert_array_equal(rest.predict(SVC(C=C), share[:300], weight[:300]), fast)
+    expected = machine.predict(X[300:]) == 1
+    for samples in (X, csr_matrix(X)):
+        fit = FitOnFold(samples[:300], samples[300:])
+        found = predict_on(fit, SVC(C=C), samples[:300], share[:300], weight[:300])
+        assert_array_equal(found, expected)
 
 
 def test_only_an_rbf_machine_of_scikit_learn_decides_by_products():

@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from probgap import PGPUClassifier, PGPUClassifierCV
-from probgap.boundary import estimate_boundary
+from probgap.boundary import MeanSmallest, estimate_boundary
 from probgap.exceptions import InvalidInputError, MissingLibraryError
 from probgap.plotting import (
     BoundaryDisplay,
@@ -161,7 +161,8 @@ def test_curves_are_what_the_table_says(fitted):
 
 
 def test_a_spread_is_shown_where_there_is_one():
-    boundary = estimate_boundary(GAP, LABELLED | (GAP > 0), rule="auto")
+    some = np.append(GAP, [-0.6, -0.5])
+    boundary = estimate_boundary(some, some > -0.65, rule=MeanSmallest(1))
     shown = BoundaryDisplay.from_predictions(GAP, GAP > 0, boundary=boundary)
     assert any("spread" in word for word in words(shown.ax_))
     shown = BoundaryDisplay.from_predictions(GAP, GAP > 0, boundary=-0.5)

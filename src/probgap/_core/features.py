@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +13,13 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import gen_batches
 
+from probgap._core.defaults import DEFAULTS
 from probgap._core.kernels import Matrix
 
 Vector = NDArray[np.float64]
 Single = NDArray[np.float32]
 
-# So many landmarks for each unit of the square root of the number of samples, within a
-# range.
-_LANDMARKS_PER_ROOT = 3.0
-_LANDMARK_RANGE = (300, 1000)
 _BLOCK_BYTES = 16 * 2**20
-# Features that are held in memory: 1.6 GB.
-_MOST_VALUES = 400_000_000
 # Directions with less than this share of the largest eigenvalue are noise in single
 # precision, and too faint for a ridge penalty to let through.
 _FAINTEST = 1e-7
@@ -77,13 +72,12 @@ class KernelFeatures:
         """Number of features."""
         return int(self.rotation.shape[1])
 
-    def transform(self, samples: Matrix, *, spare: int = 0) -> Single:
-        """Give the features of samples, and beside them ``spare`` columns of zeros."""
-        width = self.n_components
-        features = np.zeros((samples.shape[0], width + spare), dtype=np.float32)
+    def transform(self, samples: Matrix) -> Single:
+        """Return the features of samples."""
+        features = np.zeros((samples.shape[0], self.n_components), dtype=np.float32)
         rotation = self.rotation.astype(np.float32)
         for rows, kernel in self.kernel_blocks(samples):
-            features[rows, :width] = kernel @ rotation
+            features[rows] = kernel @ rotation
         return features
 
     def score(self, samples: Matrix, coef: Vector) -> Vector:
@@ -128,18 +122,9 @@ class KernelFeatures:
 
 
 def usual_landmarks(n_samples: int) -> int:
-    """Say how many landmarks stand in for the kernel of so many samples."""
-    return int(np.clip(_LANDMARKS_PER_ROOT * np.sqrt(n_samples), *_LANDMARK_RANGE))
-
-
-def landmarks_for_all(n_samples: int) -> int:
-    """Say how many landmarks there are where every sample counts, however many.
-
-    The usual number as long as features of all samples would fit into memory; beyond
-    that, time would grow with both.
-    """
-    least = _LANDMARK_RANGE[0]
-    return min(usual_landmarks(n_samples), max(least, _MOST_VALUES // n_samples))
+    """Return how many landmarks stand in for the kernel of so many samples."""
+    usual = DEFAULTS.landmarks_per_root * np.sqrt(n_samples)
+    return int(np.clip(usual, *DEFAULTS.landmark_range))
 
 
 def draw_landmarks(n_samples: int, n_landmarks: int, seed: int) -> NDArray[np.intp]:
@@ -149,35 +134,13 @@ def draw_landmarks(n_samples: int, n_landmarks: int, seed: int) -> NDArray[np.in
     return np.sort(rng.choice(n_samples, few, replace=False))
 
 
-class FeatureMap(Protocol):
-    """Makes features of samples, or their product with coefficients."""
-
-    @property
-    def n_inputs(self) -> int:
-        """Number of features of a sample before."""
-        ...
-
-    @property
-    def n_components(self) -> int:
-        """Number of kernel features, which come first."""
-        ...
-
-    def transform(self, samples: Matrix) -> Single:
-        """Give the features of samples."""
-        ...
-
-    def score(self, samples: Matrix, coef: Vector) -> Vector:
-        """Give the product of the features with coefficients."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingFeatures:
     """Features of the samples that a model is fitted on: all, or as many as fit memory.
 
     Attributes
     ----------
-    map : FeatureMap
+    map : KernelFeatures
         How to make such features.
     values : ndarray of shape (n_rows, n_components)
         The features.
@@ -187,15 +150,10 @@ class TrainingFeatures:
         How many samples each of them stands for; None for one each.
     """
 
-    map: FeatureMap
+    map: KernelFeatures
     values: Single
     rows: NDArray[np.intp] | slice
     weight: Vector | None
-
-    @property
-    def complete(self) -> bool:
-        """Whether every sample is there."""
-        return self.weight is None
 
 
 def map_training_samples(
@@ -204,17 +162,17 @@ def map_training_samples(
     labelled: NDArray[np.bool_],
     seed: int,
     *,
-    spare: int = 0,
+    most_values: int = DEFAULTS.most_feature_values,
 ) -> TrainingFeatures:
     """Give the features of all samples, or of as many as a fixed amount of memory holds.
 
     Labelled samples, the scarce ones, are kept as far as they take up no more than half
-    of it. ``spare`` columns of zeros leave room for other features.
+    of it.
     """
-    most = max(1, _MOST_VALUES // features.n_components)
+    most = max(1, most_values // features.n_components)
     n = labelled.size
     if n <= most:
-        values = features.transform(samples, spare=spare)
+        values = features.transform(samples)
         return TrainingFeatures(features, values, slice(None), None)
     rng = np.random.default_rng(seed)
     groups = [np.flatnonzero(labelled), np.flatnonzero(~labelled)]
@@ -227,5 +185,5 @@ def map_training_samples(
         weight.append(np.full(kept, group.size / kept))
     order = np.argsort(np.concatenate(rows))
     chosen = np.concatenate(rows)[order]
-    values = features.transform(samples[chosen], spare=spare)
+    values = features.transform(samples[chosen])
     return TrainingFeatures(features, values, chosen, np.concatenate(weight)[order])

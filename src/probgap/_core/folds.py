@@ -94,17 +94,6 @@ class RowFolds:
         return _mix(counter * _GOLDEN + stream)
 
 
-def folds_by_rows(
-    cv: Any, labelled: NDArray[np.bool_], rng: np.random.Generator
-) -> Any:
-    """Give :class:`RowFolds` for a number of folds or None, and a splitter as it is."""
-    if cv is None:
-        cv = min(DEFAULT_FOLDS, smaller_group(labelled))
-    if isinstance(cv, int | np.integer):
-        return RowFolds(int(cv), draw_seed(rng))
-    return cv
-
-
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Scatter whole numbers: the last steps of the generator SplitMix64."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

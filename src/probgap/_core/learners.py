@@ -18,9 +18,7 @@ from sklearn.utils import gen_batches
 
 from probgap._core.features import KernelFeatures
 from probgap._core.kernels import Matrix, spread_rows
-from probgap._core.losses import Logistic
-from probgap._core.newton import LinearFits, Ridge, fit_rows
-from probgap._core.rows import HeldRows
+from probgap._core.newton import HeldRows, LinearFits, Logistic, Ridge, fit_rows
 from probgap._core.tasks import (
     MARGIN,
     Fitted,

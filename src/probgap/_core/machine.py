@@ -13,16 +13,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap._core.features import (
-    FeatureMap,
     KernelFeatures,
     TrainingFeatures,
     map_training_samples,
 )
 from probgap._core.kernels import Matrix, scale_gamma
-from probgap._core.losses import SquaredHinge
-from probgap._core.newton import Ridge, fit_rows
+from probgap._core.newton import HeldRows, Ridge, SquaredHinge, fit_rows
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
-from probgap._core.rows import HeldRows, Rows
 from probgap._core.threads import one_thread
 
 Vector = NDArray[np.float64]
@@ -102,17 +99,9 @@ class FeatureMachine(ClassifierMixin, BaseEstimator):
                 counts = weighted
         if features.weight is not None:
             counts = counts * features.weight
-        return self.fit_on_rows(HeldRows(features.values, share, counts), features.map)
-
-    def fit_on_rows(
-        self, rows: Rows, feature_map: FeatureMap, start: Vector | None = None
-    ) -> Self:
-        """Fit to rows wherever they are; their target is the share of the second class.
-
-        ``start`` holds coefficients, the intercept and a 0 to begin with.
-        """
+        rows = HeldRows(features.values, share, counts)
         with one_thread():
-            fits = fit_rows(rows, SquaredHinge(), Ridge(1.0 / self.C), start=start)
+            fits = fit_rows(rows, SquaredHinge(), Ridge(1.0 / self.C))
         if not fits.converged:
             warnings.warn(
                 f"The support vector machine stopped after {fits.n_iter} iterations "
@@ -120,10 +109,10 @@ class FeatureMachine(ClassifierMixin, BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self.feature_map_ = feature_map
+        self.feature_map_ = features.map
         self.coef_, self.intercept_ = fits.coef[:, 0], float(fits.intercept[0])
         self.n_iter_ = fits.n_iter
-        self.n_features_in_ = feature_map.n_inputs
+        self.n_features_in_ = features.map.n_inputs
         self.classes_ = getattr(self, "classes_", np.array([0, 1]))
         return self
 

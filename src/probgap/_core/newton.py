@@ -6,35 +6,29 @@ factor for each fold and a few gradients, taken for all folds in one pass over t
 replace a fit for each.
 
 Of very many rows, some are enough for a Hessian: a step then gains a digit instead of
-two, for a small part of the price. Gradients come from all rows. Where the rows are, in
-memory or in blocks on other machines, is not known here: all that is asked of them is
-sums, and a few of them.
+two, for a small part of the price. Gradients come from all rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import ssyrk
-
-from probgap._core.rows import (
-    Features,
-    HeldRows,
-    Mask,
-    Models,
-    RowBlock,
-    RowLoss,
-    Rows,
-    Slopes,
-)
+from scipy.special import expit, log_expit
+from sklearn.utils import gen_batches
 
 Vector = NDArray[np.float64]
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Features = NDArray[np.float32]
+Models = tuple[int | None, ...]
 Factor = tuple[Array, bool]
 
+_BLOCK_BYTES = 8 * 2**20
 _MAX_STEPS = 100
 _HALVINGS = 30
 # The squared Newton decrement is twice what is left to gain, in units of the loss. This
@@ -57,6 +51,204 @@ _HESSIAN_ROWS_PER_FEATURE = 8
 # entry: as a rule, and at worst; and a change of the gradient along a step that is none.
 _ROUNDINGS = (1e-6, 1e-4, 1e-2)
 _FLATTEST = 1e-12
+
+
+# --- losses of a row ------------------------------------------------------------------
+
+
+class RowLoss(Protocol):
+    """A loss of each row, given its score and a level that all rows share.
+
+    ``target`` is what the rows are to be: one column, beside one column of scores for
+    each model.
+    """
+
+    def slopes(
+        self, target: Array, score: Array, level: Array
+    ) -> tuple[Array, Array, Array | None]:
+        """Give it, and its derivatives by the score and by the level, if it has one."""
+        ...
+
+    def curvatures(
+        self, target: Vector, score: Vector, level: float, *, safe: bool
+    ) -> tuple[Vector, Vector, Vector]:
+        """Give second derivatives: by the score, by both, by the level.
+
+        ``safe`` asks for ones that make a positive semidefinite matrix.
+        """
+        ...
+
+
+class Logistic:
+    """Minus the log-likelihood of a target between 0 and 1; knows no level."""
+
+    def slopes(
+        self, target: Array, score: Array, level: Array
+    ) -> tuple[Array, Array, None]:
+        del level
+        return -log_expit(score) + (1.0 - target) * score, expit(score) - target, None
+
+    def curvatures(
+        self, target: Array, score: Array, level: float, *, safe: bool
+    ) -> tuple[Array, Array, Array]:
+        del target, level, safe
+        chance = expit(score)
+        curvature = chance * (1.0 - chance)
+        return curvature, np.zeros_like(curvature), np.zeros_like(curvature)
+
+
+class SquaredHinge:
+    """The loss of a support vector machine; a target between 0 and 1 is part of each.
+
+    The square of how far a score falls short of 1, times the target, and of how far it
+    exceeds -1, times the rest.
+    """
+
+    def slopes(
+        self, target: Array, score: Array, level: Array
+    ) -> tuple[Array, Array, None]:
+        del level
+        short, beyond = np.maximum(1.0 - score, 0.0), np.maximum(1.0 + score, 0.0)
+        loss = target * short**2 + (1.0 - target) * beyond**2
+        return loss, 2.0 * ((1.0 - target) * beyond - target * short), None
+
+    def curvatures(
+        self, target: Array, score: Array, level: float, *, safe: bool
+    ) -> tuple[Array, Array, Array]:
+        del level, safe
+        curvature = 2.0 * (target * (score < 1.0) + (1.0 - target) * (score > -1.0))
+        return curvature, np.zeros_like(curvature), np.zeros_like(curvature)
+
+
+# --- rows -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowBlock:
+    """Some rows: features, what they are to be, what they count for, and folds.
+
+    ``trained`` says which rows the model of each fold is fitted on.
+    """
+
+    features: NDArray[Any]
+    target: Vector
+    weight: Vector
+    trained: Mask | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slopes:
+    """The sum of losses over the rows of a block, and its derivatives, for some models.
+
+    ``models`` names each by the fold that it is fitted for; None is the one for all rows.
+    """
+
+    loss: RowLoss
+    parameters: Array
+    models: Models
+
+    def __call__(self, block: RowBlock) -> tuple[Vector, Array]:
+        """Go over the rows once, for the models of all columns."""
+        coef = self.parameters[:-2].astype(block.features.dtype)
+        intercept, level = self.parameters[-2], self.parameters[-1]
+        score = (block.features @ coef).astype(np.float64) + intercept
+        counts = block.weight[:, None] * self._trained(block)
+        losses, by_score, by_level = self.loss.slopes(
+            block.target[:, None], score, level
+        )
+        value = np.einsum("ij,ij->j", losses, counts)
+        slope = np.zeros_like(self.parameters)
+        by_score *= counts
+        slope[:-2] = block.features.T @ by_score.astype(block.features.dtype)
+        slope[-2] = by_score.sum(axis=0)
+        if by_level is not None:
+            slope[-1] = np.einsum("ij,ij->j", by_level, counts)
+        return value, slope
+
+    def _trained(self, block: RowBlock) -> Mask:
+        trained = np.ones((block.target.size, len(self.models)), dtype=bool)
+        for column, fold in enumerate(self.models):
+            if fold is not None and block.trained is not None:
+                trained[:, column] = block.trained[:, fold]
+        return trained
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldRows:
+    """Rows whose features are held in memory.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_rows, n_features)
+        In single precision.
+    target : ndarray of shape (n_rows,)
+        What the loss compares scores with.
+    weight : ndarray of shape (n_rows,) or None
+        What each row counts for; None for one each.
+    trained : ndarray of shape (n_rows, n_folds) or None
+        The rows that the model of each fold is fitted on.
+    """
+
+    features: Features
+    target: Vector
+    weight: Vector | None = None
+    trained: Mask | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.features.shape[0]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.features.shape[1]
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return 0 if self.trained is None else self.trained.shape[1]
+
+    def add_slopes(self, slopes: Slopes, value: Vector, slope: Array) -> None:
+        """Add value and derivatives of the sum of losses over all rows."""
+        n, r = self.features.shape
+        for rows in gen_batches(n, max(256, _BLOCK_BYTES // (4 * r))):
+            block_value, block_slope = slopes(self.block(rows))
+            value += block_value
+            slope += block_slope
+
+    def spread(self, fold: int | None, most: int) -> tuple[RowBlock, int]:
+        """Return the rows a fold's model is fitted on, and their number.
+
+        If there are more than twice ``most`` of them, so many, spread evenly.
+        """
+        if fold is None or self.trained is None:
+            rows = np.arange(self.n_rows)
+        else:
+            rows = np.flatnonzero(self.trained[:, fold])
+        n = rows.size
+        if n > 2 * most:
+            rows = rows[np.linspace(0, n - 1, most).astype(np.intp)]
+        some = slice(None) if rows.size == self.n_rows else rows
+        return self.block(some), n
+
+    def left_out(self, fold: int) -> RowBlock:
+        """Return the rows that a fold's model is not fitted on."""
+        assert self.trained is not None  # or there would be no fold
+        return self.block(np.flatnonzero(~self.trained[:, fold]))
+
+    def block(self, rows: NDArray[np.intp] | slice) -> RowBlock:
+        """Give some of the rows."""
+        features = self.features[rows]
+        return RowBlock(
+            features,
+            self.target[rows],
+            np.ones(features.shape[0]) if self.weight is None else self.weight[rows],
+            None if self.trained is None else self.trained[rows],
+        )
+
+
+# --- the solver -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +297,13 @@ def fit_linear(
 
 
 def fit_rows(
-    rows: Rows, loss: RowLoss, ridge: Ridge, *, start: Vector | None = None
+    rows: HeldRows, loss: RowLoss, ridge: Ridge, *, start: Vector | None = None
 ) -> LinearFits:
     """Minimise a penalised sum of losses, over all rows and over each fold's rows.
 
     Parameters
     ----------
-    rows : Rows
+    rows : HeldRows
         What to sum over, in which folds.
     loss : RowLoss
         The loss of a row.
@@ -128,12 +320,7 @@ def fit_rows(
     r = rows.n_features
     problem = _Problem(rows, loss, ridge)
     first = np.append(np.zeros(r + 1), ridge.level) if start is None else start
-    fewer = rows.sketch()
-    found = (
-        _one_by_one(problem, first)
-        if fewer is None
-        else _from(fit_rows(fewer, loss, ridge, start=first), problem)
-    )
+    found = _one_by_one(problem, first)
     parameters = np.hstack([state.parameters for state in found])
     return LinearFits(
         coef=parameters[:r],
@@ -156,20 +343,6 @@ def _one_by_one(problem: _Problem, first: Vector) -> list[_State]:
     return [whole, _descend(problem, begin, tuple(range(n_folds)), factors)]
 
 
-def _from(near: LinearFits, problem: _Problem) -> list[_State]:
-    """Fit to all rows and to those of each fold at once, from a fit to fewer."""
-    first = np.concatenate([near.coef[:, 0], near.intercept[:1], near.level[:1]])
-    models = (None, *range(problem.rows.n_folds))
-    factors = [problem.factor(first, None)] * len(models)
-    begin = np.repeat(first[:, None], len(models), axis=1)
-    return [_descend(problem, begin, models, list(factors))]
-
-
-def factor_at(rows: Rows, loss: RowLoss, ridge: Ridge, parameters: Vector) -> Factor:
-    """Factorise the Hessian over all rows at coefficients, intercept and level."""
-    return _Problem(rows, loss, ridge).factor(parameters, None)
-
-
 @dataclass(slots=True)
 class _State:
     parameters: Array
@@ -180,7 +353,7 @@ class _State:
 
 @dataclass(slots=True)
 class _Problem:
-    rows: Rows
+    rows: HeldRows
     loss: RowLoss
     ridge: Ridge
 

@@ -94,7 +94,7 @@ def likeliest(
     return [
         {
             "rank": rank,
-            "row": int(at) + 1,
+            "row": prepared.number(int(at)),
             "id": name_of(prepared.ids, int(at) + 1),
             "probability": float(scored["probability"].iloc[at]),
             "gap": float(scored["gap"].iloc[at]),
@@ -142,5 +142,6 @@ def next_table(suggested: list[dict[str, Any]], prepared: Prepared) -> pd.DataFr
     table = frame.iloc[rows].reset_index(drop=True).astype(object)
     table[prepared.label] = ""
     ours = pd.DataFrame(suggested, columns=["row", "probability", "gap", "why"])
+    ours["row"] = [prepared.number(row) for row in rows]
     taken = {name: f"probgap_{name}" for name in ours.columns if name in frame.columns}
     return pd.concat([ours.rename(columns=taken), table], axis=1)

@@ -19,7 +19,13 @@ from probgap.cli._account import (
     next_table,
     score_table,
 )
-from probgap.cli._prepare import Request, make_model, observed_labels, prepare
+from probgap.cli._prepare import (
+    Prepared,
+    Request,
+    make_model,
+    observed_labels,
+    prepare,
+)
 from probgap.cli._progress import Progress
 from probgap.cli._scores import rank_hidden, score_rows
 
@@ -49,16 +55,28 @@ class Analysis:
 
 def analyse(request: Request, progress: Progress) -> Analysis:
     """Read, fit, check: everything but the files."""
-    from probgap.diagnostics import examine
-
     started = datetime.now(UTC)
     progress.begin(READ)
     prepared = prepare(request)
-    frame, labelled = prepared.inputs, prepared.labels.labelled
     progress.begin(FIT)
     model = make_model(prepared, request.seed, request.jobs, request.class_prior)
     with caught_warnings() as heard:
-        model.fit(frame, observed_labels(prepared.labels))
+        model.fit(prepared.inputs, observed_labels(prepared.labels))
+    return check_fit(request, prepared, model, heard, started, progress)
+
+
+def check_fit(
+    request: Request,
+    prepared: Prepared,
+    model: Any,
+    heard: list[Warning],
+    started: datetime,
+    progress: Progress,
+) -> Analysis:
+    """Score the rows of a fit, check it, and write the account of it."""
+    from probgap.diagnostics import examine
+
+    frame, labelled = prepared.inputs, prepared.labels.labelled
     scored = score_rows(
         model,
         frame,
@@ -82,6 +100,9 @@ def analyse(request: Request, progress: Progress) -> Analysis:
     )
     for entry in account["next"]:
         entry["id"] = name_of(prepared.ids, entry["row"])
+    label_next = next_table(account["next"], prepared)
+    for entry in account["next"]:
+        entry["row"] = prepared.number(entry["row"] - 1)
     account = {
         "format": 1,
         "table": describe_table(request, prepared),
@@ -93,7 +114,7 @@ def analyse(request: Request, progress: Progress) -> Analysis:
     return Analysis(
         model=model,
         scores=score_table(prepared, scored, ranked),
-        label_next=next_table(account["next"], prepared),
+        label_next=label_next,
         account=account,
         metadata={
             key: account["table"][key] for key in ("name", "sha256", "label", "id")

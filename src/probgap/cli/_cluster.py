@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,19 +16,27 @@ import numpy as np
 import typer
 
 from probgap._core.errors import InvalidInputError
-from probgap.cli._account import describe_run
-from probgap.cli._analysis import add_heard, caught_warnings
+from probgap.cli._analysis import caught_warnings
 from probgap.cli._options import split_columns
-from probgap.cli._output import check_folder, write_folder
-from probgap.cli._prepare import Request, read_inputs, require_column, require_labels
+from probgap.cli._output import check_folder
+from probgap.cli._prepare import (
+    Prepared,
+    Request,
+    read_ids,
+    read_inputs,
+    require_column,
+    require_labels,
+)
+from probgap.cli._progress import Progress
 from probgap.cli._scores import label_values
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
     from probgap.tables import ColumnPlan, LabelColumn, RowGroups
 
-FILES = ("model.skops", "run.json")
+FILES = ("report.html", "label_next.csv", "model.skops", "run.json")
 # Rows that show what the columns are, and how numbers are spread.
 _SAMPLE_ROWS = 50_000
 # What speaks of a row says so.
@@ -55,20 +62,34 @@ class _Blocks:
 def fit_on_cluster(
     request: Request, out: Path, *, scheduler: str | None, force: bool, shown: bool
 ) -> dict[str, Any]:
-    """Fit to Parquet files in blocks and write the model: all of it, or nothing."""
+    """Fit to Parquet files in blocks and write the results: all of them, or none."""
     check_folder(out, frozenset(FILES), force=force, read=request.source)
-    from probgap.cli.fit import check_tool_libraries
+    from probgap.cli._analysis import CHECK, COSTS, FIT, PAGE, READ, check_fit
+    from probgap.cli.fit import check_tool_libraries, rounded, write_results
+    from probgap.report import render_page
 
     check_tool_libraries()
     started = datetime.now(UTC)
-    with start_client(scheduler, request.jobs, shown=shown):
-        blocks = _look_at(request)
-        with caught_warnings() as heard:
-            model, classifier = _fit(blocks, request, shown=shown)
-        found = _count_found(blocks, request, model, classifier)
-    account = _account(request, blocks, model, classifier, found, started)
-    add_heard(account["warnings"], heard)
-    _write(account, model, out)
+    with Progress(COSTS, shown=shown) as progress:
+        with start_client(scheduler, request.jobs, shown=shown):
+            progress.begin(READ)
+            blocks = _look_at(request)
+            progress.begin(FIT)
+            with caught_warnings() as heard:
+                model, classifier = _fit(blocks, request)
+            prepared = _prepare_rows(blocks, request, classifier.sample_rows_)
+        progress.begin(CHECK)
+        analysis = check_fit(request, prepared, model, heard, started, progress)
+        progress.begin(PAGE)
+        account = analysis.account
+        del account["table"]["sha256"]
+        account["table"]["rows"] = blocks.n_rows
+        files = dict.fromkeys(piece.file for piece in blocks.pieces)
+        account["table"]["files"] = list(files)
+        run = account["run"]
+        run["engine"], run["files"] = "dask", list(FILES)
+        run["timings"] = rounded(progress)
+        write_results(analysis, render_page(account), FILES, out)
     return account
 
 
@@ -243,7 +264,7 @@ def _in_piece(error: InvalidInputError, piece: RowGroups) -> str:
     return f"{str(error).rstrip('.')} ({where})."
 
 
-def _fit(blocks: _Blocks, request: Request, *, shown: bool) -> tuple[Any, Any]:
+def _fit(blocks: _Blocks, request: Request) -> tuple[Any, Any]:
     from sklearn.pipeline import Pipeline
 
     from probgap.dask import PGPUClassifier
@@ -252,16 +273,62 @@ def _fit(blocks: _Blocks, request: Request, *, shown: bool) -> tuple[Any, Any]:
     names = blocks.plan.inputs
     X = map_pieces(_prepare, blocks.pieces, blocks.preprocessor, blocks.plan, names)
     marker = blocks.labels.positive
-    y = map_pieces(_read_marks, blocks.pieces, request.label, marker)["labelled"]
-    classifier = PGPUClassifier(random_state=request.seed, verbose=int(shown))
-    classifier.fit(X, y)
-    negative, positive = label_values(marker)
-    model = classifier.model_
-    model.set_params(pos_label=positive)
-    model.classes_ = np.sort(np.array([negative, positive]))
-    model.positive_index_ = int(model.classes_.tolist().index(positive))
-    pipeline = Pipeline([("columns", blocks.preprocessor), ("classifier", model)])
-    return pipeline, classifier
+    y = map_pieces(_read_marks, blocks.pieces, request.label, marker)["observed"]
+    classifier = PGPUClassifier(
+        class_prior=request.class_prior,
+        pos_label=label_values(marker)[1],
+        random_state=request.seed,
+        n_jobs=request.jobs,
+    ).fit(X, y)
+    steps = [("columns", blocks.preprocessor), ("classifier", classifier.model_)]
+    return Pipeline(steps), classifier
+
+
+def _prepare_rows(
+    blocks: _Blocks, request: Request, rows: NDArray[np.intp]
+) -> Prepared:
+    """Bring the rows that a fit has drawn here, as they stand in the files."""
+    import pandas as pd
+
+    from probgap.dask._blocks import split_ranks
+    from probgap.dask._engine import gather, lazily
+    from probgap.tables import Table, is_level, read_row_groups
+
+    names = [use.name for use in blocks.plan.columns]
+    sizes = np.array([piece.n_rows for piece in blocks.pieces])
+    parts = [
+        lazily(_take_rows, read_row_groups, piece, inside, names)
+        for piece, inside in zip(blocks.pieces, split_ranks(rows, sizes), strict=True)
+        if inside.size
+    ]
+    frame = pd.concat(gather(parts), ignore_index=True)
+    labelled = np.asarray(is_level(frame[request.label], blocks.labels.positive))
+    notes: tuple[str, ...] = ()
+    if rows.size < blocks.n_rows:
+        note = (
+            f"{rows.size:,} of {blocks.n_rows:,} rows were drawn to fit and to check, "
+            f"{np.count_nonzero(labelled):,} of {blocks.labels.n_labelled:,} labelled "
+            "ones among them; in counts, each stands for as many as were not."
+        )
+        notes = (note,)
+    return Prepared(
+        Table(frame, request.source, "", notes),
+        read_inputs(frame, blocks.plan),
+        request.label,
+        replace(blocks.labels, labelled=labelled),
+        blocks.plan,
+        read_ids(frame, request.id),
+        rows,
+    )
+
+
+def _take_rows(
+    read: Callable[..., pd.DataFrame],
+    piece: RowGroups,
+    inside: NDArray[np.intp],
+    names: list[str],
+) -> pd.DataFrame:
+    return read(piece, names).iloc[inside]
 
 
 def _prepare(
@@ -285,117 +352,6 @@ def _read_marks(piece: RowGroups, label: str, marker: str) -> pd.DataFrame:
     from probgap.tables import is_level, read_row_groups
 
     frame = read_row_groups(piece, [label])
-    return frame.assign(labelled=is_level(frame[label], marker))[["labelled"]]
-
-
-def _count_found(
-    blocks: _Blocks, request: Request, model: Any, classifier: Any
-) -> dict[str, Any]:
-    from probgap.dask._engine import add_up, lazily
-    from probgap.pgpu._prior import LEVEL, count_hidden
-
-    marker = blocks.labels.positive
-    parts = [
-        lazily(_count_called, piece, model, blocks.plan, request.label, marker)
-        for piece in blocks.pieces
-    ]
-    (called,) = add_up(parts)
-    hidden, interval = count_hidden(classifier, blocks.n_rows)
-    return {
-        "rows": blocks.n_rows,
-        "labelled": blocks.labels.n_labelled,
-        "unlabelled": blocks.n_rows - blocks.labels.n_labelled,
-        "hidden": hidden,
-        "hidden_interval": list(interval),
-        "level": LEVEL,
-        "share_positive": classifier.estimated_class_prior_,
-        "share_interval": list(classifier.estimated_class_prior_interval_),
-        "called_positive": int(called),
-        "passes": classifier.n_passes_,
-    }
-
-
-def _count_called(
-    piece: RowGroups, model: Any, plan: ColumnPlan, label: str, marker: str
-) -> tuple[int]:
-    from probgap.tables import is_level, read_row_groups
-
-    frame = read_row_groups(piece, [*plan.inputs, label])
-    classifier = model[-1]
-    predicted = model.predict(read_inputs(frame, plan))
-    positive = predicted == classifier.classes_[classifier.positive_index_]
-    return (int(np.count_nonzero(positive & ~is_level(frame[label], marker))),)
-
-
-def _account(
-    request: Request,
-    blocks: _Blocks,
-    model: Any,
-    classifier: Any,
-    found: dict[str, Any],
-    started: datetime,
-) -> dict[str, Any]:
-    labels = blocks.labels
-    files = list(dict.fromkeys(piece.file for piece in blocks.pieces))
-    run = describe_run(request, model, started)
-    run["engine"] = "dask"
-    run["files"] = list(FILES)
-    run["timings"] = {"fit": round((datetime.now(UTC) - started).total_seconds(), 3)}
-    return {
-        "format": 1,
-        "table": {
-            "name": request.source,
-            "files": files,
-            "rows": blocks.n_rows,
-            "label": request.label,
-            "positive": labels.positive,
-            "unlabelled": labels.unlabelled,
-            "sentence": labels.sentence,
-            "id": request.id,
-            "columns": blocks.plan.as_dicts(),
-        },
-        "found": found,
-        "boundary": asdict(classifier.boundary_),
-        "warnings": [],
-        "run": run,
-    }
-
-
-def _write(account: dict[str, Any], model: Any, out: Path) -> None:
-    from probgap.io import save
-
-    table = account["table"]
-    metadata = {key: table[key] for key in ("name", "label", "id", "positive")}
-    text = json.dumps(account, ensure_ascii=False, allow_nan=False, indent=1)
-    write_folder(
-        out,
-        {
-            "model.skops": lambda path: save(model, path, metadata=metadata),
-            "run.json": lambda path: path.write_text(text + "\n", encoding="utf-8"),
-        },
-    )
-
-
-def show_found(account: dict[str, Any], out: Path) -> None:
-    """Print the main points of a fit on blocks."""
-    found, table = account["found"], account["table"]
-    files = len(table["files"])
-    typer.echo(
-        f"{table['name']}: {found['rows']:,} rows in {files:,} "
-        f"file{'s' if files != 1 else ''}."
-    )
-    typer.echo(table["sentence"])
-    low, high = found["hidden_interval"]
-    typer.echo(
-        f"Hidden positives: {low:,.0f} to {high:,.0f} ({found['level']:.0%} interval), "
-        f"best estimate {found['hidden']:,.0f}."
-    )
-    typer.echo(
-        f"{found['called_positive']:,} of {found['unlabelled']:,} unlabelled rows are "
-        f"called positive. Boundary {account['boundary']['value']:.2f}."
-    )
-    for warning in account["warnings"]:
-        typer.echo(f"! {warning['what']} {warning['do']}".rstrip())
-    typer.echo(
-        f"{out / 'model.skops'} is the model; probgap predict {out} TABLE scores rows."
-    )
+    marked = np.asarray(is_level(frame[label], marker)).astype(int)
+    values = np.array(label_values(marker))
+    return frame.assign(observed=values[marked])[["observed"]]

@@ -111,7 +111,7 @@ Engine = Annotated[
     EngineName,
     typer.Option(
         help="What computes: memory, for a table that fits; or dask, for Parquet files in "
-        "blocks, by --jobs processes or --scheduler. dask writes model and run.json only.",
+        "blocks, by --jobs processes or --scheduler.",
     ),
 ]
 Scheduler = Annotated[

@@ -41,7 +41,8 @@ class Prepared:
     """A table whose columns have found their use.
 
     ``inputs`` holds what a model learns from, with numbers read: the checks of a fit
-    would read them again and again.
+    would read them again and again. ``rows`` are the places in the table of rows that
+    were drawn from it; None for all.
     """
 
     table: Table
@@ -50,6 +51,18 @@ class Prepared:
     labels: LabelColumn
     plan: ColumnPlan
     ids: NDArray[Any] | None
+    rows: NDArray[np.intp] | None = None
+
+    def number(self, at: int) -> int:
+        """Return the number of a row in the table, counted from 1."""
+        return (at if self.rows is None else int(self.rows[at])) + 1
+
+
+def read_ids(frame: pd.DataFrame, name: str | None) -> NDArray[Any] | None:
+    """Return the user's names of rows, if there is a column of them."""
+    if name is None:
+        return None
+    return frame[name].astype("string").fillna("").to_numpy(dtype=object)
 
 
 def prepare(request: Request) -> Prepared:
@@ -87,10 +100,8 @@ def prepare(request: Request) -> Prepared:
         positive=request.positive,
         category=category,
     )
-    ids = None
-    if request.id is not None:
-        ids = table.frame[request.id].astype("string").fillna("").to_numpy(dtype=object)
     inputs = read_inputs(table.frame, plan)
+    ids = read_ids(table.frame, request.id)
     return Prepared(table, inputs, request.label, labels, plan, ids)
 
 

@@ -70,7 +70,9 @@ def _table_line(table: Mapping[str, Any]) -> str:
     used = [c for c in table["columns"] if c["use"] in ("number", "category", "text")]
     left = [c for c in table["columns"] if c["use"] == "left out"]
     columns = "1 column" if len(used) == 1 else f"{len(used)} columns"
-    line = f"{table['name']}: {table['rows']:,} rows, {columns} used"
+    files = len(table.get("files", ()))
+    rows = f"{table['rows']:,} rows" + (f" in {files:,} files" if files > 1 else "")
+    line = f"{table['name']}: {rows}, {columns} used"
     if not left:
         return line + "."
     shown = "; ".join(f"{one_line(c['name'])}: {c['why']}" for c in left[:3])

@@ -52,8 +52,9 @@ def fit(
 
     Example: probgap fit customers.csv --label bought --id customer --out results
 
-    With --engine dask the table may be larger than memory: Parquet files, of which
-    model.skops and run.json are made. probgap predict gives the scores.
+    With --engine dask the table may be larger than memory: Parquet files, from which
+    labelled rows and as many others as fit are drawn. The same files are written but
+    scores.csv: probgap predict scores all rows.
 
     Example: probgap fit 'data/*.parquet' --label flagged --engine dask --out results
     """
@@ -61,11 +62,8 @@ def fit(
         from probgap._core.errors import InvalidInputError
         from probgap.cli._prepare import Request, read_class_prior
 
-        if class_prior is not None and engine == given.EngineName.DASK:
-            msg = "--class-prior requires --engine memory."
-            raise InvalidInputError(msg)
         if scheduler is not None and engine != given.EngineName.DASK:
-            msg = "--scheduler must come with --engine dask. Got it without."
+            msg = "--scheduler requires --engine dask."
             raise InvalidInputError(msg)
 
         request = Request(
@@ -82,7 +80,7 @@ def fit(
         )
         shown = not (quiet or as_json)
         if engine == given.EngineName.DASK:
-            from probgap.cli._cluster import fit_on_cluster, show_found
+            from probgap.cli._cluster import fit_on_cluster
 
             account = fit_on_cluster(
                 request, out, scheduler=scheduler, force=force, shown=shown
@@ -93,9 +91,6 @@ def fit(
             from probgap.cli._streams import print_json
 
             print_json(account)
-        elif engine == given.EngineName.DASK:
-            if not quiet:
-                show_found(account, out)
         elif not quiet:
             from probgap.cli._summary import show_summary
 
@@ -115,9 +110,8 @@ def fit_into(request: Request, out: Path, *, force: bool, shown: bool) -> Analys
         progress.begin(PAGE)
         run = analysis.account["run"]
         run["files"] = list(FILES)
-        run["timings"] = _rounded(progress)
-        page = render_page(analysis.account)
-        _write(analysis, page, out)
+        run["timings"] = rounded(progress)
+        write_results(analysis, render_page(analysis.account), FILES, out)
     return analysis
 
 
@@ -134,26 +128,28 @@ def check_tool_libraries() -> None:
             )
 
 
-def _write(analysis: Analysis, page: str, out: Path) -> None:
+def write_results(
+    analysis: Analysis, page: str, files: tuple[str, ...], out: Path
+) -> None:
+    """Write some of the results: all of these, or none."""
     from probgap.io import save
     from probgap.tables import write_csv
 
     account = json.dumps(
         analysis.account, ensure_ascii=False, allow_nan=False, indent=1
     )
-    write_folder(
-        out,
-        {
-            "report.html": lambda path: path.write_text(page, encoding="utf-8"),
-            "scores.csv": lambda path: write_csv(analysis.scores, path),
-            "label_next.csv": lambda path: write_csv(analysis.label_next, path),
-            "model.skops": lambda path: save(
-                analysis.model, path, metadata=analysis.metadata
-            ),
-            "run.json": lambda path: path.write_text(account + "\n", encoding="utf-8"),
-        },
-    )
+    write = {
+        "report.html": lambda path: path.write_text(page, encoding="utf-8"),
+        "scores.csv": lambda path: write_csv(analysis.scores, path),
+        "label_next.csv": lambda path: write_csv(analysis.label_next, path),
+        "model.skops": lambda path: save(
+            analysis.model, path, metadata=analysis.metadata
+        ),
+        "run.json": lambda path: path.write_text(account + "\n", encoding="utf-8"),
+    }
+    write_folder(out, {name: write[name] for name in files})
 
 
-def _rounded(progress: Progress) -> dict[str, Any]:
+def rounded(progress: Progress) -> dict[str, Any]:
+    """Return how long each step took, in seconds."""
     return {step: round(seconds, 3) for step, seconds in progress.seconds.items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.optional import load_library
-from probgap.dask._survey import SOURCE
+from probgap.dask._blocks import SOURCE
 from probgap.tables import RowGroups, find_tables, list_row_groups, read_row_groups
 
 
@@ -80,7 +80,7 @@ def mark_source(frame: Any, piece: RowGroups) -> Any:
 def map_pieces(
     function: Callable[..., Any], pieces: list[RowGroups], *arguments: Any
 ) -> Any:
-    """Give a dask dataframe of what a function makes of each piece."""
+    """Return a dask dataframe of what a function makes of each piece."""
     dd = load_library("dask.dataframe", extra="dask", purpose="Parquet in blocks")
     meta = function(pieces[0], *arguments).iloc[:0]
     return dd.from_map(function, pieces, args=arguments, meta=meta)

@@ -14,7 +14,6 @@ from probgap.diagnostics._plain import as_plain
 from probgap.diagnostics._scar import ScarTest
 from probgap.diagnostics._warnings import find_warnings
 from probgap.inspection import ColumnImportance
-from probgap.pgpu._prior import count_hidden
 
 Mask = NDArray[np.bool_]
 
@@ -53,20 +52,25 @@ def write_account(
 
 
 def _found(classifier: Any, labelled: Mask) -> dict[str, Any]:
-    n, n_labelled = labelled.size, int(labelled.sum())
-    hidden, interval = count_hidden(classifier)
+    reading = classifier.reading_
     called = (classifier.posterior_ > 0.5) & ~labelled
     return {
-        "rows": n,
-        "labelled": n_labelled,
-        "unlabelled": n - n_labelled,
-        "hidden": hidden,
-        "hidden_interval": interval,
+        "rows": round(reading.n_labelled + reading.n_unlabelled),
+        "labelled": round(reading.n_labelled),
+        "unlabelled": round(reading.n_unlabelled),
+        "hidden": reading.n_hidden,
+        "hidden_interval": reading.n_hidden_interval,
         "level": LEVEL,
-        "share_positive": classifier.estimated_class_prior_,
-        "share_interval": classifier.estimated_class_prior_interval_,
-        "called_positive": int(np.count_nonzero(called)),
+        "share_positive": reading.class_prior,
+        "share_interval": reading.class_prior_interval,
+        "called_positive": round(float(_row_weight(classifier)[called].sum())),
     }
+
+
+def _row_weight(classifier: Any) -> NDArray[np.float64]:
+    """Return how many rows each training row stands for."""
+    weight: NDArray[np.float64] | None = classifier.row_weight_
+    return np.ones(classifier.observed_gap_.size) if weight is None else weight
 
 
 def _boundary(classifier: Any) -> dict[str, Any]:
@@ -75,7 +79,6 @@ def _boundary(classifier: Any) -> dict[str, Any]:
         "value": boundary.value,
         "rule": boundary.rule,
         "spread": boundary.spread,
-        "separability": boundary.separability,
         "fallback": boundary.fallback,
     }
 
@@ -83,17 +86,19 @@ def _boundary(classifier: Any) -> dict[str, Any]:
 def _decision(classifier: Any, labelled: Mask, evidence: Evidence) -> dict[str, Any]:
     boundary, gap = classifier.boundary_, classifier.observed_gap_
     edges = np.linspace(-1.0, 1.0, _N_HISTOGRAM + 1)
-    calibration = evidence.held_out
+    calibration, weight = evidence.held_out, _row_weight(classifier)
+    counts = {
+        name: np.histogram(gap[kind], edges, weights=weight[kind])[0]
+        .round()
+        .astype(int)
+        for name, kind in (("unlabelled", ~labelled), ("labelled", labelled))
+    }
     return {
         "n_negative": boundary.n_negative,
         "n_undecided": boundary.n_undecided,
         "n_positive": boundary.n_positive,
-        "undecided_share": boundary.n_undecided / labelled.size,
-        "histogram": {
-            "edges": edges,
-            "unlabelled": np.histogram(gap[~labelled], edges)[0],
-            "labelled": np.histogram(gap[labelled], edges)[0],
-        },
+        "undecided_share": boundary.n_undecided / float(weight.sum()),
+        "histogram": {"edges": edges, **counts},
         "reliability": [] if calibration is None else calibration.bins,
         "weights": _weights(classifier),
     }
@@ -114,11 +119,9 @@ def _weights(classifier: Any) -> dict[str, Any]:
     }
 
 
-def _worlds(classifier: Any) -> dict[str, float] | None:
+def _worlds(classifier: Any) -> dict[str, float]:
     """Return two numbers of hidden positives that both fit the data."""
-    reading = getattr(classifier, "reading_", None)
-    if reading is None:
-        return None
+    reading = classifier.reading_
     low, high = reading.worlds()
     return {"low": low, "high": high, "familiarity": reading.familiarity}
 

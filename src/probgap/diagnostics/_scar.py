@@ -15,9 +15,7 @@ from probgap._core.errors import InvalidInputError
 from probgap._core.features import KernelFeatures, Single
 from probgap._core.folds import smaller_group
 from probgap._core.kernels import scale_gamma
-from probgap._core.losses import Logistic
-from probgap._core.newton import Ridge, fit_linear
-from probgap._core.overlap import CEILING_QUANTILE
+from probgap._core.newton import Logistic, Ridge, fit_linear
 from probgap._core.pipelines import as_matrix, check_rows, sample_rows, take_rows
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.threads import one_thread
@@ -33,6 +31,8 @@ _N_FOLDS = 5
 _FEWEST_LABELLED = 10
 # With more labelled rows than this far in negative ground, classes overlap.
 _MOST_OVERLAP = 0.1
+# The clearest labelled positives.
+_CEILING_QUANTILE = 0.8
 # Chances between these shares of the ceiling lie in the edge.
 _EDGE = (0.15, 0.6)
 # Labellings drawn with a bias, to see whether the test would notice; and how often it
@@ -264,7 +264,7 @@ def _read(features: Single, labelled: Mask, seed: int) -> _Reading:
         by_each = features @ fits.coef.astype(np.float32) + fits.intercept
     chance = expit(by_each[:, 0].astype(np.float64))
     held_out = expit(by_each[np.arange(fold.size), 1 + fold].astype(np.float64))
-    ceiling = float(np.quantile(held_out[labelled], CEILING_QUANTILE))
+    ceiling = float(np.quantile(held_out[labelled], _CEILING_QUANTILE))
     likely = chance > ceiling / 3.0
     both = 0 < np.count_nonzero(labelled[likely]) < np.count_nonzero(likely)
     low, high = (share * ceiling for share in _EDGE)

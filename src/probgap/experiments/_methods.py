@@ -17,6 +17,7 @@ from probgap.baselines import (
     NaiveClassifier,
     NatarajanClassifier,
 )
+from probgap.boundary import MeanSmallest
 from probgap.experiments._shared import Memory, SharedClassifier
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
@@ -35,11 +36,14 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
     "Liu": lambda svm, platt, **own: LiuTaoClassifier(
         estimator=svm, gap_estimator=platt, **own
     ),
-    "PGPU": lambda svm, platt, **own: PGPUClassifier.paper(
-        estimator=svm, gap_estimator=platt, **own
+    "PGPU": lambda svm, platt, n_smallest=3, **own: PGPUClassifier.paper(
+        boundary=MeanSmallest(n_smallest),
+        estimator=svm,
+        gap_estimator__estimator=platt,
+        **own,
     ),
     "PGPUcv": lambda svm, platt, **own: PGPUClassifierCV.paper(
-        estimator=svm, gap_estimator=platt, **own
+        estimator=svm, gap_estimator__estimator=platt, **own
     ),
     CLEAN: lambda svm, _, **own: NaiveClassifier(estimator=svm, **own),
     # Ours, as a user gets it: the settings above are the paper's, not ours.

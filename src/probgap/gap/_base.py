@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from probgap._core.defaults import DEFAULTS
 from probgap._core.kernels import Matrix
 
 Vector = NDArray[np.float64]
@@ -20,13 +22,38 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
 
     classes_: NDArray[Any]
     positive_index_: int
+    observed_gap_: Vector
+    # What to add to log-odds, where labelled samples were drawn more often than others.
+    log_odds_shift_: float = 0.0
 
     @abstractmethod
+    def _chance_here(self, X: Matrix) -> Vector:
+        """Return P(s=1 | x) among samples like those that it was fitted on."""
+
+    def _training_log_odds(self) -> Vector:
+        """Return log-odds of being labelled of the training samples."""
+        return log_odds_of(self.observed_gap_)
+
+    def _stand_for(self, weight: Vector, labelled: NDArray[np.bool_]) -> None:
+        """Correct for training samples each of which stands for several.
+
+        Labelled samples stand for equally many, and so do the others. Odds of being
+        labelled among such samples are too high by a factor, whatever the sample.
+        """
+        shift = float(np.log(weight[labelled].mean() / weight[~labelled].mean()))
+        self.log_odds_shift_ = shift
+        chance = expit(logit(0.5 * (1.0 + self.observed_gap_)) + shift)
+        self.observed_gap_ = gap_of(chance)
+
     def _chance(self, X: Matrix) -> Vector:
-        """Give P(s=1 | x), the chance to be labelled."""
+        """Return P(s=1 | x), the probability of being labelled."""
+        chance = self._chance_here(X)
+        if self.log_odds_shift_ == 0.0:
+            return chance
+        return np.asarray(expit(logit(chance) + self.log_odds_shift_))
 
     def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
-        """Give the chances to be unlabelled and to be labelled.
+        """Return the probabilities of being unlabelled and of being labelled.
 
         Parameters
         ----------
@@ -43,10 +70,10 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         return np.column_stack(columns[:: 1 if self.positive_index_ == 1 else -1])
 
     def decision_function(self, X: Matrix) -> Vector:
-        """Give the observed gap of each sample.
+        """Return the observed gap of each sample.
 
         If ``pos_label`` makes the lesser value positive the sign is turned, as
-        scikit-learn's scorers expect; ``transform`` gives the gap as it is.
+        scikit-learn's scorers expect; ``transform`` returns the gap as it is.
 
         Parameters
         ----------
@@ -62,7 +89,7 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         return gap if self.positive_index_ == 1 else -gap
 
     def predict(self, X: Matrix) -> NDArray[Any]:
-        """Say whether each sample is likelier to be labelled than not.
+        """Predict whether each sample is labelled.
 
         Parameters
         ----------
@@ -80,7 +107,7 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         return predicted
 
     def transform(self, X: Matrix) -> NDArray[np.float64]:
-        """Give the observed gap as a column, for use inside a pipeline.
+        """Return the observed gap as a column, for use inside a pipeline.
 
         Parameters
         ----------
@@ -98,7 +125,7 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         self,
         input_features: ArrayLike | None = None,  # noqa: ARG002 (scikit-learn passes it)
     ) -> NDArray[Any]:
-        """Name the column that ``transform`` gives.
+        """Return the name of the column of ``transform``.
 
         Parameters
         ----------
@@ -114,7 +141,7 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         return np.array(["observed_gap"], dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        """Say that there are two classes and that sparse input is welcome."""
+        """Declare two classes and sparse input."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
@@ -122,5 +149,12 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
 
 
 def gap_of(chance: Vector) -> Vector:
-    """Turn the chance to be labelled into a gap."""
-    return np.clip(2.0 * chance - 1.0, -1.0, 1.0)
+    """Return the gap for a probability of being labelled."""
+    return np.clip(2.0 * np.asarray(chance, dtype=np.float64) - 1.0, -1.0, 1.0)
+
+
+def log_odds_of(observed_gap: Vector) -> Vector:
+    """Return the log-odds of being labelled, cut off where they would be certain."""
+    sure = DEFAULTS.sure
+    chance = np.clip(0.5 * (1.0 + observed_gap), sure, 1.0 - sure)
+    return np.asarray(logit(chance))

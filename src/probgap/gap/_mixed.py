@@ -107,7 +107,14 @@ class MixedGapEstimator(GapClassifier):
         self.observed_gap_ = 2.0 * expit(self.log_odds_) - 1.0
         return self
 
-    def _chance(self, X: Matrix) -> Vector:
+    def _training_log_odds(self) -> Vector:
+        return self.log_odds_
+
+    def _stand_for(self, weight: Vector, labelled: NDArray[np.bool_]) -> None:
+        super()._stand_for(weight, labelled)
+        self.log_odds_ = self.log_odds_ + self.log_odds_shift_
+
+    def _chance_here(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
         with one_thread():
             chance: Vector = expit(self.mixture_.log_odds(samples))

@@ -221,19 +221,19 @@ class ObservedGapEstimator(GapClassifier):
     def _goes_out_of_fold(self, labelled: NDArray[np.bool_]) -> bool:
         return self.method == "out_of_fold" and can_hold_out(smaller_group(labelled))
 
-    def _chance(self, X: Matrix) -> Vector:
+    def _chance_here(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
         chance: Vector = self.estimator_.predict_proba(samples)[:, 1]
         return chance
 
 
 def can_hold_out(smallest: int) -> bool:
-    """Say whether there are enough labelled and unlabelled samples for gaps out of fold."""
+    """Tell whether there are enough samples of either kind for gaps out of fold."""
     return smallest >= _FEWEST_FOR_OUT_OF_FOLD
 
 
 def _calibration_folds(smallest: int, rng: np.random.Generator) -> StratifiedKFold:
-    """Give folds for Platt scaling, as many as each part of a split has samples for."""
+    """Return folds for Platt scaling, as many as each part of a split has samples for."""
     in_each_part = smallest - -(-smallest // min(DEFAULT_FOLDS, smallest))
     folds = min(DEFAULT_FOLDS, max(2, in_each_part))
     return StratifiedKFold(folds, shuffle=True, random_state=draw_seed(rng))

@@ -31,6 +31,7 @@ from probgap._core.files import whole_file
 from probgap._core.optional import load_library
 from probgap.io._archive import SCHEMA, pack, unpack
 from probgap.io._arrays import clear_padding, require_honest_arrays, store_plainly
+from probgap.io._older import GONE, bring_up_to_date
 from probgap.io._parts import require_sound_parts
 from probgap.io._schema import find_names, find_untrusted, renumber, require_sound
 from probgap.io._stored import restore_learners, store_learners
@@ -133,6 +134,7 @@ def load(
         versions = header["versions"]
         with _blaming_versions(versions):
             model = _put_together(members, names)
+            bring_up_to_date(model)
             require_sound_parts(model)
             model = restore_learners(model)
     written = versions.get("scikit-learn")
@@ -247,6 +249,13 @@ def _put_together(members: Mapping[str, bytes], trusted: Collection[str]) -> Any
             raise
         msg = f"its plan cannot be read ({type(error).__name__}: {error})"
         raise ModelFileError(msg) from error
+    gone = sorted(GONE.intersection(untrusted))
+    if gone:
+        kinds = ", ".join(name.rpartition(".")[2] for name in gone)
+        msg = (
+            f"it holds what this version of probgap does not have ({kinds}): fit again"
+        )
+        raise ModelFileError(msg)
     if untrusted:
         msg = (
             f"it holds {len(untrusted)} type(s) or function(s) that are not trusted: "

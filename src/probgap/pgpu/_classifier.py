@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logit
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval
 
 from probgap._core.inputs import check_fit_inputs
 from probgap._core.kernels import Matrix
+from probgap._core.labels import ObservedLabels
 from probgap._core.rng import RandomStateLike, as_generator
-from probgap._core.values import HeldValues
-from probgap.boundary import (
-    Boundary,
-    answer_by_rules,
-    count_sides,
-    estimate_boundary,
-    weigh_candidates,
-)
-from probgap.gap import LabellingModel, MixedGapEstimator
-from probgap.pgpu._base import PAPER, BasePGPU, GapEstimator, Mask, Vector
-from probgap.pgpu._posterior import posterior_from_gap
-from probgap.pgpu._prior import prior_of_reading, store_prior
-from probgap.pgpu._signs import warn_of_reading, warn_of_signs
-from probgap.reading import Reading, read
-
-# Probabilities nearer to 0 and 1 than this have no log-odds of use.
-_SURE = 1e-4
+from probgap.boundary import BoundaryRule, MeanSmallest
+from probgap.pgpu._algorithm import fit_pgpu
+from probgap.pgpu._base import BasePGPU, Vector, paper_steps
+from probgap.pgpu._steps import Steps, choose_steps
+from probgap.reweight import KernelMeanMatching
 
 
 class PGPUClassifier(BasePGPU):
@@ -60,25 +43,18 @@ class PGPUClassifier(BasePGPU):
 
     Parameters
     ----------
-    boundary : {"auto", "gaps", "mean_smallest", "quantile"} or float, default="auto"
-        How to find the boundary l. "auto" reads it off the scores, see
-        :func:`probgap.reading.read`; "gaps" is the rule "auto" of
-        :func:`~probgap.boundary.estimate_boundary`, which has the others, too.
-    n_smallest : int, default=3
-        The paper's n', for "mean_smallest".
-    quantile : float, default=0.02
-        Which quantile of the gaps of labelled positives, for "quantile".
+    boundary : "auto", float, MeanSmallest or Quantile, default="auto"
+        Where the boundary l lies: read off the scores (:func:`probgap.reading.read`), a
+        number in (-1, 0), or by a rule of :mod:`probgap.boundary`.
     class_prior : float or tuple of float, default=None
         The share of all samples that are positive, labelled or not, or a range that it
         lies in, if that is known. It settles what the data leave open.
-    gap_estimator : classifier with predict_proba, "platt", "labelling" or None, default=None
+    gap_estimator : classifier with predict_proba, default=None
         Estimates P(s=1 | x). ``None`` takes a
-        :class:`~probgap.gap.MixedGapEstimator`, "platt" the paper's Platt-scaled support
-        vector machine, "labelling" a :class:`~probgap.gap.LabellingModel`, which brings a
-        boundary and a count of its own. An estimator of :mod:`probgap.gap` keeps its own
-        settings.
-    gap_method : {"out_of_fold", "in_sample"}, default="out_of_fold"
-        Whether the gaps of training samples come from models that have not seen them.
+        :class:`~probgap.gap.MixedGapEstimator`. A
+        :class:`~probgap.gap.ObservedGapEstimator` keeps its own settings and, without
+        an estimator of its own, is the paper's Platt-scaled support vector machine; any
+        other classifier is fitted out of fold, as ``cv`` says.
     relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
         "corollary"
             Gaps at or below the boundary are negative, gaps above 0 positive, what
@@ -86,46 +62,30 @@ class PGPUClassifier(BasePGPU):
         "theorem"
             Gaps above the boundary are positive; nothing is left out.
         "expectation"
-            An unlabelled sample counts as positive by the chance that it is, given
+            An unlabelled sample counts as positive by the probability that it is, given
             that it is unlabelled, and as negative by the rest. Nothing is left out.
         "auto"
             "expectation" with the automatic boundary, "corollary" with any other.
     keep_labelled : bool, default=True
         Whether labelled positives stay positive. The paper's algorithm, to the
         letter, goes by the gap alone and leaves out those between boundary and 0.
-    reweight : bool, default=True
-        Whether to weight what was chosen so that it stands for all samples. Where
-        nothing was left out, the weights are 1.
-    kernel : str or callable, default="rbf"
-        Kernel of :func:`~probgap.reweight.kernel_mean_matching`, as the next three.
-    gamma : float, default=None
-        Width of the kernel; ``None`` takes the median heuristic.
-    upper : float, default=1000.0
-        The paper's B, the largest weight.
-    slack : float, default=None
-        The paper's epsilon, the half-width of the band for the mean weight.
+    reweight : KernelMeanMatching or None, default=None
+        How to weight what was chosen so that it stands for all samples. Where nothing
+        is left out, as in the default, there is nothing to make up for.
     estimator : classifier whose fit takes sample_weight, default=None
         The final classifier. ``None`` takes the mixture of learners with the automatic
-        boundary, an RBF support vector machine with any other.
-    kernel_features : {"auto", "exact"} or int, default="auto"
-        For gap estimators and final classifiers other than the default ones.
-
-        "exact"
-            Support vector machines with kernels, and kernel mean matching with them.
-            Time grows with the square of the number of samples and more.
-        int
-            As many Nystroem landmarks take the place of kernels in the gap, in kernel
-            mean matching (unless ``kernel`` or ``gamma`` is set) and in the final
-            classifier, a support vector machine with squared hinge loss. Boosted trees
-            join where they predict held-out labels better. Time and memory grow with
-            the number of samples.
-        "auto"
-            "exact" up to 6000 samples, beyond that 3 sqrt(n) landmarks, from 300 to
-            1000. If the features of all samples would take more than 1.6 GB, the
-            model is fitted on as many as that holds, labelled ones first, weighted
-            to stand for all.
+        boundary, an RBF support vector machine with any other: beyond 6000 samples, one
+        on 300 to 1000 Nystroem features of the kernel.
+    device : str, default=None
+        torch's name of a device, "cuda", "cuda:0" or "cpu", for exact kernels at any
+        number of samples; needs the extra ``gpu``. On the device: the support vector
+        machines of an ``ObservedGapEstimator``, kernel mean matching, the final
+        classifier where ``estimator`` is None, and its predictions. On the processor: the
+        mixture of learners or a classifier of one's own, the boundary and the
+        relabelling. Sparse samples become dense. What is learnt is kept in numpy arrays
+        and predicts without torch, too.
     cv : int, splitter or None, default=None
-        Folds for out-of-fold gaps of a gap estimator other than the default. ``None``
+        Folds for out-of-fold gaps of a classifier given as ``gap_estimator``. ``None``
         takes five stratified folds, or as many as there are labelled positives.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive. ``None`` takes the
@@ -133,19 +93,10 @@ class PGPUClassifier(BasePGPU):
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds and estimators. The same integer gives the same bits, whatever
         ``n_jobs`` is.
-    device : str, default=None
-        torch's name of a device, "cuda", "cuda:0" or "cpu", for exact kernels at any
-        number of samples; needs the extra ``gpu``. On the device: the machines of
-        ``gap_estimator="platt"``, kernel mean matching, the final classifier where
-        ``estimator`` is None, and its predictions. On the processor: a
-        :class:`~probgap.gap.LabellingModel` or a classifier of one's own,
-        the boundary and the relabelling. ``kernel_features`` is then about the labelling
-        model alone. Sparse samples become dense. What is learnt is kept in numpy arrays
-        and predicts without torch, too.
     n_jobs : int, default=None
-        Number of folds to fit at once, of a gap estimator other than the default.
+        Number of those folds to fit at once.
     verbose : int, default=0
-        With 1, says on standard error what it is doing and how long that took.
+        With 1, reports on standard error what it is doing and how long that took.
 
     Attributes
     ----------
@@ -154,9 +105,9 @@ class PGPUClassifier(BasePGPU):
     posterior_ : ndarray of shape (n_samples,)
         P(Y=1 | x) of each training sample. By default from models that have not seen the
         sample: rank training samples by this, not by ``predict_proba``.
-    reading_ : Reading or None
+    reading_ : Reading
         What the scores say about hidden positives: posterior of any score, count and
-        interval, and the worlds that are possible. None with a labelling model.
+        interval, and the worlds that are possible. The one count of a fit.
     boundary_ : Boundary
         The boundary: value, rule, spread, how many samples fall on each side, and the
         candidates that were considered with what each scores.
@@ -165,8 +116,8 @@ class PGPUClassifier(BasePGPU):
     sample_weight_ : ndarray of shape (n_samples,)
         Weight of each training sample; 0 for those left out.
     kmm_ : KMMResult or None
-        Evidence of kernel mean matching; None if ``reweight`` is False.
-    gap_estimator_ : MixedGapEstimator, ObservedGapEstimator or LabellingModel
+        Evidence of kernel mean matching; None if ``reweight`` is None.
+    gap_estimator_ : MixedGapEstimator or ObservedGapEstimator
         The fitted estimator of the gap.
     estimator_ : object
         The fitted final classifier.
@@ -179,11 +130,11 @@ class PGPUClassifier(BasePGPU):
     estimated_class_prior_ : float
         Share of the training samples that are positive, labelled or not.
     estimated_class_prior_interval_ : tuple of float
-        Where it may well lie, at a nominal level of 90%; see Notes.
+        90% interval of it; see Notes.
     estimated_labelling_rate_ : float
         Share of the positives that is labelled.
     estimated_labelling_rate_interval_ : tuple of float
-        Where that may well lie, likewise.
+        90% interval of it.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -223,73 +174,55 @@ class PGPUClassifier(BasePGPU):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePGPU._parameter_constraints,
-        "boundary": "no_validation",  # estimate_boundary knows the rules by name
-        "n_smallest": [Interval(Integral, 1, None, closed="left")],
-        "quantile": [Interval(Real, 0, 1, closed="both")],
-        "class_prior": "no_validation",  # read knows what it may be
+        "boundary": "no_validation",  # check_rule knows what it may be
     }
 
     def __init__(
         self,
         *,
-        boundary: str | float = "auto",
-        n_smallest: int = 3,
-        quantile: float = 0.02,
+        boundary: Literal["auto"] | float | BoundaryRule = "auto",
         class_prior: float | tuple[float, float] | None = None,
         gap_estimator: Any = None,
-        gap_method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
         relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto",
         keep_labelled: bool = True,
-        reweight: bool = True,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | None = None,
-        upper: float = 1000.0,
-        slack: float | None = None,
+        reweight: KernelMeanMatching | None = None,
         estimator: Any = None,
-        kernel_features: Literal["auto", "exact"] | int = "auto",
+        device: str | None = None,
         cv: Any = None,
         pos_label: object = None,
         random_state: RandomStateLike = None,
-        device: str | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.boundary = boundary
-        self.n_smallest = n_smallest
-        self.quantile = quantile
         self.class_prior = class_prior
         self.gap_estimator = gap_estimator
-        self.gap_method = gap_method
         self.relabelling = relabelling
         self.keep_labelled = keep_labelled
         self.reweight = reweight
-        self.kernel = kernel
-        self.gamma = gamma
-        self.upper = upper
-        self.slack = slack
         self.estimator = estimator
-        self.kernel_features = kernel_features
+        self.device = device
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
-        self.device = device
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
-        """Give the paper's Algorithm 1 to the letter.
+        """Return the paper's Algorithm 1 to the letter.
 
-        In-sample Platt-scaled gaps, the mean of the ``n_smallest=3`` smallest gaps of
-        labelled positives as the boundary, Corollary 1 by the gap alone (so that
-        labelled positives between the boundary and 0 are left out), kernel mean
-        matching, and a weighted support vector machine.
+        In-sample Platt-scaled gaps, the mean of the three smallest gaps of labelled
+        positives as the boundary, Corollary 1 by the gap alone (so that labelled
+        positives between the boundary and 0 are left out), kernel mean matching, and a
+        weighted support vector machine.
 
         Parameters
         ----------
         **parameters : dict
-            Parameters to set otherwise, such as ``n_smallest=1`` for the infimum,
-            which the paper uses on real data.
+            Parameters to set otherwise, as ``set_params`` takes them, such as
+            ``boundary__n_smallest=1`` for the infimum, which the paper uses on real
+            data.
 
         Returns
         -------
@@ -299,10 +232,10 @@ class PGPUClassifier(BasePGPU):
         Examples
         --------
         >>> from probgap import PGPUClassifier
-        >>> PGPUClassifier.paper(n_smallest=1).boundary
-        'mean_smallest'
+        >>> PGPUClassifier.paper(boundary__n_smallest=1).boundary
+        MeanSmallest(n_smallest=1)
         """
-        return cls(**{**PAPER, "boundary": "mean_smallest", **parameters})
+        return cls(boundary=MeanSmallest(), **paper_steps()).set_params(**parameters)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
@@ -332,123 +265,29 @@ class PGPUClassifier(BasePGPU):
             If the boundary that was found cannot be used as it stands.
         """
         samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
-        samples = self._in_double(samples)
-        labelled = labels.labelled
+        return self._fit_checked(self._in_double(samples), labels)
+
+    def _fit_checked(
+        self,
+        samples: Matrix,
+        labels: ObservedLabels,
+        *,
+        weight: Vector | None = None,
+        steps: Steps | None = None,
+    ) -> Self:
+        """Fit to samples that were checked, each of which may stand for several."""
+        if steps is None:
+            steps = self._choose_steps(samples.shape[0])
         rng = as_generator(self.random_state)
-        gap, features = self._fit_gap(
-            samples,
-            labelled,
-            rng,
+        fitted = fit_pgpu(samples, labels.labelled, steps, rng, weight)
+        return self._store(samples, labels, fitted, weight, stacklevel=5)
+
+    def _choose_steps(self, n_samples: int) -> Steps:
+        return choose_steps(
+            self,
+            n_samples,
+            boundary=self.boundary,
             cv=self.cv,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        reading = self._read(gap, labelled)
-        boundary, posterior, hidden = self._place_boundary(gap, labelled, reading, rng)
-        estimator = self._final_estimator(labelled.size, rng)
-        learnt = self._learn(
-            samples,
-            labelled,
-            gap.observed_gap_,
-            posterior,
-            boundary,
-            estimator,
-            features,
-            hidden,
-        )
-        self.classes_, self.positive_index_ = labels.classes, labels.positive
-        self.n_labelled_ = int(np.count_nonzero(labelled))
-        self.boundary_, self.reading_ = boundary, reading
-        decision = self._store(samples, labelled, gap, posterior, learnt)
-        observed = HeldValues(gap.observed_gap_, labelled)
-        if reading is None:
-            prior = self._store_prior(labelled, posterior, decision, rng)
-            warn_of_signs(gap, observed, boundary, prior)
-            return self
-        prior = prior_of_reading(reading)
-        store_prior(self, prior)
-        if self._reads():
-            warn_of_reading(reading, observed)
-        else:
-            warn_of_signs(gap, observed, boundary, replace(prior, spread=0.0))
-        return self
-
-    def _reads(self) -> bool:
-        automatic = isinstance(self.boundary, str) and self.boundary == "auto"
-        return automatic and not self._models()
-
-    def _goes_by_gaps(self) -> bool:
-        """Tell whether the boundary comes from a rule on gaps, as on blocks of rows."""
-        return isinstance(self.boundary, str) and self.boundary == "gaps"
-
-    def _mixes(self) -> bool:
-        return self.gap_estimator is None
-
-    def _models(self) -> bool:
-        """Tell whether a labelling model says what the boundary is."""
-        return isinstance(self.gap_estimator, LabellingModel) or self._is("labelling")
-
-    def _read(self, gap: GapEstimator, labelled: Mask) -> Reading | None:
-        """Read who is hidden off the scores."""
-        if isinstance(gap, LabellingModel) or self._goes_by_gaps():
-            return None
-        return read(log_odds_of(gap), labelled, class_prior=self.class_prior)
-
-    def _place_boundary(
-        self,
-        gap: GapEstimator,
-        labelled: Mask,
-        reading: Reading | None,
-        rng: np.random.Generator,
-    ) -> tuple[Boundary, Vector, Vector | None]:
-        """Step 2: the boundary, and the posteriors that go with it."""
-        observed = gap.observed_gap_
-        values = HeldValues(observed, labelled)
-        if reading is not None and self._reads():
-            scores = log_odds_of(gap)
-            boundary = count_sides(
-                values, reading.boundary, "auto", reading.boundary_spread
-            )
-            answers = answer_by_rules(values, self.n_smallest, self.quantile)
-            boundary = weigh_candidates(
-                boundary, values, {**answers, "auto": reading.boundary}
-            )
-            return (
-                boundary,
-                reading.posterior(scores),
-                reading.hidden_probability(scores),
-            )
-        modelled = isinstance(gap, LabellingModel) and self.boundary == "auto"
-        rule = "auto" if self._goes_by_gaps() else self.boundary
-        rule = gap.boundary_ if modelled else rule
-        boundary = estimate_boundary(
-            observed,
-            labelled,
-            rule=rule,
-            n_smallest=self.n_smallest,
-            quantile=self.quantile,
-            random_state=rng,
-        )
-        if modelled:
-            named = dict(zip(boundary.names, boundary.candidates, strict=True))
-            others = {name: named[name] for name in ("mean_smallest", "quantile")}
-            boundary = replace(
-                boundary,
-                rule="auto",
-                spread=gap.boundary_spread_,
-                separability=gap.separability_,
-            )
-            boundary = weigh_candidates(
-                boundary, values, {**gap.boundary_steps_, **others}
-            )
-        if modelled and boundary.fallback is None:
-            return boundary, gap.posterior_, None
-        return boundary, posterior_from_gap(observed, labelled, boundary.value), None
-
-
-def log_odds_of(gap: GapEstimator) -> Vector:
-    """Return the log-odds of being labelled of the training samples."""
-    if isinstance(gap, MixedGapEstimator):
-        return gap.log_odds_
-    chance = np.clip(0.5 * (1.0 + gap.observed_gap_), _SURE, 1.0 - _SURE)
-    return np.asarray(logit(chance))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -21,12 +20,11 @@ from probgap._core.progress import stage
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.scores import lee_liu, observed_accuracy
 from probgap._core.threads import one_thread
-from probgap._core.values import HeldValues
-from probgap.boundary import estimate_boundary
-from probgap.pgpu._base import PAPER, BasePGPU
-from probgap.pgpu._posterior import posterior_from_gap
+from probgap.pgpu._algorithm import fit_pgpu
+from probgap.pgpu._base import BasePGPU, paper_steps
 from probgap.pgpu._search import Criterion, score_fold
-from probgap.pgpu._signs import warn_of_signs
+from probgap.pgpu._steps import choose_steps
+from probgap.reweight import KernelMeanMatching
 
 Vector = NDArray[np.float64]
 
@@ -40,7 +38,7 @@ _CRITERIA: dict[str, Criterion] = {
 
 
 def paper_grid() -> Vector:
-    """Give the boundaries that the paper tries: -0.90, -0.89, ..., -0.60."""
+    """Return the boundaries that the paper tries: -0.90, -0.89, ..., -0.60."""
     return np.round(np.linspace(-0.90, -0.60, 31), 2)
 
 
@@ -73,57 +71,21 @@ class PGPUClassifierCV(BasePGPU):
     scoring : {"observed_accuracy", "lee_liu"} or callable, default="observed_accuracy"
         What to maximise. A callable takes two masks, labelled and predicted positive,
         and returns a number.
-    gap_estimator : classifier with predict_proba, "platt" or None, default=None
-        Estimates P(s=1 | x). ``None`` takes a :class:`~probgap.gap.LabellingModel`,
-        "platt" the paper's Platt-scaled support vector machine. A ``LabellingModel``
-        or ``ObservedGapEstimator`` of one's own keeps its own settings.
-    gap_method : {"out_of_fold", "in_sample"}, default="out_of_fold"
-        Whether the gaps of training samples come from models that have not seen them.
+    class_prior : float or tuple of float, default=None
+        The share of all samples that are positive, or a range, if it is known: for the
+        count.
+    gap_estimator : classifier with predict_proba, default=None
+        Estimates P(s=1 | x), as in :class:`PGPUClassifier`.
     relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
-        "corollary"
-            Gaps at or below the boundary are negative, gaps above 0 positive, what
-            lies between is left out.
-        "theorem"
-            Gaps above the boundary are positive; nothing is left out.
-        "expectation"
-            An unlabelled sample counts as positive by the chance that it is, given
-            that it is unlabelled, and as negative by the rest. Nothing is left out.
-        "auto"
-            "expectation" with the automatic boundary, "corollary" with any other.
+        As in :class:`PGPUClassifier`; "auto" is "corollary".
     keep_labelled : bool, default=True
         Whether labelled positives stay positive. The paper's algorithm, to the
         letter, goes by the gap alone and leaves out those between boundary and 0.
-    reweight : bool, default=True
-        Whether to weight what was chosen so that it stands for all samples. Where
-        nothing was left out, the weights are 1.
-    kernel : str or callable, default="rbf"
-        Kernel of :func:`~probgap.reweight.kernel_mean_matching`, as the next three.
-    gamma : float, default=None
-        Width of the kernel; ``None`` takes the median heuristic.
-    upper : float, default=1000.0
-        The paper's B, the largest weight.
-    slack : float, default=None
-        The paper's epsilon, the half-width of the band for the mean weight.
+    reweight : KernelMeanMatching or None, default=None
+        How to weight what was chosen so that it stands for all samples.
     estimator : classifier whose fit takes sample_weight, default=None
-        The final classifier. ``None`` takes an RBF support vector machine; with the
-        automatic boundary its C, from 1 to 30, is what classifies held-out samples
-        best by the chance of each to be positive (with fewer than 1000 samples, it
-        goes by how well the classes part).
-    kernel_features : {"auto", "exact"} or int, default="auto"
-        "exact"
-            Support vector machines with kernels, and kernel mean matching with them.
-            Time grows with the square of the number of samples and more.
-        int
-            As many Nystroem landmarks take the place of kernels in the gap, in kernel
-            mean matching (unless ``kernel`` or ``gamma`` is set) and in the final
-            classifier, a support vector machine with squared hinge loss. Boosted trees
-            join where they predict held-out labels better. Time and memory grow with
-            the number of samples.
-        "auto"
-            "exact" up to 6000 samples, beyond that 3 sqrt(n) landmarks, from 300 to
-            1000. If the features of all samples would take more than 1.6 GB, the
-            model is fitted on as many as that holds, labelled ones first, weighted
-            to stand for all.
+        The final classifier. ``None`` takes an RBF support vector machine, beyond 6000
+        samples one on Nystroem features of the kernel.
     cv : int, splitter or None, default=None
         Folds of the search. ``None`` takes five stratified folds, or as many as
         there are labelled positives.
@@ -136,7 +98,7 @@ class PGPUClassifierCV(BasePGPU):
     n_jobs : int, default=None
         Number of folds to fit at once.
     verbose : int, default=0
-        With 1, says on standard error what it is doing and how long that took.
+        With 1, reports on standard error what it is doing and how long that took.
 
     Attributes
     ----------
@@ -147,6 +109,10 @@ class PGPUClassifierCV(BasePGPU):
         Mean score of the boundary that was chosen.
     observed_gap_ : ndarray of shape (n_samples,)
         Observed gap of each training sample.
+    posterior_ : ndarray of shape (n_samples,)
+        P(Y=1 | x) of each training sample, by gap and boundary.
+    reading_ : Reading
+        What the scores say about hidden positives: count, interval and possible worlds.
     boundary_ : Boundary
         The boundary: value, rule, spread, how many samples fall on each side, and the
         grid with its scores.
@@ -155,8 +121,8 @@ class PGPUClassifierCV(BasePGPU):
     sample_weight_ : ndarray of shape (n_samples,)
         Weight of each training sample; 0 for those left out.
     kmm_ : KMMResult or None
-        Evidence of kernel mean matching; None if ``reweight`` is False.
-    gap_estimator_ : LabellingModel or ObservedGapEstimator
+        Evidence of kernel mean matching; None if ``reweight`` is None.
+    gap_estimator_ : MixedGapEstimator or ObservedGapEstimator
         The fitted estimator of the gap.
     estimator_ : object
         The fitted final classifier.
@@ -169,12 +135,11 @@ class PGPUClassifierCV(BasePGPU):
     estimated_class_prior_ : float
         Share of the training samples that are positive, labelled or not.
     estimated_class_prior_interval_ : tuple of float
-        Where it may well lie, at a nominal level of 90%; see Notes of
-        :class:`PGPUClassifier`.
+        90% interval of it; see Notes of :class:`PGPUClassifier`.
     estimated_labelling_rate_ : float
         Share of the positives that is labelled.
     estimated_labelling_rate_interval_ : tuple of float
-        Where that may well lie, likewise.
+        90% interval of it.
     n_features_in_ : int
         Number of features seen in ``fit``.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -211,17 +176,12 @@ class PGPUClassifierCV(BasePGPU):
         *,
         boundaries: ArrayLike | None = None,
         scoring: str | Criterion = "observed_accuracy",
+        class_prior: float | tuple[float, float] | None = None,
         gap_estimator: Any = None,
-        gap_method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
         relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto",
         keep_labelled: bool = True,
-        reweight: bool = True,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | None = None,
-        upper: float = 1000.0,
-        slack: float | None = None,
+        reweight: KernelMeanMatching | None = None,
         estimator: Any = None,
-        kernel_features: Literal["auto", "exact"] | int = "auto",
         cv: Any = None,
         pos_label: object = None,
         random_state: RandomStateLike = None,
@@ -230,17 +190,12 @@ class PGPUClassifierCV(BasePGPU):
     ) -> None:
         self.boundaries = boundaries
         self.scoring = scoring
+        self.class_prior = class_prior
         self.gap_estimator = gap_estimator
-        self.gap_method = gap_method
         self.relabelling = relabelling
         self.keep_labelled = keep_labelled
         self.reweight = reweight
-        self.kernel = kernel
-        self.gamma = gamma
-        self.upper = upper
-        self.slack = slack
         self.estimator = estimator
-        self.kernel_features = kernel_features
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
@@ -249,7 +204,7 @@ class PGPUClassifierCV(BasePGPU):
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
-        """Give the paper's PGPUcv to the letter.
+        """Return the paper's PGPUcv to the letter.
 
         As :meth:`PGPUClassifier.paper`, with the boundary searched over -0.90, -0.89,
         ..., -0.60 by 5-fold cross-validation on the accuracy against observed labels.
@@ -257,7 +212,7 @@ class PGPUClassifierCV(BasePGPU):
         Parameters
         ----------
         **parameters : dict
-            Parameters to set otherwise.
+            Parameters to set otherwise, as ``set_params`` takes them.
 
         Returns
         -------
@@ -270,7 +225,7 @@ class PGPUClassifierCV(BasePGPU):
         >>> PGPUClassifierCV.paper().keep_labelled
         False
         """
-        return cls(**{**PAPER, "cv": 5, **parameters})
+        return cls(cv=5, **paper_steps()).set_params(**parameters)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
@@ -319,40 +274,27 @@ class PGPUClassifierCV(BasePGPU):
         task = f"{len(folds)} folds of {grid.size} boundaries"
         with one_thread(), stage(self.verbose, task):
             scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
-        best = _middle_of_the_best(scores.mean(axis=0))
-        self.classes_, self.positive_index_ = labels.classes, labels.positive
-        self.n_labelled_ = int(np.count_nonzero(labelled))
+        mean = scores.mean(axis=0)
+        best = _middle_of_the_best(mean)
         self.cv_results_ = _tabulate(grid, scores)
-        self.best_score_ = float(self.cv_results_["mean_test_score"][best])
-        gap, features = self._fit_gap(
-            samples, labelled, rng, n_jobs=self.n_jobs, verbose=self.verbose
+        self.best_score_ = float(mean[best])
+        steps = choose_steps(
+            self,
+            labelled.size,
+            boundary=float(grid[best]),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
         )
-        chosen = estimate_boundary(gap.observed_gap_, labelled, rule=float(grid[best]))
-        spread = float(np.std([grid[_middle_of_the_best(row)] for row in scores]))
-        self.boundary_ = replace(
-            chosen,
+        fitted = fit_pgpu(samples, labelled, steps, rng)
+        boundary = replace(
+            fitted.boundary,
             rule="cross_validated",
-            spread=spread,
+            spread=float(np.std([grid[_middle_of_the_best(row)] for row in scores])),
             candidates=tuple(map(float, grid)),
-            scores=tuple(map(float, scores.mean(axis=0))),
+            scores=tuple(map(float, mean)),
             names=(),
         )
-        posterior = posterior_from_gap(gap.observed_gap_, labelled, chosen.value)
-        estimator = self._final_estimator(labelled.size, rng)
-        learnt = self._learn(
-            samples,
-            labelled,
-            gap.observed_gap_,
-            posterior,
-            self.boundary_,
-            estimator,
-            features,
-        )
-        decision = self._store(samples, labelled, gap, posterior, learnt)
-        prior = self._store_prior(labelled, posterior, decision, rng)
-        observed = HeldValues(gap.observed_gap_, labelled)
-        warn_of_signs(gap, observed, self.boundary_, prior)
-        return self
+        return self._store(samples, labels, replace(fitted, boundary=boundary))
 
 
 def _middle_of_the_best(scores: Vector) -> int:

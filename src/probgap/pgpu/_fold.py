@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -13,12 +14,10 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
-from probgap._core.estimators import fit_on_shares, round_shares, weigh_copies
-from probgap._core.features import TrainingFeatures
-from probgap._core.folds import Fold
+from probgap._core.estimators import weigh_copies
 from probgap._core.kernels import Matrix
-from probgap._core.machine import FeatureMachine
 from probgap._core.svm import RBFMachine, rbf_decisions
+from probgap.pgpu._steps import Shares
 
 Mask = NDArray[np.bool_]
 Vector = NDArray[np.float64]
@@ -28,7 +27,7 @@ _MOST_ROWS = 12_000
 
 
 def shares_a_kernel(estimator: Any) -> bool:
-    """Say whether a kernel matrix can be made before it is known which rows to fit on."""
+    """Tell whether a kernel matrix can be made before it is known which rows to fit on."""
     return (
         type(estimator) in (SVC, RBFMachine)
         and estimator.kernel == "rbf"
@@ -39,7 +38,7 @@ def shares_a_kernel(estimator: Any) -> bool:
 
 
 def decides_by_products(estimator: Any, samples: Matrix) -> bool:
-    """Say whether matrix products give the decisions of a fitted classifier."""
+    """Tell whether matrix products give the decisions of a fitted classifier."""
     return (
         type(estimator) in (SVC, RBFMachine)
         and estimator.kernel == "rbf"
@@ -50,37 +49,32 @@ def decides_by_products(estimator: Any, samples: Matrix) -> bool:
 class FitOnFold:
     """Fit on some training rows of a fold, predict its test rows."""
 
-    def __init__(
-        self, samples: Matrix, fold: Fold, features: TrainingFeatures | None = None
-    ) -> None:
-        train, test = fold
-        self._features = features
-        self._train = samples[train]
-        self._test = samples[test]
+    def __init__(self, train: Matrix, test: Matrix) -> None:
+        self._train = train
+        self._test = test
         self._kernels: dict[float, tuple[Matrix, Matrix]] = {}
 
-    def predict(self, estimator: Any, share: Vector, weight: Vector) -> Mask:
-        """Say which test rows are positive, after a fit on shares of training rows."""
-        takes_sides = not ((share > 0.0) & (share < 1.0)).any()
+    def predict(
+        self, estimator: Any, fit: Callable[[Any, Shares], None], data: Shares
+    ) -> Mask:
+        """Return which test rows are positive, after a fit on shares of training rows."""
+        takes_sides = not ((data.share > 0.0) & (data.share < 1.0)).any()
         if (
             shares_a_kernel(estimator)
             and takes_sides
             and self._train.shape[0] <= _MOST_ROWS
         ):
-            return self._predict_by_kernel(estimator, share, weight)
-        if self._features is not None and isinstance(estimator, FeatureMachine):
-            estimator.fit_on_features(self._features, share, weight)
-            return estimator.decision_function(self._test) > 0.0
+            return self._predict_by_kernel(estimator, data.share, data.weight)
         # Where the width depends on the rows, making a kernel matrix of them all takes
-        # longer than libsvm takes to find those it needs; so the machine is libsvm's.
-        fit_on_shares(estimator, self._train, round_shares(share), weight)
+        # longer than libsvm takes to find those it needs; so libsvm makes its own.
+        fit(estimator, data)
         if decides_by_products(estimator, self._test):
             return rbf_decisions(estimator, self._test) > 0.0
         predicted: Mask = estimator.predict(self._test) == 1
         return predicted
 
     def _predict_by_kernel(self, estimator: SVC, share: Vector, weight: Vector) -> Mask:
-        """Give libsvm all rows, and those to leave out no weight: it drops them unread."""
+        """Fit libsvm to all rows, those to leave out without weight: it drops them unread."""
         gamma = estimator.gamma
         train, test = self._kernel(
             1.0 / self._train.shape[1] if gamma == "auto" else float(gamma)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from probgap._core.html import fact_table, number, share
 from probgap.boundary import Boundary
-from probgap.pgpu._prior import count_hidden
 from probgap.reweight import KMMResult
 
 
@@ -17,22 +16,27 @@ def fit_table(model: Any) -> str:
     """Write what a fit found as a small table; nothing for a model without a fit."""
     if not hasattr(model, "relabelling_"):
         return ""
-    relabelling, n_samples = model.relabelling_, int(model.observed_gap_.size)
+    relabelling, reading = model.relabelling_, model.reading_
+    n_samples = round(reading.n_labelled + reading.n_unlabelled)
     facts = {
         "labelled": f"{share(model.n_labelled_, n_samples)} of {n_samples:,} samples",
         "hidden positives": _hidden(model),
         "share of positives": _share(model),
         "boundary": _boundary(model.boundary_),
         "undecided by the gap": share(model.boundary_.n_undecided, n_samples),
-        "left out of training": share(relabelling.n_undecided, n_samples),
+        "left out of training": share(relabelling.n_undecided, relabelling.labels.size),
         "weights": _weights(model.kmm_, model.sample_weight_),
     }
     return fact_table(f"{type(model).__name__}: what the fit found", facts)
 
 
 def _hidden(model: Any) -> str:
-    count, (low, high) = count_hidden(model)
-    return f"{low:,.0f} to {high:,.0f} (90% interval), best estimate {count:,.0f}"
+    reading = model.reading_
+    low, high = reading.n_hidden_interval
+    return (
+        f"{low:,.0f} to {high:,.0f} (90% interval), best estimate "
+        f"{reading.n_hidden:,.0f}"
+    )
 
 
 def _share(model: Any) -> str:
@@ -51,7 +55,7 @@ def _boundary(boundary: Boundary) -> str:
 
 def _weights(matching: KMMResult | None, weight: NDArray[np.float64]) -> str:
     if matching is None:
-        return "all 1 (reweight=False)"
+        return "all 1 (reweight=None)"
     used = weight[weight > 0.0]
     if used.size and np.ptp(used) == 0.0:
         return f"all {number(float(used[0]))}"

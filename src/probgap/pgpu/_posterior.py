@@ -10,12 +10,17 @@ from scipy.special import expit, xlogy
 Vector = NDArray[np.float64]
 
 # Labelled positives above this quantile of their gaps count as certain positives.
-CERTAIN_QUANTILE = 0.9
+_CERTAIN_QUANTILE = 0.9
 _LOG_SLOPES = (-10.0, 10.0)
 
 
+def clearest_gap(observed_gap: Vector, labelled: NDArray[np.bool_]) -> float:
+    """Return the gap from which on labelled positives count as certain."""
+    return float(np.quantile(observed_gap[labelled], _CERTAIN_QUANTILE))
+
+
 def posterior_from_gap(
-    observed_gap: Vector, labelled: NDArray[np.bool_], boundary: float
+    observed_gap: Vector, boundary: float, clearest: float
 ) -> Vector:
     """Estimate P(Y=1 | x) from the observed gap and the boundary.
 
@@ -24,19 +29,13 @@ def posterior_from_gap(
     observed one is that of the clearest labelled positives. Between them the curve
     is taken as straight.
     """
-    clearest = float(np.quantile(observed_gap[labelled], CERTAIN_QUANTILE))
-    return posterior_between(observed_gap, boundary, clearest)
-
-
-def posterior_between(observed_gap: Vector, boundary: float, clearest: float) -> Vector:
-    """Estimate it where the gap of the clearest positives is known."""
     middle = min(max(boundary, -1.0 + 1e-6), 1.0 - 2e-6)
     knots = [-1.0, middle, max(clearest, middle + 1e-6)]
     return np.interp(observed_gap, knots, [0.0, 0.5, 1.0])
 
 
 def fit_slope(decision: Vector, posterior: Vector) -> float:
-    """Find the slope a for which expit(a * decision) is closest to the posterior.
+    """Return the slope a for which expit(a * decision) is closest to the posterior.
 
     Closest in cross-entropy. There is no intercept, so that the probability passes
     1/2 where the decision passes 0.

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.estimators import clone_with_seed
 from probgap._core.features import TrainingFeatures
 from probgap._core.folds import Fold
 from probgap._core.kernels import Matrix
 from probgap._core.rng import draw_seed
 from probgap._core.threads import one_thread
-from probgap.boundary import Boundary, estimate_boundary
-from probgap.pgpu._base import BasePGPU, spread_weights
+from probgap.gap._base import GapClassifier
+from probgap.pgpu._algorithm import fit_pgpu
 from probgap.pgpu._fold import FitOnFold
-from probgap.pgpu._posterior import posterior_from_gap
-from probgap.relabel import Relabelling
-from probgap.reweight import KMMResult, match_selections
+from probgap.pgpu._steps import Curve, Shares, Steps, choose_steps, spread_weights
+from probgap.reading import Reading
+from probgap.reweight import KMMResult
 
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
@@ -28,7 +31,7 @@ Criterion = Callable[[Mask, Mask], float]
 
 
 def score_fold(
-    model: BasePGPU,
+    model: Any,
     criterion: Criterion,
     samples: Matrix,
     labelled: Mask,
@@ -38,110 +41,135 @@ def score_fold(
 ) -> Vector:
     """Score every boundary on one fold: one gap, and one fit per distinct selection."""
     train, test = fold
+    rows, known = samples[train], labelled[train]
     # One thread, so that the bits do not depend on how many folds run at once.
-    with one_thread():
+    with one_thread(), warnings.catch_warnings():
+        # A candidate that is no use loses; only the chosen one is worth a warning.
+        warnings.simplefilter("ignore", ProbgapWarning)
         rng = np.random.default_rng(seed)
-        model_of_gap, features = model._fit_gap(samples[train], labelled[train], rng)
-        gap = model_of_gap.observed_gap_
-        seed = draw_seed(rng)
-        first, which = _distinct(model, gap, grid)
-        predictions = _predict_with_each(
-            model, grid[first], gap, samples, labelled, fold, features, seed
-        )
-        distinct = [
-            -np.inf
-            if predicted is None
-            else float(criterion(labelled[test], predicted))
-            for predicted in predictions
-        ]
-        scores = np.array(distinct)[which]
+        plain = choose_steps(model, train.size, boundary=float(grid[0]))
+        gap = plain.estimate_gap(rows, known, None, rng)
+        features = plain.map_features(rows, known, rng)
+        of_final = draw_seed(rng)
+        first, which = _distinct(plain, gap.observed_gap_, grid)
+        usable = {
+            int(i): replace(plain, boundary=float(grid[i]))
+            for i in first
+            if _is_usable(float(grid[i]), gap, known, plain)
+        }
+        shared = Shared(gap, features, FitOnFold(rows, samples[test]))
+        shared.weigh(rows, known, list(usable.values()))
+        scores = np.full(grid.size, -np.inf)
+        for i, steps in usable.items():
+            on_fold = FoldSteps.of(steps, shared)
+            final = np.random.default_rng(of_final)
+            fitted = fit_pgpu(rows, known, on_fold, final)
+            scores[i] = criterion(labelled[test], fitted.classifier)
     if np.isnan(scores).any():
         msg = f"scoring must return a number. Got NaN from {criterion!r}."
         raise InvalidInputError(msg)
-    return scores
+    found: Vector = scores[first][which]
+    return found
 
 
-def _distinct(model: BasePGPU, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
-    """Give the values that choose differently, and which of them each value equals."""
-    if model.relabelling == "expectation":
+def _distinct(steps: Steps, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
+    """Return the values that choose differently, and which of them each value equals."""
+    if steps.rule == "expectation":
         # What a sample counts for depends on the value itself.
         every = np.arange(grid.size)
         return every, every
     # The samples at or below the boundary are the first so many by gap: their number
-    # says which they are, and that settles who is chosen.
+    # tells which they are, and that settles who is chosen.
     below = [np.count_nonzero(gap <= value) for value in grid]
     _, first, which = np.unique(below, return_index=True, return_inverse=True)
     return first, which
 
 
-def _boundary_of(value: float, gap: Vector, labelled: Mask) -> Boundary | None:
-    """Take a value of the grid for the boundary, or nothing where it is no use."""
-    boundary = estimate_boundary(gap, labelled, rule=float(value), n_bootstrap=0)
-    return boundary if boundary.fallback is None else None
+def _is_usable(value: float, gap: GapClassifier, labelled: Mask, plain: Steps) -> bool:
+    """Tell whether a value of the grid leaves negatives to learn from."""
+    steps = replace(plain, boundary=value)
+    rng = np.random.default_rng(0)  # a fixed value draws nothing
+    curve = steps.place_boundary(gap, labelled, None, None, rng)
+    return curve.boundary.fallback is None
 
 
-def _predict_with_each(
-    model: BasePGPU,
-    values: Vector,
-    gap: Vector,
-    samples: Matrix,
-    labelled: Mask,
-    fold: Fold,
-    features: TrainingFeatures | None,
-    seed: int,
-) -> list[Mask | None]:
-    """Predict the test part of a fold, once for each value that is of any use.
+class Shared:
+    """What all boundaries of a fold have in common: one gap, one kernel to match by."""
 
-    The work is shared: one kernel matrix serves to match all selections, and one to
-    train all support vector machines, where the final classifier is one whose kernel
-    is known.
-    """
-    train = fold[0]
-    with warnings.catch_warnings():
-        # A candidate that is no use loses; only the chosen one is worth a warning.
-        warnings.simplefilter("ignore", ProbgapWarning)
-        boundaries = [_boundary_of(v, gap, labelled[train]) for v in values]
-        relabelled = {
-            i: model._relabel(
-                gap,
-                labelled[train],
-                posterior_from_gap(gap, labelled[train], boundary.value),
-                boundary,
-            )
-            for i, boundary in enumerate(boundaries)
-            if boundary is not None
+    def __init__(
+        self, gap: GapClassifier, features: TrainingFeatures | None, fit: FitOnFold
+    ) -> None:
+        self.gap = gap
+        self.features = features
+        self.fit = fit
+        self._matched: dict[bytes, KMMResult] = {}
+
+    def weigh(self, samples: Matrix, labelled: Mask, each: list[Steps]) -> None:
+        """Match the selections of all boundaries at once, from one kernel matrix."""
+        matching = each[0].reweight if each else None
+        if matching is None:
+            return
+        rng = np.random.default_rng(0)  # fixed values draw nothing
+        gap, scores = self.gap.observed_gap_, self.gap._training_log_odds()
+        chosen = []
+        for steps in each:
+            curve = steps.place_boundary(self.gap, labelled, None, None, rng)
+            placed = curve.place(gap, scores)
+            chosen.append(steps.relabel(placed, labelled).decided)
+        # Where nothing is left out there is nothing to match, unless 1 is too large.
+        partial = [mask for mask in chosen if not mask.all() or matching.upper < 1.0]
+        if self.features is not None:
+            # A kernel matrix of all samples is what kernel features are there to avoid.
+            results = [
+                matching.match(samples, mask, features=self.features)
+                for mask in partial
+            ]
+        else:
+            results = matching.match_each(samples, partial) if partial else []
+        self._matched = {
+            mask.tobytes(): result
+            for mask, result in zip(partial, results, strict=True)
         }
-    weights = _weigh_each(model, samples[train], relabelled, features)
-    predictions: list[Mask | None] = [None] * values.size
-    fit = FitOnFold(samples, fold, features)
-    for i, relabelling in relabelled.items():
-        estimator = model._final_estimator(train.size, np.random.default_rng(seed))
-        predictions[i] = fit.predict(estimator, relabelling.positive_share, weights[i])
-    return predictions
+
+    def matched(self, chosen: Mask) -> KMMResult | None:
+        """Return what was found for a selection; None where nothing was to match."""
+        return self._matched.get(chosen.tobytes())
 
 
-def _weigh_each(
-    model: BasePGPU,
-    samples: Matrix,
-    relabelled: dict[int, Relabelling],
-    features: TrainingFeatures | None,
-) -> dict[int, Vector]:
-    """Weight each selection so that it stands for all samples."""
-    chosen = {i: relabelling.decided for i, relabelling in relabelled.items()}
-    # Where nothing is left out there is nothing to match, unless 1 is too large a weight.
-    partial = [i for i, mask in chosen.items() if not mask.all() or model.upper < 1.0]
-    matched: dict[int, KMMResult] = {}
-    if model.reweight and model._n_kernel_features(samples.shape[0]) is not None:
-        # A kernel matrix of all samples is what kernel features are there to avoid.
-        matched = {i: model._match(samples, chosen[i], features) for i in partial}
-    elif model.reweight and partial:
-        results = match_selections(
-            samples,
-            [chosen[i] for i in partial],
-            gamma=model.gamma,
-            upper=model.upper,
-            slack=model.slack,
-            kernel=model.kernel,
-        )
-        matched = dict(zip(partial, results, strict=True))
-    return {i: spread_weights(mask, matched.get(i)) for i, mask in chosen.items()}
+@dataclass(frozen=True, eq=False)
+class FoldSteps(Steps):
+    """The steps on a fold. The final classifier is its answer: which test rows are positive."""
+
+    shared: Shared
+
+    @classmethod
+    def of(cls, steps: Steps, shared: Shared) -> FoldSteps:
+        """Share what was computed before."""
+        own = {field.name: getattr(steps, field.name) for field in fields(Steps)}
+        return cls(**own, shared=shared)
+
+    def estimate_gap(self, *_: Any, **__: Any) -> GapClassifier:
+        """Return the gap of the fold."""
+        return self.shared.gap
+
+    def map_features(self, *_: Any, **__: Any) -> TrainingFeatures | None:
+        """Return the features of the fold."""
+        return self.shared.features
+
+    def read(self, *_: Any, **__: Any) -> Reading | None:
+        """Read nothing: a candidate is not asked for a count."""
+        return None
+
+    def reweigh(
+        self, samples: Matrix, chosen: Mask, *_: Any, **__: Any
+    ) -> tuple[KMMResult | None, Vector]:
+        """Return the weights that were matched before."""
+        del samples
+        matching = self.shared.matched(chosen)
+        return matching, spread_weights(chosen, matching)
+
+    def classify(self, data: Shares, curve: Curve, rng: np.random.Generator) -> Any:
+        """Return which test rows a classifier fitted on the training rows calls positive."""
+        del curve
+        classifier = clone_with_seed(self.final, rng)
+        return self.shared.fit.predict(classifier, self.fit_final, data)

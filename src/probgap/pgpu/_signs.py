@@ -5,24 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 
+import numpy as np
+from numpy.typing import NDArray
+
 from probgap._core.errors import UnreliableFitWarning
-from probgap._core.values import RowValues
+from probgap._core.scores import in_standard_errors, log_likelihoods
 from probgap.boundary import Boundary
-from probgap.gap import LabellingModel, ObservedGapEstimator
-from probgap.gap._doubt import evidence
-from probgap.pgpu._prior import ClassPrior, chance_of_gap
+from probgap.pgpu._algorithm import Fitted
 from probgap.reading import Reading
 
-GapEstimator = LabellingModel | ObservedGapEstimator
+Mask = NDArray[np.bool_]
+Vector = NDArray[np.float64]
 
-# Signs of a fit by rules on gaps, or by a labelling model.
+# Share of the samples that a rule may leave undecided.
 _MOST_UNDECIDED = 0.8
-_LARGEST_SPREAD = 0.2
 _FEWEST_ERRORS = 2.0
-# Labels that even the clearest seldom have, while the boundary had to be moved up by this
-# much: few labels that fell on a faint class regardless of the gap look like that.
-_SELDOM_LABELLED = 0.15
-_MOST_DOUBT = 0.6
 # Signs of a reading: see benchmarks/default.py for how often they are right.
 _FEWEST_LABELLED = 12
 _STRANGEST = 0.998
@@ -30,33 +27,28 @@ _FARTHEST_WORLDS = 0.35
 
 
 def warn_of_signs(
-    gap: GapEstimator,
-    observed_gap: RowValues,
-    boundary: Boundary,
-    prior: ClassPrior,
-    *,
-    wrapped: bool = True,
+    fitted: Fitted, labelled: Mask, weight: Vector | None, *, stacklevel: int
 ) -> None:
-    """Warn of each sign that the method cannot work, from within ``fit``.
+    """Warn of each sign that a fit cannot be relied on."""
+    assert fitted.reading is not None
+    errors = evidence(fitted.gap.observed_gap_, labelled, weight)
+    signs = _signs_of_reading(fitted.reading, errors)
+    if fitted.boundary.rule != "auto":
+        signs = _signs_of_rule(fitted.boundary, errors)
+    for sign in signs:
+        warnings.warn(sign, stacklevel=stacklevel)
 
-    The warning points at the caller of ``fit``, which scikit-learn may have wrapped.
-    """
-    for sign in _signs(gap, observed_gap, boundary, prior):
-        warnings.warn(sign, stacklevel=4 if wrapped else 3)
 
-
-def warn_of_reading(
-    reading: Reading, observed_gap: RowValues, *, wrapped: bool = True
-) -> None:
-    """Warn of each sign that the reading cannot be relied on, from within ``fit``."""
-    for sign in _signs_of_reading(reading, observed_gap):
-        warnings.warn(sign, stacklevel=4 if wrapped else 3)
+def evidence(observed_gap: Vector, labelled: Mask, weight: Vector | None) -> float:
+    """Return by how many standard errors held-out gaps beat the frequency of labels."""
+    often = np.full(labelled.size, np.average(labelled, weights=weight))
+    gain = log_likelihoods(0.5 * (1.0 + observed_gap), labelled)
+    return in_standard_errors(gain - log_likelihoods(often, labelled), weight)
 
 
 def _signs_of_reading(
-    reading: Reading, observed_gap: RowValues
+    reading: Reading, errors: float
 ) -> Iterator[UnreliableFitWarning]:
-    errors = evidence(observed_gap.map(chance_of_gap))
     if errors < _FEWEST_ERRORS:
         yield UnreliableFitWarning(
             "Labels look random: held-out labels are predicted "
@@ -90,10 +82,7 @@ def _signs_of_reading(
         )
 
 
-def _signs(
-    gap: GapEstimator, observed_gap: RowValues, boundary: Boundary, prior: ClassPrior
-) -> Iterator[UnreliableFitWarning]:
-    errors = _evidence(gap, observed_gap)
+def _signs_of_rule(boundary: Boundary, errors: float) -> Iterator[UnreliableFitWarning]:
     if errors < _FEWEST_ERRORS:
         yield UnreliableFitWarning(
             "Labelled samples look like all the others: held-out labels are predicted "
@@ -102,22 +91,7 @@ def _signs(
             "features that could tell a positive from the rest.",
             sign="indistinct",
         )
-    elif _looks_independent(gap):
-        yield UnreliableFitWarning(
-            "Labels look independent of the gap: even the clearest samples have one "
-            f"with a chance of {gap.ceiling_:.0%} only, and labelled ones stand out "
-            "little; if labels fell at random there are fewer positives than the "
-            f"{prior.value:.0%} estimated, so have some of those called positive checked.",
-            sign="independent",
-        )
-    if prior.spread > _LARGEST_SPREAD:
-        yield UnreliableFitWarning(
-            "The boundary is unstable: over resamples the share of positives moves by "
-            f"{prior.spread:.0%} of itself; label more positives, and until then go by "
-            "the order of the samples, not by the class or the count.",
-            sign="unstable",
-        )
-    n_samples = observed_gap.count(labelled=True) + observed_gap.count(labelled=False)
+    n_samples = boundary.n_negative + boundary.n_undecided + boundary.n_positive
     undecided = boundary.n_undecided / n_samples
     if undecided > _MOST_UNDECIDED:
         yield UnreliableFitWarning(
@@ -126,18 +100,3 @@ def _signs(
             "nearer to 0.",
             sign="undecided",
         )
-
-
-def _evidence(gap: GapEstimator, observed_gap: RowValues) -> float:
-    """Say by how many standard errors chances predict labels better than a frequency."""
-    if isinstance(gap, LabellingModel):
-        return gap.evidence_
-    return evidence(observed_gap.map(chance_of_gap))
-
-
-def _looks_independent(gap: GapEstimator) -> bool:
-    return (
-        isinstance(gap, LabellingModel)
-        and gap.ceiling_ < _SELDOM_LABELLED
-        and gap.doubt_ > _MOST_DOUBT
-    )

@@ -196,7 +196,6 @@ def _decision(account: Part) -> dict[str, Any]:
         "boundary": number(boundary, "value"),
         "rule": text(boundary, "rule"),
         "spread": number(boundary, "spread"),
-        "separability": number(boundary, "separability"),
         "fallback": clip(boundary["fallback"], 300)
         if text(boundary, "fallback")
         else None,

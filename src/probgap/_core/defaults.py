@@ -1,0 +1,55 @@
+"""The numbers that shape a fit, in one place, each with what speaks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Numbers that were chosen rather than derived.
+
+    Attributes
+    ----------
+    most_exact : int
+        Samples up to which support vector machines have kernels; of more, Nystroem
+        features. With 10,000 samples of 20 columns exact kernels took twice as long and
+        were no more accurate (0.846 against 0.853).
+    landmarks_per_root : float
+        Landmarks for each unit of the square root of the number of samples. About so
+        many keep the rate at which the error falls (Rudi, Camoriano, Rosasco, NIPS 2015).
+    landmark_range : tuple of int
+        Fewest and most landmarks. With 1000 of them accuracy was 0.865 at 100,000 samples
+        and 0.864 at a million: nothing is left to win.
+    most_feature_values : int
+        Kernel features that are held in memory: 1.6 GB in single precision.
+    most_calibrated : int
+        Samples that turn decisions into probabilities: a share of 10,000 has a standard
+        error of at most 0.5%.
+    sure : float
+        Distance from 0 and 1 at which probabilities of a classifier of one's own are cut
+        off before their log-odds are read; held-out ones of the default are, too.
+    fewest_negatives : float
+        Share of the unlabelled samples that a boundary must leave on the negative side.
+        Where classes overlap, the paper's rules sink towards -1 and leave fewer.
+    fallback_share : float
+        Share of the unlabelled samples that is taken as negative where a boundary leaves
+        fewer: the lower quartile holds few positives unless most of them are positive.
+    sample_bytes : int
+        Memory of the rows that :class:`probgap.dask.PGPUClassifier` draws from blocks,
+        400,000 rows of 20 columns. Accuracy was 88.5% with them, of one million rows and
+        of twenty million (``benchmarks/dask_scale.py``).
+    """
+
+    most_exact: int = 6000
+    landmarks_per_root: float = 3.0
+    landmark_range: tuple[int, int] = (300, 1000)
+    most_feature_values: int = 400_000_000
+    most_calibrated: int = 10_000
+    sure: float = 1e-4
+    fewest_negatives: float = 0.02
+    fallback_share: float = 0.25
+    sample_bytes: int = 64 * 10**6
+
+
+DEFAULTS = Defaults()

@@ -1,0 +1,139 @@
+"""How many are positive: one count, wherever it is shown."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from probgap import PGPUClassifier, PGPUClassifierCV
+from probgap.boundary import Quantile
+from probgap.datasets import make_square
+from probgap.gap import ObservedGapEstimator
+
+MODELS = {
+    "default": PGPUClassifier(random_state=0),
+    "paper": PGPUClassifier.paper(random_state=0),
+    "quantile": PGPUClassifier(boundary=Quantile(0.02), random_state=0),
+    "fixed": PGPUClassifier(boundary=-0.6, random_state=0),
+    "platt": PGPUClassifier(gap_estimator=ObservedGapEstimator(), random_state=0),
+    "own": PGPUClassifier(gap_estimator=LogisticRegression(), random_state=0),
+    "probabilities": PGPUClassifier(estimator=LogisticRegression(), random_state=0),
+    "cv": PGPUClassifierCV(boundaries=[-0.8, -0.6], cv=3, random_state=0),
+}
+
+
+@pytest.fixture(scope="module")
+def square():
+    """The square with six in ten positives labelled at random."""
+    X, y_true, _ = make_square(400, random_state=3)
+    seen = np.random.default_rng(5).random(400) < 0.6
+    return X, y_true, seen & (y_true == 1)
+
+
+@pytest.fixture(scope="module")
+def fitted(square):
+    X, _, s = square
+    return {name: clone(model).fit(X, s) for name, model in MODELS.items()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_estimates_how_many_are_positive(square, fitted, name):
+    _, y_true, s = square
+    model = fitted[name]
+    assert model.estimated_class_prior_ == pytest.approx(y_true.mean(), abs=0.12)
+    low, high = model.estimated_class_prior_interval_
+    assert s.mean() <= low <= model.estimated_class_prior_ <= high <= 1.0
+    assert low <= y_true.mean() <= high
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_labelling_rate_is_the_other_side_of_it(square, fitted, name):
+    s, model = square[2], fitted[name]
+    low, high = model.estimated_class_prior_interval_
+    product = model.estimated_labelling_rate_ * model.estimated_class_prior_
+    assert product == pytest.approx(s.mean())
+    assert_allclose(
+        model.estimated_labelling_rate_interval_, (s.mean() / high, s.mean() / low)
+    )
+    assert all(type(end) is float for end in model.estimated_class_prior_interval_)
+
+
+def test_the_same_seed_gives_the_same_bits(square, fitted):
+    X, _, s = square
+    for name in ("default", "paper"):
+        again = clone(MODELS[name]).fit(X, s)
+        before = fitted[name].estimated_class_prior_interval_
+        assert again.estimated_class_prior_interval_ == before
+
+
+@pytest.mark.filterwarnings("ignore::probgap.exceptions.UnreliableFitWarning")
+def test_few_labels_leave_more_room_than_many(square, fitted):
+    X, _, s = square
+    few = np.isin(np.arange(s.size), np.flatnonzero(s)[::10])
+    model = PGPUClassifier(random_state=0).fit(X, few)
+    width = np.diff(np.log(model.estimated_class_prior_interval_))
+    before = np.diff(np.log(fitted["default"].estimated_class_prior_interval_))
+    assert width > 1.5 * before
+
+
+def test_the_boundary_keeps_what_was_weighed(fitted):
+    boundary = fitted["default"].boundary_
+    assert boundary.names == ("auto", "mean_smallest", "quantile")
+    assert boundary.value == boundary.candidates[0]
+    assert len(boundary.scores) == len(boundary.candidates)
+    searched = fitted["cv"]
+    assert searched.boundary_.candidates == (-0.8, -0.6)
+    assert_allclose(searched.boundary_.scores, searched.cv_results_["mean_test_score"])
+
+
+def test_every_place_shows_the_same_count(square, tmp_path, monkeypatch):
+    """Attribute, notebook, terminal, page, run.json and blocks: one object's numbers."""
+    dask = pytest.importorskip("dask")
+    pytest.importorskip("skops")
+    from contextlib import contextmanager  # noqa: PLC0415
+
+    from typer.testing import CliRunner  # noqa: PLC0415
+
+    from probgap import io  # noqa: PLC0415
+    from probgap.cli import _cluster  # noqa: PLC0415
+    from probgap.cli._app import app  # noqa: PLC0415
+
+    X, _, s = square
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame.assign(found=np.where(s, "yes", None)).to_parquet(tmp_path / "t.parquet")
+
+    @contextmanager
+    def here(*_, **__):
+        with dask.config.set(scheduler="synchronous"):
+            yield
+
+    monkeypatch.setattr(_cluster, "start_client", here)
+    shown = {}
+    for engine in ("memory", "dask"):
+        out = tmp_path / engine
+        words = ["fit", tmp_path / "t.parquet", "--label", "found", "--out", out]
+        words += ["--engine", engine]
+        result = CliRunner().invoke(app, [str(word) for word in words])
+        assert result.exit_code == 0, result.stderr
+        model = io.load(out / "model.skops")[-1]
+        reading, (low, high) = model.reading_, model.reading_.n_hidden_interval
+        found = json.loads((out / "run.json").read_text())["found"]
+        assert found["hidden"] == reading.n_hidden
+        assert tuple(found["hidden_interval"]) == (low, high)
+        assert found["share_positive"] == model.estimated_class_prior_
+        interval = model.estimated_class_prior_interval_
+        assert tuple(found["share_interval"]) == interval
+        best = f"best estimate {reading.n_hidden:,.0f}"
+        for text in (
+            f"{low:,.0f} to {high:,.0f}  90% interval; {best}",  # terminal
+            f"{low:,.0f} to {high:,.0f} (90% interval), {best}",  # notebook
+            f"Between {low:,.0f} and {high:,.0f} positives are hidden",  # page
+        ):
+            page = (out / "report.html").read_text(encoding="utf-8")
+            assert text in result.stdout + model._repr_html_() + page
+        shown[engine] = (reading.n_hidden, low, high)
+    assert shown["memory"] == shown["dask"]
