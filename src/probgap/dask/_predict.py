@@ -127,7 +127,9 @@ def _pack(model: pgpu.PGPUClassifier) -> bytes:
     if hasattr(slim.estimator_, "held_out_"):
         slim.estimator_ = copy.copy(slim.estimator_)
         del slim.estimator_.held_out_
-    for name in _NOT_NEEDED:
+    # Where two estimates are averaged, one of them is read off the gap.
+    needed = {"gap_estimator_", "reading_"} if model.averages_ else set()
+    for name in set(_NOT_NEEDED) - needed:
         delattr(slim, name)
     return zlib.compress(pickle.dumps(slim), level=1)
 

@@ -119,3 +119,8 @@ class MixedGapEstimator(GapClassifier):
         with one_thread():
             chance: Vector = expit(self.mixture_.log_odds(samples))
         return chance
+
+    def log_odds_of(self, samples: Matrix) -> Vector:
+        """Return the log-odds of being labelled of samples that were checked."""
+        with one_thread():
+            return self.mixture_.log_odds(samples) + self.log_odds_shift_

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from probgap._core.errors import ModelFileError
 from probgap.boundary import MeanSmallest, Quantile
 from probgap.gap import ObservedGapEstimator
 from probgap.gap._base import GapClassifier
 from probgap.io._walk import walk
 from probgap.pgpu._base import BasePGPU
+from probgap.reading._curves import Curves
 from probgap.reweight import KernelMeanMatching
 
 # Types that files of older versions hold, and this one no longer has.
@@ -43,8 +46,20 @@ _MOVED = (
 def bring_up_to_date(model: object) -> None:
     """Spell parameters as they are spelt now, in every classifier of a model."""
     for thing in list(walk(model)):
+        if isinstance(thing, Curves) and not hasattr(thing, "shift"):
+            _spread_alike(thing)
         if isinstance(thing, BasePGPU) and "kernel_features" in vars(thing):
             _respell(thing)
+
+
+def _spread_alike(curves: Any) -> None:
+    """Let all curves spread by as much as one number once said, and shift alike.
+
+    Fields are stored in their order: what was the shift of all lies where spreads do.
+    """
+    shift = float(curves.spread)
+    object.__setattr__(curves, "spread", np.full(curves.weights.size, 0.25))
+    object.__setattr__(curves, "shift", np.full(curves.weights.size, shift))
 
 
 def _respell(classifier: Any) -> None:
@@ -69,6 +84,6 @@ def _respell(classifier: Any) -> None:
     if gap is not None and not isinstance(gap, GapClassifier):
         own = None if isinstance(gap, str) else gap
         classifier.gap_estimator = ObservedGapEstimator(own, method=old["gap_method"])
-    classifier.row_weight_ = None
+    classifier.row_weight_, classifier.averages_ = None, False
     for name in _MOVED:
         old.pop(name, None)

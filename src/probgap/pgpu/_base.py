@@ -15,12 +15,13 @@ from probgap._core.defaults import DEFAULTS
 from probgap._core.inputs import check_predict_input
 from probgap._core.kernels import Matrix, spread_rows
 from probgap._core.labels import ObservedLabels
+from probgap._core.mixed import MixedClassifier
 from probgap._core.rng import RandomStateLike
 from probgap.boundary import Boundary
-from probgap.gap import ObservedGapEstimator
+from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.pgpu._algorithm import Fitted
 from probgap.pgpu._html import fit_table
-from probgap.pgpu._posterior import fit_slope
+from probgap.pgpu._posterior import average_chances, fit_slope
 from probgap.pgpu._signs import warn_of_signs
 from probgap.reading import Reading
 from probgap.reweight import KernelMeanMatching
@@ -70,6 +71,7 @@ class BasePGPU(CountedByReading, TrueLabelClassifier):
     """The algorithm of the paper, fitted."""
 
     boundary_: Boundary
+    averages_: bool
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "class_prior": "no_validation",  # read knows what it may be
@@ -127,9 +129,12 @@ class BasePGPU(CountedByReading, TrueLabelClassifier):
         self.kmm_, self.sample_weight_ = fitted.matching, fitted.sample_weight
         self.estimator_, self.slope_ = fitted.classifier, None
         self.row_weight_, self.posterior_ = weight, fitted.posterior
-        if hasattr(self.estimator_, "held_out_"):
+        if isinstance(self.estimator_, MixedClassifier):
             self.posterior_ = expit(self.estimator_.held_out_)
-        elif not hasattr(self.estimator_, "predict_proba"):
+        self.averages_ = self._averages()
+        if self.averages_:
+            self.posterior_ = average_chances(self.posterior_, fitted.posterior)
+        if not hasattr(self.estimator_, "predict_proba"):
             rows = spread_rows(len(self.posterior_), DEFAULTS.most_calibrated)
             decision = self.estimator_.decision_function(samples[rows])
             self.slope_ = fit_slope(decision, self.posterior_[rows])
@@ -146,12 +151,27 @@ class BasePGPU(CountedByReading, TrueLabelClassifier):
             bundle["text/html"] += fit_table(self)
         return bundle
 
+    def _averages(self) -> bool:
+        """Tell whether predictions average two estimates of the posterior.
+
+        Read off the gap, it follows sharp borders; the final classifier, fitted to soft
+        labels, smooths out noise. The learners of the default have both at hand. With
+        many samples there is little noise, and one estimate is as good and faster.
+        """
+        return (
+            isinstance(self.estimator_, MixedClassifier)
+            and isinstance(self.gap_estimator_, MixedGapEstimator)
+            and self.observed_gap_.size <= DEFAULTS.most_averaged
+        )
+
     def _decide(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
         if self.slope_ is None:
-            proba = self.estimator_.predict_proba(samples)
-            gap: Vector = proba[:, 1] - proba[:, 0]
-            return gap
+            positive: Vector = self.estimator_.predict_proba(samples)[:, 1]
+            if self.averages_:
+                scores = self.gap_estimator_.log_odds_of(samples)
+                positive = average_chances(positive, self.reading_.posterior(scores))
+            return 2.0 * positive - 1.0
         decision: Vector = self.estimator_.decision_function(samples)
         return decision
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import expit, xlogy
+from scipy.special import expit, logit, xlogy
 
 Vector = NDArray[np.float64]
 
 # Labelled positives above this quantile of their gaps count as certain positives.
 _CERTAIN_QUANTILE = 0.9
 _LOG_SLOPES = (-10.0, 10.0)
+# Probabilities nearer to 0 and 1 than this would outweigh any other in an average.
+_CERTAIN = 1e-4
 
 
 def clearest_gap(observed_gap: Vector, labelled: NDArray[np.bool_]) -> float:
@@ -32,6 +34,12 @@ def posterior_from_gap(
     middle = min(max(boundary, -1.0 + 1e-6), 1.0 - 2e-6)
     knots = [-1.0, middle, max(clearest, middle + 1e-6)]
     return np.interp(observed_gap, knots, [0.0, 0.5, 1.0])
+
+
+def average_chances(first: Vector, second: Vector) -> Vector:
+    """Return probabilities whose log-odds are the mean of those of two estimates."""
+    odds = [logit(np.clip(p, _CERTAIN, 1.0 - _CERTAIN)) for p in (first, second)]
+    return np.asarray(expit(0.5 * (odds[0] + odds[1])))
 
 
 def fit_slope(decision: Vector, posterior: Vector) -> float:
