@@ -2,7 +2,7 @@
 
     python benchmarks/fit.py                       # 2,000 and 10,000 rows against the plain pipeline
     python benchmarks/fit.py --large               # 1,500 x 10 to 1,000,000 x 20
-    python benchmarks/fit.py --predict             # a million predictions
+    python benchmarks/fit.py --predict             # a million predictions, and the model file
     python benchmarks/fit.py --hard                # data that kernels find hard
 
 "plain" is what the paper's steps are with common tools: SVC with Platt scaling, relabelling
@@ -21,9 +21,11 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
 import warnings
+from pathlib import Path
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -41,6 +43,7 @@ from sklearn.svm import SVC
 from probgap import PGPUClassifier
 from probgap._core.kernels import median_gamma
 from probgap.datasets import hide_labels
+from probgap.io import save
 
 N_TEST = 50_000
 UPPER = 1000.0
@@ -190,17 +193,24 @@ def in_processes(cases):
         subprocess.run(command, check=True)
 
 
-def predictions(n, d):
-    X, s, _ = draw("curved", 100_000, d)
+def predictions(n, d, n_fitted):
+    """Predict by a model of so many rows, and say what it takes on disk."""
+    X, s, _ = draw("curved", n_fitted, d)
     _, model = timed(default, X, s)
     rows = np.random.default_rng(1).normal(size=(n, d))
     spent, _ = timed(model.predict, rows)
     tracemalloc.start()
-    timed(model.predict, rows)
+    timed(model.predict, rows[: n // 10])
     peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    with tempfile.NamedTemporaryFile(suffix=".skops") as file:
+        save(model, file.name)
+        size = Path(file.name).stat().st_size
     print(
-        f"predict {n} x {d}: {spent:.1f} CPU s, {n / spent:.0f} rows/s, "
-        f"at most {peak / 1e6:.0f} MB beside the samples"
+        f"predict {n} x {d} by a model of {n_fitted} rows: {spent:.1f} CPU s, "
+        f"{n / spent:.0f} rows/s, at most {peak / 1e6:.0f} MB beside the samples; "
+        f"model file {size / 1e6:.1f} MB",
+        flush=True,
     )
 
 
@@ -226,7 +236,8 @@ def main():
             (name, n, 30) for name in ("clusters", "steps") for n in (10_000, 100_000)
         )
     elif options.predict:
-        predictions(1_000_000, 20)
+        for n_fitted in (10_000, 100_000):
+            predictions(1_000_000, 20, n_fitted)
     else:
         against_plain(options.n, options.d, options.seeds, options.rounds)
 
