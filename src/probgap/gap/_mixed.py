@@ -121,6 +121,17 @@ class MixedGapEstimator(GapClassifier):
         return chance
 
     def log_odds_of(self, samples: Matrix) -> Vector:
-        """Return the log-odds of being labelled of samples that were checked."""
+        """Return the log-odds of being labelled, of samples that were checked before.
+
+        Parameters
+        ----------
+        samples : {ndarray, sparse matrix} of shape (n_samples, n_features)
+            Samples, as ``predict_proba`` takes them after its checks.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-odds, on the scale of ``log_odds_``.
+        """
         with one_thread():
             return self.mixture_.log_odds(samples) + self.log_odds_shift_
