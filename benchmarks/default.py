@@ -323,7 +323,7 @@ def print_method(results, method, half):
 
 def print_tests(results, default):
     """Print paired tests of the default against every other method."""
-    for method in results.rows:
+    for method in list(results.rows):
         if method == default or is_clean(method):
             continue
         tests = {
@@ -374,7 +374,7 @@ def summarise(rows, options):
         print(
             " " * 24 + "share  accuracy  balanced   auc  hidden auc  hidden ap  CPU s"
         )
-        for method in results.rows:
+        for method in list(results.rows):
             print_method(results, method, options.half)
         print_tests(results, options.call)
         print_data(results)
