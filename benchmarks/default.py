@@ -21,8 +21,8 @@ on one cell. Rows that exist are not measured again, so a run can be stopped and
 of several files all are read and the first is written. After a change of code give the
 default another name (--call) or file. A Python file given as --also defines further
 methods, ``METHODS = {name: function of a seed}``; those whose name ends in ", clean" are
-fitted to the true labels. "same learners, clean", if there is one, is the reference of
-the panel "nothing", in place of the clean SVM.
+fitted to the true labels. "same learners, clean", of --others, is the reference of the
+panel "nothing", in place of the clean SVM.
 
 Recovered share: per data set (method - naive) / (clean - naive), with accuracies averaged
 over its cells; then the mean over data sets, without those where clean - naive is less

@@ -1,7 +1,8 @@
 """Other methods in the benchmark of the default, fitted without any tuning: see default.py.
 
 Each has ``posterior_``, the posterior of training rows by models that were fitted without
-them, except the paper's algorithm, which has none.
+them, except the paper's algorithm, which has none. "same learners, clean" is fitted to true
+labels: what the default's learners can do where nothing is hidden.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from probgap import PGPUClassifier
+from probgap._core.mixed import MixedClassifier
 
 
 class NaiveForest(ExtraTreesClassifier):
@@ -156,4 +158,5 @@ OTHERS = {
     "PU bagging": BaggedTrees,
     "PGlin": pg_lin,
     "paper": lambda seed: PGPUClassifier.paper(random_state=seed),
+    "same learners, clean": lambda seed: MixedClassifier(random_state=seed),
 }

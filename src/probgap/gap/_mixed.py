@@ -120,7 +120,7 @@ class MixedGapEstimator(GapClassifier):
             chance: Vector = expit(self.mixture_.log_odds(samples))
         return chance
 
-    def log_odds_of(self, samples: Matrix) -> Vector:
+    def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of being labelled, of samples that were checked before.
 
         Parameters

@@ -169,7 +169,7 @@ class BasePGPU(CountedByReading, TrueLabelClassifier):
         if self.slope_ is None:
             positive: Vector = self.estimator_.predict_proba(samples)[:, 1]
             if self.averages_:
-                scores = self.gap_estimator_.log_odds_of(samples)
+                scores = self.gap_estimator_.log_odds(samples)
                 positive = average_chances(positive, self.reading_.posterior(scores))
             return 2.0 * positive - 1.0
         decision: Vector = self.estimator_.decision_function(samples)

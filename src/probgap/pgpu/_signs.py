@@ -19,8 +19,8 @@ Vector = NDArray[np.float64]
 
 # Share of the samples that a rule may leave undecided.
 _MOST_UNDECIDED = 0.8
-# Labels drawn at random stayed below 1 in 24 of 24 draws. Of fits that were good one in ten
-# does, on hard tables; with 2 as the least it would be one in five.
+# Labels drawn at random stay below 1; with more as the least, good fits to hard tables would
+# often be warned of.
 _FEWEST_ERRORS = 1.0
 # Signs of a reading: see benchmarks/default.py for how often they are right.
 _FEWEST_LABELLED = 12

@@ -41,13 +41,6 @@ class SimulatedTask:
     posterior: Vector
     families: dict[str, str]
 
-    @property
-    def overlap(self) -> float:
-        """From 0, classes are separable, to 1, features say nothing."""
-        prior = float(self.posterior.mean())
-        unsure = float(np.mean(self.posterior * (1.0 - self.posterior)))
-        return unsure / (prior * (1.0 - prior))
-
 
 def simulate(
     seed: int, families: Mapping[str, tuple[str, ...]] | None = None
