@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from probgap._core.checks import check_gap, check_labelled
@@ -19,6 +19,7 @@ from probgap._core.errors import BoundaryWarning, InvalidInputError
 from probgap._core.html import fact_table, number, share
 from probgap._core.rng import RandomStateLike, as_generator
 from probgap._core.scores import lee_liu_by_counts
+from probgap._core.types import Mask, Vector
 
 __all__ = [
     "Boundary",
@@ -29,8 +30,6 @@ __all__ = [
     "estimate_boundary",
 ]
 
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 _JUST_BELOW_ZERO = float(np.nextafter(0.0, -1.0))
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from probgap._core.kernels import Matrix
+from probgap._core.types import Matrix
 
 
 class TrueLabelClassifier(ClassifierMixin, BaseEstimator):

@@ -6,16 +6,13 @@ from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import Matrix
 from probgap._core.rng import draw_seed
-
-Vector = NDArray[np.float64]
+from probgap._core.types import Matrix, Vector
 
 # A copy of a sample with less weight than this share of the largest changes little but
 # the run time.

@@ -14,9 +14,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import gen_batches
 
 from probgap._core.defaults import DEFAULTS
-from probgap._core.kernels import Matrix
+from probgap._core.types import Matrix, Vector
 
-Vector = NDArray[np.float64]
 Single = NDArray[np.float32]
 
 _BLOCK_BYTES = 16 * 2**20

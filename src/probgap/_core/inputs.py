@@ -10,12 +10,12 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import Matrix
 from probgap._core.labels import (
     ObservedLabels,
     read_labels,
     require_labelled_and_unlabelled,
 )
+from probgap._core.types import Matrix
 
 # Rows in a row: sums over a column-wise frame would round otherwise, and the same data
 # give other bits.

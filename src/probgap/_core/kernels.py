@@ -12,8 +12,7 @@ from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels
 from sklearn.utils import gen_batches
 
 from probgap._core.errors import InvalidInputError
-
-Matrix = Any  # ndarray or scipy.sparse matrix: scikit-learn takes either
+from probgap._core.types import Matrix
 
 _MEDIAN_SAMPLE = 1000
 _BLOCK_BYTES = 64 * 2**20

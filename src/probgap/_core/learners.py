@@ -17,7 +17,7 @@ from scipy.special import expit
 from sklearn.utils import gen_batches
 
 from probgap._core.features import KernelFeatures
-from probgap._core.kernels import Matrix, spread_rows
+from probgap._core.kernels import spread_rows
 from probgap._core.newton import HeldRows, LinearFits, Logistic, Ridge, fit_rows
 from probgap._core.tasks import (
     MARGIN,
@@ -33,6 +33,7 @@ from probgap._core.tasks import (
 )
 from probgap._core.threads import one_thread
 from probgap._core.trees import Boosting, Forest, fit_boosting, fit_forest
+from probgap._core.types import Array, Matrix, Vector
 from probgap._core.views import MOST_COLUMNS, View, choose_view, see
 
 __all__ = [
@@ -47,8 +48,6 @@ __all__ = [
     "fit_usual",
 ]
 
-Vector = NDArray[np.float64]
-Array = NDArray[np.float64]
 
 # Rows that are predicted at a time: so many, or fewer where these hold more values.
 _BLOCK_ROWS = 2**15

@@ -17,12 +17,11 @@ from probgap._core.features import (
     TrainingFeatures,
     map_training_samples,
 )
-from probgap._core.kernels import Matrix, scale_gamma
+from probgap._core.kernels import scale_gamma
 from probgap._core.newton import HeldRows, Ridge, SquaredHinge, fit_rows
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.threads import one_thread
-
-Vector = NDArray[np.float64]
+from probgap._core.types import Matrix, Vector
 
 
 class FeatureMachine(ClassifierMixin, BaseEstimator):

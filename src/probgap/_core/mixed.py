@@ -11,13 +11,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from probgap._core.kernels import Matrix
 from probgap._core.learners import Mixture, fit_usual
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.threads import one_thread
-
-Vector = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from probgap._core.types import Mask, Matrix, Vector
 
 
 class MixedClassifier(ClassifierMixin, BaseEstimator):

@@ -21,9 +21,8 @@ from scipy.linalg.blas import ssyrk
 from scipy.special import expit, log_expit
 from sklearn.utils import gen_batches
 
-Vector = NDArray[np.float64]
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from probgap._core.types import Array, Mask, Vector
+
 Features = NDArray[np.float32]
 Models = tuple[int | None, ...]
 Factor = tuple[Array, bool]

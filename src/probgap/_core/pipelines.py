@@ -17,12 +17,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import Matrix
 from probgap._core.threads import one_thread
+from probgap._core.types import Mask, Matrix, Vector
 
-Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
-Vector = NDArray[np.float64]
 
 # Beyond these log-odds a probability is as good as 0 or 1.
 _FARTHEST = 30.0

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-Array = NDArray[np.float64]
+from probgap._core.types import Array
 
 # Nobody is surer than this of a label not seen.
 _SURE = 1e-6

@@ -9,8 +9,8 @@ from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from probgap._core.kernels import Matrix
 from probgap._core.threads import one_thread
+from probgap._core.types import Matrix
 
 # Few enough kernel values at a time to stay in the processor's cache.
 _BLOCK_VALUES = 2**18

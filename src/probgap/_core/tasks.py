@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_expit, logit
 
-from probgap._core.kernels import Matrix
+from probgap._core.types import Matrix, Vector
 
-Vector = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 # Held-out probabilities stay this far from 0 and 1, or one part of as many as there are

@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logit
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import Matrix
 from probgap._core.tasks import MARGIN, Fitted, Task, bounded
-
-Vector = NDArray[np.float64]
-Array = NDArray[np.float64]
+from probgap._core.types import Array, Matrix, Vector
 
 # What scikit-learn sorts the values of a column into at most.
 _N_BINS = 255

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, issparse
 from sklearn.utils.extmath import randomized_svd
 
-from probgap._core.kernels import Matrix, spread_rows
-
-Array = NDArray[np.float64]
-Vector = NDArray[np.float64]
+from probgap._core.kernels import spread_rows
+from probgap._core.types import Array, Matrix, Vector
 
 # More columns than this are too many for trees and for memory.
 MOST_COLUMNS = 500

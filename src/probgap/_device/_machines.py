@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from probgap._core.types import Vector
 from probgap._device._kernel import Traffic
 from probgap._device._parts import Field, solve_in_parts
 from probgap._device._plan import MemoryPlan
 from probgap._device._points import Points
 from probgap._device._programme import Programmes
 from probgap._device._torch import Device
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.calibration import _SigmoidCalibration
 
-from probgap._core.kernels import Matrix, scale_gamma
+from probgap._core.kernels import scale_gamma
 from probgap._core.progress import remark
 from probgap._core.threads import one_thread
+from probgap._core.types import Mask, Matrix, Vector
 from probgap._device._estimators import (
     DeviceMachine,
     DevicePlatt,
@@ -20,9 +20,6 @@ from probgap._device._estimators import (
 )
 from probgap._device._machines import solve_machines
 from probgap._device._torch import open_device
-
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 # Machines that are solved together at most: what they need in memory besides the kernel
 # grows with their number.

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from probgap._core.types import Vector
 from probgap._device._torch import Device
-
-Vector = NDArray[np.float64]
 
 # Numbers in a tile, and the share of free memory that tiles may take.
 _TILE = 2**26

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from probgap._core.types import Vector
 from probgap._device._hessian import Hessian, Preconditioner
 from probgap._device._kernel import DeviceKernel
 from probgap._device._newton import conjugate_gradients
 from probgap._device._torch import Device, Tensor
-
-Vector = NDArray[np.float64]
 
 
 class DeviceOperator:

@@ -10,10 +10,8 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit
 from sklearn.metrics.pairwise import rbf_kernel
 
-from probgap._core.kernels import Matrix
+from probgap._core.types import Mask, Matrix, Vector
 
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 Square = NDArray[np.float64]
 
 # Standard deviations of what is wrong with the log-odds: all of them by one number, by a

@@ -22,10 +22,8 @@ from probgap._core.pipelines import (
     samples_of,
 )
 from probgap._core.threads import one_thread
+from probgap._core.types import Mask, Vector
 from probgap.active._belief import Belief, Points, learn
-
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 # A machine's own probability is not to be trusted further.
 _SUREST = 6.0

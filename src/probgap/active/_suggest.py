@@ -14,12 +14,11 @@ from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import scale_gamma
 from probgap._core.rng import RandomStateLike, as_generator
 from probgap._core.threads import one_thread
+from probgap._core.types import Mask, Vector
 from probgap.active._belief import Belief, Points
 from probgap.active._correct import CorrectedClassifier, points_of
 
-Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
-Vector = NDArray[np.float64]
 
 # So many rows are thought of, and by what they teach about so many others.
 _MOST_CANDIDATES = 1500

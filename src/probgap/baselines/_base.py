@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
@@ -14,12 +13,9 @@ from probgap._core.classifier import TrueLabelClassifier
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import clone_with_seed, require_sample_weight
 from probgap._core.inputs import check_predict_input
-from probgap._core.kernels import Matrix
 from probgap._core.rng import RandomStateLike, draw_seed
+from probgap._core.types import Mask, Matrix, Vector
 from probgap.gap import ObservedGapEstimator
-
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 
 class BaselineClassifier(TrueLabelClassifier):

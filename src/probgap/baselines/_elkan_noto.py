@@ -16,15 +16,9 @@ from probgap._core.errors import ProbgapWarning
 from probgap._core.estimators import fit_on_shares
 from probgap._core.folds import Fold, smaller_group
 from probgap._core.inputs import check_fit_inputs, check_predict_input
-from probgap._core.kernels import Matrix
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
-from probgap.baselines._base import (
-    GAP_CONSTRAINTS,
-    BaselineClassifier,
-    Mask,
-    Vector,
-    fit_gap,
-)
+from probgap._core.types import Mask, Matrix, Vector
+from probgap.baselines._base import GAP_CONSTRAINTS, BaselineClassifier, fit_gap
 
 _TINY = float(np.finfo(np.float64).eps)
 # Below this many of a kind, holding some out leaves too few to fit on.

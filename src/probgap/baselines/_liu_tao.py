@@ -11,13 +11,11 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from probgap._core.inputs import check_fit_inputs
-from probgap._core.kernels import Matrix
 from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.types import Mask, Matrix, Vector
 from probgap.baselines._base import (
     GAP_CONSTRAINTS,
     BaselineClassifier,
-    Mask,
-    Vector,
     check_rates,
     fit_gap,
 )

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 
 from probgap._core.inputs import check_fit_inputs
-from probgap._core.kernels import Matrix
 from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.types import Matrix
 from probgap.baselines._base import BaselineClassifier
 
 

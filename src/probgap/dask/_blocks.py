@@ -12,16 +12,14 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from probgap._core.errors import InvalidInputError, ProbgapWarning
-from probgap._core.kernels import Matrix
 from probgap._core.labels import ObservedLabels, is_missing, read_labels
 from probgap._core.optional import load_library
+from probgap._core.types import Mask, Matrix, Vector
 from probgap.dask._engine import Lazy, gather, lazily
 
 array = load_library("dask.array", extra="dask", purpose="a fit on blocks")
 
-Mask = NDArray[np.bool_]
 Positions = NDArray[np.intp]
-Vector = NDArray[np.float64]
 
 SOURCE = "probgap_source"
 _ROWS_IN_A_BLOCK = 100_000

@@ -19,6 +19,7 @@ from probgap._core.estimators import clone_with_seed, round_shares, round_small_
 from probgap._core.folds import RowFolds
 from probgap._core.optional import load_library
 from probgap._core.progress import stage
+from probgap._core.types import Mask, Vector
 from probgap.dask._blocks import (
     Blocks,
     Positions,
@@ -36,8 +37,6 @@ from probgap.gap._observed import can_hold_out
 from probgap.pgpu._steps import Curve, Shares, Steps, relabel_rows
 
 Array = Any  # a dask array
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 
 def is_made_for_dask(estimator: object) -> bool:

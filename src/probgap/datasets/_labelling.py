@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import Matrix
 from probgap._core.labels import read_labels
 from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.types import Matrix
 from probgap.gap import ObservedGapEstimator
 
 GapFunction = Callable[[NDArray[np.float64]], ArrayLike]

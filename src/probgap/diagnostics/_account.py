@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probgap._core.types import Mask
 from probgap.diagnostics._curve import LabellingCurve
 from probgap.diagnostics._held_out import LEVEL, HeldOutCalibration
 from probgap.diagnostics._plain import as_plain
 from probgap.diagnostics._scar import ScarTest
 from probgap.diagnostics._warnings import find_warnings
 from probgap.inspection import ColumnImportance
-
-Mask = NDArray[np.bool_]
 
 _N_HISTOGRAM = 40
 

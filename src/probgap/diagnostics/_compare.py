@@ -28,6 +28,7 @@ from probgap._core.pipelines import (
 )
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.scores import lee_liu
+from probgap._core.types import Mask, Vector
 from probgap.baselines import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
@@ -37,9 +38,7 @@ from probgap.baselines import (
 from probgap.diagnostics._held_out import Progress, split
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
-Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
-Vector = NDArray[np.float64]
 
 OURS = "probgap"
 METHODS: Mapping[str, Callable[[], Any]] = {

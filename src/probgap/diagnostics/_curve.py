@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import mannwhitneyu, spearmanr
 from sklearn.isotonic import IsotonicRegression
 
 from probgap._core.rng import RandomStateLike
+from probgap._core.types import Mask, Vector
 from probgap.diagnostics._held_out import (
     MOST_HELD_OUT,
     N_SPLITS,
@@ -18,9 +19,6 @@ from probgap.diagnostics._held_out import (
     hold_out,
     wilson,
 )
-
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 _FEWEST_TO_JUDGE = 10
 _SIGNIFICANT = 0.05

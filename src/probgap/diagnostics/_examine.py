@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.pipelines import (
@@ -18,6 +18,7 @@ from probgap._core.pipelines import (
     take_rows,
 )
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.types import Mask, Vector
 from probgap.active import suggest
 from probgap.diagnostics._account import Evidence, write_account
 from probgap.diagnostics._compare import METHODS, OURS, compare_methods
@@ -26,9 +27,6 @@ from probgap.diagnostics._held_out import Progress, calibrate, hold_out
 from probgap.diagnostics._scar import scar_test
 from probgap.diagnostics._warnings import part_failed
 from probgap.inspection import column_importance
-
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 _N_SCAR = 99
 _N_NEXT = 50

@@ -26,10 +26,9 @@ from probgap._core.pipelines import (
     take_rows,
 )
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.types import Mask, Vector
 
-Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
-Vector = NDArray[np.float64]
 Progress = Callable[[int, int, str], None]
 
 LEVEL = 0.9

@@ -19,10 +19,8 @@ from probgap._core.newton import Logistic, Ridge, fit_linear
 from probgap._core.pipelines import as_matrix, check_rows, sample_rows, take_rows
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.threads import one_thread
+from probgap._core.types import Mask, Vector
 from probgap.diagnostics._held_out import split
-
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 SIGNIFICANT = 0.05
 _N_LANDMARKS = 100

@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from probgap._core.errors import InvalidInputError
+from probgap._core.types import Mask
 from probgap.datasets import (
     hide_labels,
     load_benchmark,
@@ -24,7 +25,6 @@ from probgap.datasets import (
 )
 from probgap.experiments._spec import REAL, Labelling
 
-Mask = NDArray[np.bool_]
 Samples = NDArray[np.float64]
 
 _DRAWN = {"triangles": make_triangles, "square": make_square}

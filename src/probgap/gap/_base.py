@@ -12,9 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from probgap._core.defaults import DEFAULTS
-from probgap._core.kernels import Matrix
-
-Vector = NDArray[np.float64]
+from probgap._core.types import Matrix, Vector
 
 
 class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):

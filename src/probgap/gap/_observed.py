@@ -20,18 +20,17 @@ from probgap._core.folds import (
     smaller_group,
 )
 from probgap._core.inputs import check_fit_inputs, check_predict_input
-from probgap._core.kernels import Matrix
 from probgap._core.labels import ObservedLabels
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.svm import RBFMachine
+from probgap._core.types import Mask, Matrix, Vector
 from probgap._device._platt import PlattTask, fit_platt
-from probgap.gap._base import GapClassifier, Vector, gap_of
+from probgap.gap._base import GapClassifier, gap_of
 
 # Out of fold, the Platt scaling inside each training part needs two labelled and two
 # unlabelled samples there, which takes three of each in all.
 _FEWEST_FOR_OUT_OF_FOLD = 3
 
-Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 
 

@@ -20,10 +20,10 @@ from probgap._core.pipelines import (
     take_rows,
 )
 from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.types import Vector
 from probgap.inspection._columns import append_row, as_table, mix_rows
 
 Rows = NDArray[np.intp]
-Vector = NDArray[np.float64]
 
 # Cells of the rows that are scored at once, and rows that are scored in all.
 _BLOCK_CELLS = 4_000_000

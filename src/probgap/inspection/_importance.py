@@ -23,10 +23,8 @@ from probgap._core.pipelines import (
     take_rows,
 )
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.types import Vector
 from probgap.inspection._columns import as_table, shuffle_column
-
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 SCORED_BY = "ROC AUC of held-out labelled rows against unlabelled ones"
 _MOST_TO_LEARN_FROM = 10_000

@@ -16,13 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.errors import ModelFileError
-from probgap._core.kernels import Matrix
 from probgap._core.trees import Boosting, Forest
+from probgap._core.types import Mask, Matrix, Vector
 from probgap.io._trees import depth_of, features_exist
 from probgap.io._walk import inner_of, walk
 
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _MOST_FEATURES = 2**31 - 1

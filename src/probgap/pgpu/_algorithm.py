@@ -6,18 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from probgap._core.kernels import Matrix
+from probgap._core.types import Mask, Matrix, Vector
 from probgap.boundary import Boundary
 from probgap.gap._base import GapClassifier
 from probgap.pgpu._steps import Shares, Steps
 from probgap.reading import Reading
 from probgap.relabel import Relabelling
 from probgap.reweight import KMMResult
-
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

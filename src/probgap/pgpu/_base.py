@@ -13,10 +13,11 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from probgap._core.classifier import TrueLabelClassifier
 from probgap._core.defaults import DEFAULTS
 from probgap._core.inputs import check_predict_input
-from probgap._core.kernels import Matrix, spread_rows
+from probgap._core.kernels import spread_rows
 from probgap._core.labels import ObservedLabels
 from probgap._core.mixed import MixedClassifier
 from probgap._core.rng import RandomStateLike
+from probgap._core.types import Matrix, Vector
 from probgap.boundary import Boundary
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.pgpu._algorithm import Fitted
@@ -25,8 +26,6 @@ from probgap.pgpu._posterior import average_chances, fit_slope
 from probgap.pgpu._signs import warn_of_signs
 from probgap.reading import Reading
 from probgap.reweight import KernelMeanMatching
-
-Vector = NDArray[np.float64]
 
 
 def paper_steps() -> dict[str, Any]:

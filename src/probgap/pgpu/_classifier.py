@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 
 from probgap._core.inputs import check_fit_inputs
-from probgap._core.kernels import Matrix
 from probgap._core.labels import ObservedLabels
 from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.types import Matrix, Vector
 from probgap.boundary import BoundaryRule, MeanSmallest
 from probgap.pgpu._algorithm import fit_pgpu
-from probgap.pgpu._base import BasePGPU, Vector, paper_steps
+from probgap.pgpu._base import BasePGPU, paper_steps
 from probgap.pgpu._steps import Steps, choose_steps
 from probgap.reweight import KernelMeanMatching
 

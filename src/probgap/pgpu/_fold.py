@@ -8,19 +8,15 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from probgap._core.estimators import weigh_copies
-from probgap._core.kernels import Matrix
 from probgap._core.svm import RBFMachine, rbf_decisions
+from probgap._core.types import Mask, Matrix, Vector
 from probgap.pgpu._steps import Shares
-
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 # Beyond this many training rows a kernel matrix does not fit well into memory.
 _MOST_ROWS = 12_000

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit, xlogy
 
-Vector = NDArray[np.float64]
+from probgap._core.types import Vector
 
 # Labelled positives above this quantile of their gaps count as certain positives.
 _CERTAIN_QUANTILE = 0.9

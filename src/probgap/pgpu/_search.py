@@ -14,9 +14,9 @@ from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.estimators import clone_with_seed
 from probgap._core.features import TrainingFeatures
 from probgap._core.folds import Fold
-from probgap._core.kernels import Matrix
 from probgap._core.rng import draw_seed
 from probgap._core.threads import one_thread
+from probgap._core.types import Mask, Matrix, Vector
 from probgap.gap._base import GapClassifier
 from probgap.pgpu._algorithm import fit_pgpu
 from probgap.pgpu._fold import FitOnFold
@@ -24,9 +24,7 @@ from probgap.pgpu._steps import Curve, Shares, Steps, choose_steps, spread_weigh
 from probgap.reading import Reading
 from probgap.reweight import KMMResult
 
-Mask = NDArray[np.bool_]
 Rows = NDArray[np.intp]
-Vector = NDArray[np.float64]
 Criterion = Callable[[Mask, Mask], float]
 
 

@@ -6,16 +6,13 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from probgap._core.errors import UnreliableFitWarning
 from probgap._core.scores import in_standard_errors, log_likelihoods
+from probgap._core.types import Mask, Vector
 from probgap.boundary import Boundary
 from probgap.pgpu._algorithm import Fitted
 from probgap.reading import Reading
-
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 # Share of the samples that a rule may leave undecided.
 _MOST_UNDECIDED = 0.8

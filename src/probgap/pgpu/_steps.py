@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 
@@ -27,13 +26,14 @@ from probgap._core.features import (
     map_training_samples,
     usual_landmarks,
 )
-from probgap._core.kernels import Matrix, scale_gamma
+from probgap._core.kernels import scale_gamma
 from probgap._core.machine import FeatureMachine
 from probgap._core.mixed import MixedClassifier
 from probgap._core.progress import stage
 from probgap._core.rng import draw_seed
 from probgap._core.svm import RBFMachine
 from probgap._core.threads import one_thread
+from probgap._core.types import Mask, Matrix, Vector
 from probgap._device._estimators import DeviceMachine
 from probgap.boundary import (
     Boundary,
@@ -55,8 +55,6 @@ from probgap.relabel import (
 )
 from probgap.reweight import KernelMeanMatching, KMMResult
 
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 Rule = Literal["expectation", "corollary", "theorem"]
 
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import InvalidInputError
+from probgap._core.types import Vector
 from probgap.boundary import Boundary
 from probgap.plotting._axes import (
     POSITIVE,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Vector = NDArray[np.float64]
 
 _POINTS = 401
 _FEWEST = 2

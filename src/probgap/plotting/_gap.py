@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import InvalidInputError
+from probgap._core.types import Vector
 from probgap.plotting._axes import (
     POSITIVE,
     UNLABELLED,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Vector = NDArray[np.float64]
 
 # At most so many bars are cut, and only if they are so much higher than the next.
 _MOST_CUT = 2

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import spread_rows
+from probgap._core.types import Vector
 from probgap.plotting._axes import (
     NEGATIVE,
     POSITIVE,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Kind = Literal["counts", "training"]
-Vector = NDArray[np.float64]
 
 _KINDS = ("counts", "training")
 # Beyond so many points a scatter plot is a blot; these are spread over all samples.

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logit
 
-Vector = NDArray[np.float64]
-Array = NDArray[np.float64]
+from probgap._core.types import Array, Vector
 
 # Numbers of a curve: a ceiling, a share, two sigmoids of a middle and a width each, a
 # weight and a spread.

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from probgap._core.learners import fit_usual
 from probgap._core.threads import one_thread
+from probgap._core.types import Vector
 from probgap.reading._curves import (
     CURVE_SIZE,
     LEAST_CHANCE,
@@ -33,8 +34,6 @@ from probgap.reading._simulator import (
     simulate,
 )
 from probgap.reading._summary import calibrate, summarise
-
-Vector = NDArray[np.float64]
 
 N_BINS = 48
 # Bins are narrower where scores are high: that is where hidden positives are.

@@ -14,11 +14,9 @@ from scipy.special import expit, logit, ndtr
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.html import fact_table, number
+from probgap._core.types import Vector
 from probgap.reading._curves import Curves, load_network
 from probgap.reading._summary import MOST_LOG_ODDS, platt_scaling, summarise
-
-Vector = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 INTERVAL = (0.05, 0.95)
 # Unlabelled scores that are kept to count with; more say nothing more.

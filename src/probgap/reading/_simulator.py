@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import rankdata
 
-Vector = NDArray[np.float64]
-Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from probgap._core.types import Array, Mask, Vector
+
 Generator = np.random.Generator
 
 FEWEST_LABELLED = 8

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 
-Vector = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from probgap._core.types import Mask, Vector
 
 # Log-odds beyond this say nothing that a finite sample could know.
 MOST_LOG_ODDS = 9.0

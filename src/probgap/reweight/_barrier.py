@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from probgap._core.types import Vector
 from probgap.reweight._certificate import Best
 from probgap.reweight._conjugate import KernelSystem
-from probgap.reweight._problem import RIDGE, Bounds, Vector
+from probgap.reweight._problem import RIDGE, Bounds
 
 # Products of slacks and multipliers are to fall to this share within so many steps, or
 # rounding is all that is left.

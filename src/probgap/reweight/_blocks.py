@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 
-from probgap._core.kernels import Matrix, kernel_matrix
-from probgap.reweight._problem import Vector
+from probgap._core.kernels import kernel_matrix
+from probgap._core.types import Matrix, Vector
 
 Rows = NDArray[np.intp] | slice
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from probgap.reweight._problem import Bounds, Vector
+from probgap._core.types import Vector
+from probgap.reweight._problem import Bounds
 
 # A gap that asks for gradients below this share of the KKT residual asked for is out of
 # reach. Gradients are then to be somewhat below that residual.

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from probgap._core.types import Mask, Vector
 from probgap.reweight._operators import KernelOperator, times, times_transposed
-from probgap.reweight._problem import Mask, Vector
 
 _MAX_ITER = 100
 # A part of the matrix is copied where it is so much smaller than what is at hand. Some

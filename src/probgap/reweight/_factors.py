@@ -10,10 +10,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf
 
+from probgap._core.types import Array, Vector
 from probgap.reweight._guess import FREE, Guess, Rows
-from probgap.reweight._problem import MatchingBatch, Vector
-
-Matrix = NDArray[np.float64]
+from probgap.reweight._problem import MatchingBatch
 
 _REFINEMENTS = 3
 
@@ -28,13 +27,13 @@ class BaseFactor:
     problems of a batch hold much the same rows. The first column is that of the sum.
     """
 
-    lower: Matrix
+    lower: Array
     ridge: float
     to_kappa: Vector
     to_ones: Vector
     position: NDArray[np.intp]
-    columns: Matrix
-    gram: Matrix
+    columns: Array
+    gram: Array
 
     @classmethod
     def of(cls, batch: MatchingBatch) -> BaseFactor:
@@ -70,7 +69,7 @@ class BaseFactor:
             base._keep(np.arange(first_in_doubt, n), fresh)
         return base
 
-    def _keep(self, rows: Rows, fresh: Matrix) -> None:
+    def _keep(self, rows: Rows, fresh: Array) -> None:
         known = self.columns.shape[1]
         self.position[rows] = known + np.arange(rows.size)
         cross = self.columns.T @ fresh
@@ -146,7 +145,7 @@ class BaseFactor:
 
 
 def product_with(
-    batch: MatchingBatch, thin: Matrix | None, rows: Rows, u: Vector
+    batch: MatchingBatch, thin: Array | None, rows: Rows, u: Vector
 ) -> Vector:
     if not u.any():
         return np.zeros(u.size)
@@ -160,14 +159,14 @@ def product_with(
     return product[rows]
 
 
-def solve_shifted(matrix: Matrix, ridge: float, right: Matrix) -> Matrix:
+def solve_shifted(matrix: Array, ridge: float, right: Array) -> Array:
     matrix[np.diag_indices_from(matrix)] += ridge
     factor = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
-    solution: Matrix = cho_solve(factor, right, check_finite=False)
+    solution: Array = cho_solve(factor, right, check_finite=False)
     return solution
 
 
-def solve_thin(thin: Matrix, ridge: float, right: Matrix) -> Matrix:
+def solve_thin(thin: Array, ridge: float, right: Array) -> Array:
     """Solve with ``thin @ thin.T + ridge`` by the identity of Woodbury.
 
     The identity takes the difference of almost equal numbers; what that costs is won
@@ -185,7 +184,7 @@ def solve_thin(thin: Matrix, ridge: float, right: Matrix) -> Matrix:
     return solution
 
 
-def _solve_definite(matrix: Matrix, right: Vector) -> Vector:
+def _solve_definite(matrix: Array, right: Vector) -> Vector:
     if right.size == 0:
         return right
     solution: Vector = cho_solve(cho_factor(matrix, check_finite=False), right)

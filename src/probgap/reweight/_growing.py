@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dtrsm, strsm
 from scipy.linalg.lapack import dpotrf
 
-from probgap.reweight._problem import Vector
+from probgap._core.types import Vector
 
 Columns = Callable[[NDArray[np.intp]], NDArray[Any]]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap.reweight._problem import Bounds, Vector
+from probgap._core.types import Vector
+from probgap.reweight._problem import Bounds
 
 Rows = NDArray[np.intp]
 

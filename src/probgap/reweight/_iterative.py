@@ -22,10 +22,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from probgap._core.types import Vector
 from probgap.reweight._certificate import Best, Goal
 from probgap.reweight._conjugate import KernelSystem
 from probgap.reweight._guess import AT_UPPER, AT_ZERO, FREE
-from probgap.reweight._problem import Bounds, Vector
+from probgap.reweight._problem import Bounds
 
 _MAX_STEPS = 25
 # Force of the pull, error left in the gradient of free weights, and the force that

@@ -13,18 +13,13 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_array
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import (
-    Matrix,
-    kernel_matrix,
-    mean_kernel,
-    median_gamma,
-    spread_rows,
-)
+from probgap._core.kernels import kernel_matrix, mean_kernel, median_gamma, spread_rows
 from probgap._core.progress import remark
 from probgap._core.threads import one_thread
+from probgap._core.types import Matrix, Vector
 from probgap._device._torch import open_device
 from probgap.reweight._on_device import match_on_device
-from probgap.reweight._problem import Bounds, MatchingBatch, Vector, default_slack
+from probgap.reweight._problem import Bounds, MatchingBatch, default_slack
 from probgap.reweight._routes import DEFINITE, Task, match_at_scale
 from probgap.reweight._solvers import (
     LARGEST_FOR_EXACT,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-Matrix = NDArray[np.float64]
+from probgap._core.types import Array
 
 _SEED = 20180806
 
 
-def factorise(kernel: Matrix, max_rank: int, left: float) -> Matrix | None:
+def factorise(kernel: Array, max_rank: int, left: float) -> Array | None:
     """Find F with ``kernel`` equal to ``F @ F.T`` up to rounding, if F may be thin.
 
     Randomly pivoted Cholesky in blocks: columns are drawn by what the factor so far

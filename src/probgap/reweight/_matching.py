@@ -15,12 +15,9 @@ from sklearn.utils._param_validation import Interval
 
 from probgap._core.errors import ProbgapWarning
 from probgap._core.features import TrainingFeatures
-from probgap._core.kernels import Matrix
+from probgap._core.types import Mask, Matrix, Vector
 from probgap.reweight._kmm import kernel_mean_matching, match_selections
 from probgap.reweight._solvers import KMMResult
-
-Mask = NDArray[np.bool_]
-Vector = NDArray[np.float64]
 
 # Weights that rest on a smaller share of the samples than this are no estimate.
 _FEWEST_EFFECTIVE = 0.02

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from probgap._core.types import Array
 from probgap.reweight._blocks import BlockKernel
 
-Matrix = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _PANEL = 1024
@@ -29,7 +29,7 @@ class KernelOperator(Protocol):
     def n(self) -> int:
         """Number of rows."""
 
-    def product(self, vectors: Matrix, *, careful: bool = False) -> Matrix:
+    def product(self, vectors: Array, *, careful: bool = False) -> Array:
         """Multiply with one vector or several, ``careful`` with less rounding."""
 
     def restrict(self, rows: Rows) -> KernelOperator | None:
@@ -39,15 +39,15 @@ class KernelOperator(Protocol):
 class DenseKernel:
     """A matrix that is there as a whole."""
 
-    def __init__(self, matrix: Matrix) -> None:
+    def __init__(self, matrix: Array) -> None:
         self.matrix = matrix
 
     @property
     def n(self) -> int:
         return int(self.matrix.shape[0])
 
-    def product(self, vectors: Matrix, *, careful: bool = False) -> Matrix:  # noqa: ARG002 (it always is)
-        product: Matrix = self.matrix @ vectors
+    def product(self, vectors: Array, *, careful: bool = False) -> Array:  # noqa: ARG002 (it always is)
+        product: Array = self.matrix @ vectors
         return product
 
     def restrict(self, rows: Rows) -> None:
@@ -64,14 +64,14 @@ class ThinKernel:
     def n(self) -> int:
         return int(self.factor.shape[0])
 
-    def product(self, vectors: Matrix, *, careful: bool = False) -> Matrix:  # noqa: ARG002 (it always is)
+    def product(self, vectors: Array, *, careful: bool = False) -> Array:  # noqa: ARG002 (it always is)
         return times(self.factor, times_transposed(self.factor, vectors))
 
     def restrict(self, rows: Rows) -> None:
         """Products with all rows are cheaper than a copy of some."""
 
 
-def times(factor: NDArray[Any], vectors: Matrix) -> Matrix:
+def times(factor: NDArray[Any], vectors: Array) -> Array:
     """Multiply in double precision, without a copy of more than a part of the factor."""
     result = np.empty((factor.shape[0], *vectors.shape[1:]))
     for rows, part in _in_double(factor):
@@ -79,7 +79,7 @@ def times(factor: NDArray[Any], vectors: Matrix) -> Matrix:
     return result
 
 
-def times_transposed(factor: NDArray[Any], vectors: Matrix) -> Matrix:
+def times_transposed(factor: NDArray[Any], vectors: Array) -> Array:
     """Multiply the transposed factor in the same way."""
     result = np.zeros((factor.shape[1], *vectors.shape[1:]))
     for rows, part in _in_double(factor):
@@ -87,7 +87,7 @@ def times_transposed(factor: NDArray[Any], vectors: Matrix) -> Matrix:
     return result
 
 
-def _in_double(factor: NDArray[Any]) -> Iterator[tuple[slice, Matrix]]:
+def _in_double(factor: NDArray[Any]) -> Iterator[tuple[slice, Array]]:
     """Give the rows of a factor in double precision, so few that the cache holds them."""
     n, rank = factor.shape
     if factor.dtype == np.float64:
@@ -141,7 +141,7 @@ class PanelKernel:
         start, stop = self.edges[k : k + 2]
         return self.blocks.block(self.rows[start:stop], self.rows[:stop])
 
-    def product(self, vectors: Matrix, *, careful: bool = False) -> Matrix:
+    def product(self, vectors: Array, *, careful: bool = False) -> Array:
         rounded = vectors.astype(self.blocks.dtype, copy=False)
         result = np.zeros(vectors.shape)
         height, width = (_SHORT, _SHORT) if careful else _TILE

@@ -23,16 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
+from probgap._core.types import Matrix, Vector
 from probgap.reweight._factors import (
     BaseFactor,
-    Matrix,
     product_with,
     solve_shifted,
     solve_thin,
 )
 from probgap.reweight._guess import FREE, Guess, first_guess
 from probgap.reweight._low_rank import factorise
-from probgap.reweight._problem import MatchingBatch, Vector
+from probgap.reweight._problem import MatchingBatch
 
 # Past so many steps an interior point method is faster, unless steps cost next to
 # nothing.

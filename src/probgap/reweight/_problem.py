@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+from probgap._core.types import Mask, Vector
 
 _BISECTIONS = 100
 RIDGE = 1e-9

@@ -12,12 +12,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from sklearn.utils import gen_batches
 
-from probgap._core.kernels import (
-    Matrix,
-    kernel_diagonal,
-    kernel_matrix,
-    spread_rows,
-)
+from probgap._core.kernels import kernel_diagonal, kernel_matrix, spread_rows
+from probgap._core.types import Matrix, Vector
 from probgap.reweight._blocks import BlockKernel
 from probgap.reweight._certificate import Certified, Goal
 from probgap.reweight._growing import GrowingFactor
@@ -28,7 +24,7 @@ from probgap.reweight._operators import (
     times,
     times_transposed,
 )
-from probgap.reweight._problem import Bounds, MatchingProblem, Vector
+from probgap.reweight._problem import Bounds, MatchingProblem
 from probgap.reweight._system import solve_system
 
 # A KKT residual this share of the tolerance is as good as a certified gap.

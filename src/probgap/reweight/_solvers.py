@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from probgap._core.html import fact_table, number
+from probgap._core.types import Vector
 from probgap.reweight._pivoting import solve_by_pivoting
-from probgap.reweight._problem import Bounds, MatchingBatch, Vector
+from probgap.reweight._problem import Bounds, MatchingBatch
 from probgap.reweight._qp import solve_exactly
 from probgap.reweight._routes import KKT_SHARE, Outcome, match_dense
 

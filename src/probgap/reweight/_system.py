@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from probgap._core.types import Vector
 from probgap.reweight._barrier import follow_barrier
 from probgap.reweight._certificate import Best, Certified, Goal
 from probgap.reweight._conjugate import KernelSystem, System
 from probgap.reweight._iterative import pivot_iteratively
 from probgap.reweight._operators import KernelOperator
-from probgap.reweight._problem import Bounds, Vector
+from probgap.reweight._problem import Bounds
 
 
 def solve_system(

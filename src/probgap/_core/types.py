@@ -1,0 +1,13 @@
+"""Names for the arrays that stages pass to each other."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+Array: TypeAlias = NDArray[np.float64]  # dense, of two dimensions
+Matrix: TypeAlias = Any  # what scikit-learn takes as samples: dense or sparse
