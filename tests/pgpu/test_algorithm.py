@@ -7,12 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.errors import (
     BoundaryWarning,
+    InvalidInputError,
     ProbgapWarning,
     UnreliableFitWarning,
 )
@@ -292,3 +293,32 @@ def test_weights_that_rest_on_a_few_samples_are_pointed_out(rng):
         ProbgapWarning, match=r"effective sample size of \d.* out of 201"
     ):
         KernelMeanMatching(gamma=1.0).match(X[:, None], chosen)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"cv": 3}, {"cv": KFold(4)}, {"reweight": KernelMeanMatching()}]
+)
+def test_parameters_of_the_steps_change_the_default(square, parameters):
+    X, _, _, s = square
+    usual = PGPUClassifier(random_state=0).fit(X, s)
+    other = PGPUClassifier(random_state=0, **parameters).fit(X, s)
+    assert not np.array_equal(other.decision_function(X), usual.decision_function(X))
+    if "cv" in parameters:
+        assert not np.array_equal(other.observed_gap_, usual.observed_gap_)
+    else:
+        assert other.relabelling_.n_undecided > 0
+        assert other.kmm_.converged
+
+
+def test_learners_fitted_at_once_change_no_bit(square):
+    X, _, _, s = square
+    usual = PGPUClassifier(random_state=0).fit(X, s)
+    at_once = PGPUClassifier(random_state=0, n_jobs=2).fit(X, s)
+    assert_array_equal(at_once.decision_function(X), usual.decision_function(X))
+
+
+@pytest.mark.parametrize("cv", [10_000, ShuffleSplit(3)])
+def test_folds_that_cannot_hold_out_each_sample_once_are_refused(square, cv):
+    X, _, _, s = square
+    with pytest.raises(InvalidInputError):
+        PGPUClassifier(cv=cv).fit(X, s)

@@ -85,8 +85,6 @@ def test_a_fitted_model_shows_what_it_found_below(model, data):
     assert facts["left out of training"].startswith(str(model.relabelling_.n_undecided))
     if model.reweight is None:
         assert facts["weights"] == "all 1 (reweight=None)"
-    elif model.boundary_.rule == "auto":
-        assert facts["weights"] == "all 1"
     else:
         assert "effective sample size" in facts["weights"]
 

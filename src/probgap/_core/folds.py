@@ -101,6 +101,18 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
+def fold_of_rows(
+    splitter: Any, samples: Any, labelled: NDArray[np.bool_]
+) -> NDArray[np.intp]:
+    """Return the fold that holds out each row."""
+    folds = list(splitter.split(samples, labelled))
+    require_partition(folds, labelled.size)
+    fold = np.empty(labelled.size, dtype=np.intp)
+    for k, (_, test) in enumerate(folds):
+        fold[test] = k
+    return fold
+
+
 def require_partition(folds: list[Fold], n_samples: int) -> None:
     """Check that every sample is held out exactly once."""
     times = np.zeros(n_samples, dtype=np.intp)

@@ -6,16 +6,20 @@ positive) and predicts its training rows by models that have not seen them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.utils import gen_batches
 
+from probgap._core.defaults import DEFAULTS
 from probgap._core.features import KernelFeatures
 from probgap._core.kernels import spread_rows
 from probgap._core.newton import HeldRows, LinearFits, Logistic, Ridge, fit_rows
@@ -104,12 +108,12 @@ def fit_kernel(
     task: Task,
     *,
     penalties: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0, 1000.0),
-    n_landmarks: int = 300,
 ) -> Fitted:
     """Fit kernel logistic regression; the penalty is chosen by held-out log-loss."""
     scale = column_scale(task.samples)
     standard = task.samples / scale
     gamma = 1.0 / task.samples.shape[1]
+    n_landmarks = landmarks_for(*task.samples.shape)
     features = KernelFeatures.fit(standard, n_landmarks, gamma, task.seed)
     fits, held_out = _choose_penalty(features.transform(standard), task, penalties)
     each = [
@@ -117,6 +121,13 @@ def fit_kernel(
         for coef, intercept in zip(fits.coef.T, fits.intercept, strict=True)
     ]
     return Fitted(each[0], held_out, tuple(each[1 : task.n_folds + 1]))
+
+
+def landmarks_for(n_rows: int, n_columns: int) -> int:
+    """Return how many landmarks suit rows: more where kernels have more directions."""
+    fewest, most = DEFAULTS.landmark_range
+    by_columns = min(DEFAULTS.landmarks_per_column * n_columns, most)
+    return int(max(fewest, min(by_columns, n_rows // DEFAULTS.rows_per_landmark)))
 
 
 def fit_linear(
@@ -275,6 +286,7 @@ class Whole:
     weight: Vector
     group: NDArray[Any]
     seed: int
+    fold: NDArray[np.intp] | None = None
 
     @property
     def margin(self) -> float:
@@ -292,7 +304,10 @@ class Whole:
 
     def task(self, part: Part, view: View | None, n_folds: int) -> Task:
         rows = part.rows
-        fold = usual_folds(self.group[rows], n_folds, self.seed)
+        if self.fold is not None:
+            fold = self.fold[rows, None]
+        else:
+            fold = usual_folds(self.group[rows], n_folds, self.seed)
         samples = see(self.samples[rows], view)
         target = self.target[rows]
         return Task(samples, target, part.weight, fold, self.seed, self.margin)
@@ -304,35 +319,46 @@ def fit_usual(
     weight: Vector,
     group: NDArray[Any],
     seed: int,
+    *,
+    fold: NDArray[np.intp] | None = None,
+    n_jobs: int | None = None,
 ) -> Fitted:
-    """Fit and mix the usual learners; folds hold rows of each group evenly.
+    """Fit and mix the usual learners, ``n_jobs`` of them at once.
 
     Of more than 10,000 rows, three of the learners see a sample, which holds the rows
-    where ``group`` is true first; rows outside it are predicted as new ones are.
+    where ``group`` is true first; rows outside it are predicted as new ones are. ``fold``
+    is the fold of each row; by default folds hold rows of each group evenly.
     """
     kept = samples.tocsr() if issparse(samples) else np.asarray(samples)
     with one_thread():
-        return fit_within(Whole(kept, target, weight, group, seed), Limits())
+        whole = Whole(kept, target, weight, group, seed, fold)
+        return fit_within(whole, Limits(), n_jobs)
 
 
-def fit_within(whole: Whole, limits: Limits) -> Fitted:
+def fit_within(whole: Whole, limits: Limits, n_jobs: int | None = None) -> Fitted:
     """Fit and mix the usual learners, on as much of the rows as limits allow."""
     part, view = whole.draw(limits.rows), whole.view(limits)
     parts = [part] * 4
     task = whole.task(part, view, _N_FOLDS)
-    fitted = [fit_kernel(task), fit_linear(task)]
+    # The longest first.
+    jobs: list[Any] = [delayed(_fit_alone)(fit_kernel, task)]
     if part.rows.size == np.count_nonzero(whole.weight):
-        fitted += [fit_forest(task), fit_boosting(task)]
+        jobs += [delayed(_fit_alone)(fit, task) for fit in (fit_boosting, fit_forest)]
     else:
         parts[3] = whole.draw(max(limits.rows, limits.values // task.samples.shape[1]))
+        many = whole.task(parts[3], view, _N_FOLDS_OF_MANY)
+        n_rounds = int(min(_ROUNDS_PER_ROOT * np.sqrt(many.n_rows), _MOST_ROUNDS))
+        boost = partial(fit_boosting, n_rounds=max(1, n_rounds), rounded=True)
         # Bootstrap samples by weights that stand for others would hardly hold a row of
         # the scarce group. Without them probabilities are off by some factor of their
         # odds, which the intercept of the mixture makes good.
         plain = replace(task, weight=whole.weight[part.rows])
-        fitted.append(fit_forest(plain, smallest_leaf=_LEAF_OF_MANY))
-        task = whole.task(parts[3], view, _N_FOLDS_OF_MANY)
-        n_rounds = int(min(_ROUNDS_PER_ROOT * np.sqrt(task.n_rows), _MOST_ROUNDS))
-        fitted.append(fit_boosting(task, n_rounds=max(1, n_rounds), rounded=True))
+        grow = partial(fit_forest, smallest_leaf=_LEAF_OF_MANY)
+        jobs += [delayed(_fit_alone)(boost, many), delayed(_fit_alone)(grow, plain)]
+    jobs.append(delayed(_fit_alone)(fit_linear, task))
+    # Compiled code does the work and lets other threads run.
+    kernel, boosting, forest, linear = Parallel(n_jobs, prefer="threads")(jobs)
+    fitted = [kernel, linear, forest, boosting]
     columns = bounded(_held_out_of_all(whole, view, fitted, parts), whole.margin)
     mixed = whole.draw(limits.mixed)
     weights, intercept = choose_weights(
@@ -340,6 +366,12 @@ def fit_within(whole: Whole, limits: Limits) -> Fitted:
     )
     mixture = Mixture(tuple(one.learner for one in fitted), weights, intercept, view)
     return Fitted(mixture, columns @ weights + intercept)
+
+
+def _fit_alone(fit: Callable[[Task], Fitted], task: Task) -> Fitted:
+    """Fit a learner on one thread: OpenMP's limit holds for the thread that sets it."""
+    with one_thread():
+        return fit(task)
 
 
 def _held_out_of_all(

@@ -27,6 +27,8 @@ class MixedClassifier(ClassifierMixin, BaseEstimator):
     ----------
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds, landmarks and trees.
+    n_jobs : int, default=None
+        Number of learners to fit at once, each in a thread.
 
     Attributes
     ----------
@@ -43,8 +45,11 @@ class MixedClassifier(ClassifierMixin, BaseEstimator):
     mixture_: Mixture
     held_out_: Vector
 
-    def __init__(self, *, random_state: RandomStateLike = None) -> None:
+    def __init__(
+        self, *, random_state: RandomStateLike = None, n_jobs: int | None = None
+    ) -> None:
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         """Say that there are two classes and that sparse input is welcome."""
@@ -90,7 +95,7 @@ class MixedClassifier(ClassifierMixin, BaseEstimator):
     def _fit(self, samples: Matrix, share: Vector, weight: Vector, group: Mask) -> Self:
         seed = draw_seed(as_generator(self.random_state))
         with one_thread():
-            fitted = fit_usual(samples, share, weight, group, seed)
+            fitted = fit_usual(samples, share, weight, group, seed, n_jobs=self.n_jobs)
         assert isinstance(fitted.learner, Mixture)
         self.mixture_, self.held_out_ = fitted.learner, fitted.held_out
         return self

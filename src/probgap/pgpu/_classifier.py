@@ -65,12 +65,14 @@ class PGPUClassifier(BasePGPU):
             An unlabelled sample counts as positive by the probability that it is, given
             that it is unlabelled, and as negative by the rest. Nothing is left out.
         "auto"
-            "expectation" with the automatic boundary, "corollary" with any other.
+            "expectation" with the automatic boundary and without ``reweight``,
+            "corollary" with any other.
     keep_labelled : bool, default=True
         Whether labelled positives stay positive. The paper's algorithm, to the
         letter, goes by the gap alone and leaves out those between boundary and 0.
     reweight : KernelMeanMatching or None, default=None
-        How to weight what was chosen so that it stands for all samples. Where nothing
+        How to weight what was chosen so that it stands for all samples. With it,
+        ``relabelling="auto"`` leaves out what the boundary does not decide; where nothing
         is left out, as in the default, there is nothing to make up for.
     estimator : classifier whose fit takes sample_weight, default=None
         The final classifier. ``None`` takes the mixture of learners with the automatic
@@ -85,8 +87,8 @@ class PGPUClassifier(BasePGPU):
         relabelling. Sparse samples become dense. What is learnt is kept in numpy arrays
         and predicts without torch, too.
     cv : int, splitter or None, default=None
-        Folds for out-of-fold gaps of a classifier given as ``gap_estimator``. ``None``
-        takes five stratified folds, or as many as there are labelled positives.
+        Folds for held-out gaps. ``None`` takes five stratified folds, or as many as there
+        are labelled positives; the default's learners repeat them up to 2,000 samples.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive. ``None`` takes the
         greater of the two.
@@ -94,7 +96,8 @@ class PGPUClassifier(BasePGPU):
         Seeds folds and estimators. The same integer gives the same bits, whatever
         ``n_jobs`` is.
     n_jobs : int, default=None
-        Number of those folds to fit at once.
+        Number of learners of the default to fit at once, in threads; with another
+        ``gap_estimator``, of its folds.
     verbose : int, default=0
         With 1, reports on standard error what it is doing and how long that took.
 

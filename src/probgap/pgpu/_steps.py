@@ -335,8 +335,12 @@ def choose_steps(
     n_landmarks = None if exact or automatic else usual_landmarks(n_samples)
     rule = model.relabelling
     if rule == "auto":
-        rule = "expectation" if automatic else "corollary"
-    final, fit_final = _choose_final(model, n_landmarks, verbose, automatic=automatic)
+        # There is nothing to weight where nothing is left out.
+        shared = automatic and model.reweight is None
+        rule = "expectation" if shared else "corollary"
+    final, fit_final = _choose_final(
+        model, n_landmarks, n_jobs, verbose, automatic=automatic
+    )
     return Steps(
         gap=_choose_gap(model, n_landmarks, cv, n_jobs, verbose),
         boundary=boundary if automatic else check_rule(boundary),
@@ -363,7 +367,7 @@ def _choose_gap(
 ) -> GapClassifier:
     given = model.gap_estimator
     if given is None:
-        return MixedGapEstimator()
+        return MixedGapEstimator(cv=cv, n_jobs=n_jobs)
     if not isinstance(given, GapClassifier):
         require_predict_proba(given, "gap_estimator")
         return ObservedGapEstimator(given, cv=cv, n_jobs=n_jobs)
@@ -379,7 +383,12 @@ def _choose_gap(
 
 
 def _choose_final(
-    model: Any, n_landmarks: int | None, verbose: int, *, automatic: bool
+    model: Any,
+    n_landmarks: int | None,
+    n_jobs: int | None,
+    verbose: int,
+    *,
+    automatic: bool,
 ) -> tuple[Any, Callable[[Any, Shares], None]]:
     if model.estimator is not None:
         require_sample_weight(model.estimator, "estimator")
@@ -387,7 +396,7 @@ def _choose_final(
     if model.device is not None:
         return DeviceMachine(device=model.device, verbose=verbose), _fit_rounded
     if automatic:
-        return MixedClassifier(), _fit_mixture
+        return MixedClassifier(n_jobs=n_jobs), _fit_mixture
     if n_landmarks is None:
         return RBFMachine(), _fit_copies
     return FeatureMachine(n_components=n_landmarks), _fit_features
