@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.tree import DecisionTreeClassifier
 
 from probgap import PGPUClassifier
-from probgap._core.mixed import MixedClassifier
+from probgap._core.mixture import MixedClassifier
 
 
 class NaiveForest(ExtraTreesClassifier):

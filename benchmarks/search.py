@@ -46,7 +46,7 @@ from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.kernels import median_gamma
-from probgap._core.rng import as_generator, draw_seed
+from probgap._core.runtime import as_generator, draw_seed
 from probgap.datasets import hide_labels, load_benchmark, make_triangles, platt_gap
 from probgap.gap import ObservedGapEstimator
 

@@ -25,7 +25,7 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 def set_defaults(monkeypatch):
     """Set numbers that shape a fit otherwise, for one test."""
     rooms = [
-        "probgap._core.features",
+        "probgap._core.kernels",
         "probgap.boundary",
         "probgap.gap._base",
         "probgap.pgpu._base",

@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import BoundaryWarning, InvalidInputError
-from probgap._core.html import fact_table, number, share
-from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.output import fact_table, number, share
+from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.scores import lee_liu_by_counts
 from probgap._core.types import Mask, Vector
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from probgap._core.checks import read_labels
 from probgap._core.errors import InvalidInputError
-from probgap._core.labels import read_labels
 from probgap._core.scores import lee_liu
 
 __all__ = ["lee_liu_score", "recovered_share"]
 
 
 def recovered_share(method: float, naive: float, clean: float) -> float:
-    """Give the share of what the missing labels cost that a method wins back.
+    """Return the share of what the missing labels cost that a method wins back.
 
     ``(method - naive) / (clean - naive)``: 0 for a method that is as good as ignoring
     the problem, 1 for one that is as good as knowing every label. It is free of the

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled, check_unit_interval
 from probgap._core.errors import InvalidInputError
-from probgap._core.html import fact_table, share
+from probgap._core.output import fact_table, share
 
 __all__ = [
     "Relabelling",

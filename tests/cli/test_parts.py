@@ -12,7 +12,7 @@ import pytest
 import typer
 
 from probgap._core.errors import BoundaryWarning, UnreliableFitWarning
-from probgap._core.files import whole_file
+from probgap._core.output import whole_file
 from probgap.cli._account import cell_text
 from probgap.cli._analysis import add_heard, caught_warnings, heard_warnings
 from probgap.cli._completion import complete_column

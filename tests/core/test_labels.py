@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from probgap._core.checks import read_labels, require_labelled_and_unlabelled
 from probgap._core.errors import InvalidInputError, ProbgapError, ProbgapWarning
-from probgap._core.labels import read_labels, require_labelled_and_unlabelled
 
 
 @pytest.mark.parametrize(

@@ -12,19 +12,24 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probgap._core.learners import (
-    Limits,
-    Mixture,
     Task,
-    Whole,
-    choose_weights,
+    draw_part,
+    fit_boosting,
+    fit_forest,
     fit_kernel,
     fit_linear,
+    soft_log_loss,
+    usual_folds,
+)
+from probgap._core.mixture import (
+    Limits,
+    MixedClassifier,
+    Mixture,
+    Whole,
+    choose_weights,
     fit_usual,
     fit_within,
 )
-from probgap._core.mixed import MixedClassifier
-from probgap._core.tasks import draw_part, soft_log_loss, usual_folds
-from probgap._core.trees import fit_boosting, fit_forest
 from probgap._core.views import Columns, Directions, Words
 
 FEW = Limits(rows=400, values=4800, mixed=600, columns=50)

@@ -4,8 +4,7 @@ from threading import Event, Thread
 import numpy as np
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from probgap._core.progress import remark, stage
-from probgap._core.threads import one_thread
+from probgap._core.runtime import one_thread, remark, stage
 
 
 def test_a_stage_is_announced_before_it_begins_and_timed_when_it_ends(capsys):

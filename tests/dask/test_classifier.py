@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import probgap
-from probgap._core.labels import ObservedLabels
+from probgap._core.checks import ObservedLabels
 from probgap.boundary import BoundaryWarning, MeanSmallest
 from probgap.dask import PGPUClassifier, _blocks
 from probgap.exceptions import InvalidInputError, UnreliableFitWarning

@@ -10,14 +10,8 @@ from numpy.testing import assert_array_equal
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
 
-from probgap._core.learners import (
-    KernelLogistic,
-    LinearLogistic,
-    Mixture,
-    fit_usual,
-)
-from probgap._core.mixed import MixedClassifier
-from probgap._core.trees import Boosting, Forest
+from probgap._core.learners import Boosting, Forest, KernelLogistic, LinearLogistic
+from probgap._core.mixture import MixedClassifier, Mixture, fit_usual
 from probgap._core.views import Columns, Directions, Words
 from probgap.baselines import NaiveClassifier
 from probgap.exceptions import ModelFileError

@@ -7,7 +7,7 @@ import pytest
 import sklearn
 
 from probgap import PGPUClassifier, PGPUClassifierCV
-from probgap._core.html import fact_table
+from probgap._core.output import fact_table
 from probgap.boundary import Boundary
 from probgap.relabel import relabel
 from probgap.reweight import KernelMeanMatching, KMMResult, kernel_mean_matching

@@ -10,14 +10,13 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from probgap import PGPUClassifier, PGPUClassifierCV
-from probgap._core.features import (
+from probgap._core.kernels import (
     KernelFeatures,
     TrainingFeatures,
     map_training_samples,
     usual_landmarks,
 )
-from probgap._core.machine import FeatureMachine
-from probgap._core.svm import RBFMachine
+from probgap._core.svm import FastSVC, NystroemSVM
 from probgap.datasets import hide_labels, make_square
 from probgap.gap import ObservedGapEstimator
 from probgap.pgpu._steps import choose_steps
@@ -90,10 +89,10 @@ def test_a_device_has_exact_kernels_at_any_size():
 def test_it_switches_beyond_a_number_of_samples(square, set_defaults, model):
     X, _, _, s = square
     set_defaults(most_exact=400, landmark_range=(30, 1000))
-    assert isinstance(clone(model).fit(X, s).estimator_, RBFMachine)
+    assert isinstance(clone(model).fit(X, s).estimator_, FastSVC)
     set_defaults(most_exact=399, landmark_range=(30, 1000))
     fitted = clone(model).fit(X, s)
-    assert isinstance(fitted.estimator_, FeatureMachine)
+    assert isinstance(fitted.estimator_, NystroemSVM)
     assert fitted.estimator_.n_components == 60  # 3 sqrt(400)
 
 
@@ -102,7 +101,7 @@ def test_it_switches_beyond_a_number_of_samples(square, set_defaults, model):
 def test_it_classifies_without_a_kernel_matrix(square, new, model):
     X, _, _, s = square
     fitted = clone(model).fit(X, s)
-    assert isinstance(fitted.estimator_, FeatureMachine)
+    assert isinstance(fitted.estimator_, NystroemSVM)
     assert not fitted.relabelling_.decided.all()
     assert fitted.kmm_ is not None
     decision = fitted.decision_function(new[0])
@@ -116,7 +115,7 @@ def test_it_classifies_without_a_kernel_matrix(square, new, model):
 def test_its_accuracy_is_that_of_kernels(square, new, model, request):
     X, _, _, s = square
     exact = clone(model).fit(X, s)
-    assert isinstance(exact.estimator_, RBFMachine)
+    assert isinstance(exact.estimator_, FastSVC)
     request.getfixturevalue("many")
     by_features = clone(model).fit(X, s).score(*new)
     assert by_features == pytest.approx(exact.score(*new), abs=0.03)
@@ -192,11 +191,11 @@ def test_gaps_come_from_a_machine_in_features_where_the_paper_has_one(square):
     fitted = clone(MODELS["paper"]).fit(X, s)
     assert isinstance(fitted.gap_estimator_, ObservedGapEstimator)
     machine = fitted.gap_estimator_.estimator.estimator
-    assert isinstance(machine, FeatureMachine)
+    assert isinstance(machine, NystroemSVM)
     assert machine.n_components == 60
     own = clone(MODELS["paper"]).set_params(gap_estimator=LogisticRegression())
     assert isinstance(own.fit(X, s).gap_estimator_.estimator, LogisticRegression)
-    assert isinstance(own.estimator_, FeatureMachine)
+    assert isinstance(own.estimator_, NystroemSVM)
 
 
 @pytest.mark.usefixtures("many")
@@ -336,6 +335,6 @@ def test_many_samples_are_served_by_features():
     X, y, posterior = make_square(6100, random_state=0)
     s = hide_labels(X, y, 2.0 * posterior - 1.0, ("linear", 0.6), random_state=1)
     fitted = PGPUClassifier(boundary=-0.5, random_state=0).fit(X, s)
-    assert isinstance(fitted.estimator_, FeatureMachine)
+    assert isinstance(fitted.estimator_, NystroemSVM)
     assert fitted.estimator_.n_components == 300
     assert fitted.score(X, y) > 0.95

@@ -1,12 +1,25 @@
-"""Checks of arrays that pass between the stages."""
+"""Checks of what users pass: samples, observed labels and numbers."""
 
 from __future__ import annotations
 
+import numbers
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
+from sklearn.utils import assert_all_finite, check_array
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import (
+    _num_samples,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.types import Matrix
 
 # A gap is computed as 2 P - 1: rounding may carry it this far outside [-1, 1].
 _ROUNDING = 1e-9
@@ -54,3 +67,236 @@ def check_labelled(labelled: ArrayLike, n_samples: int) -> NDArray[np.bool_]:
         msg = f"labelled must hold booleans, or 0 and 1. Got {np.unique(mask)[:5].tolist()!r}."
         raise InvalidInputError(msg)
     return mask.astype(bool)
+
+
+# Of two strings the greater is the later in the alphabet, which is seldom the meaning.
+_WORDS_FOR_UNLABELLED = frozenset(
+    [
+        "unlabelled",
+        "unlabeled",
+        "unknown",
+        "unlabel",
+        "unl",
+        "u",
+        "none",
+        "null",
+        "na",
+        "nan",
+        "no",
+        "not",
+        "negative",
+        "neg",
+        "n",
+        "false",
+        "missing",
+        "other",
+        "rest",
+        "unchecked",
+        "unverified",
+        "untested",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedLabels:
+    """Observed labels in the form the stages use.
+
+    Attributes
+    ----------
+    labelled : ndarray of shape (n_samples,)
+        True where the sample is a labelled positive, False where it is unlabelled.
+    classes : ndarray of shape (2,)
+        The two values in ascending order, as scikit-learn wants them.
+    positive : int
+        Which of the two means positive: 1, unless ``pos_label`` says otherwise.
+    """
+
+    labelled: NDArray[np.bool_]
+    classes: NDArray[Any]
+    positive: int
+
+    def name_of(self, kind: str) -> Any:
+        """Return the user's value for "labelled" or "unlabelled"."""
+        at = self.positive if kind == "labelled" else 1 - self.positive
+        return self.classes.tolist()[at]
+
+
+def read_labels(y: ArrayLike, pos_label: object = None) -> ObservedLabels:
+    """Find the labelled positives in ``y``.
+
+    Two values: the greater marks a labelled positive, or the one that ``pos_label``
+    names. One value beside missing entries (``NaN``, ``None``, ``pandas.NA``): the
+    value marks a labelled positive and the missing entries are unlabelled.
+    """
+    values = column_or_1d(y, warn=True)
+    if values.dtype.kind == "U" and not hasattr(y, "dtype"):
+        # In a list of strings numpy turns NaN into the string "nan": look again.
+        values = column_or_1d(np.asarray(y, dtype=object))
+    missing = is_missing(values)
+    if missing.any():
+        return _read_value_beside_missing(values, missing, pos_label)
+    _require_two_classes(values)
+    classes = np.unique(values)
+    positive = 1
+    if pos_label is not None:
+        positive = _index_of(pos_label, classes)
+    elif str(classes[1]).casefold() in _WORDS_FOR_UNLABELLED:
+        warnings.warn(
+            f"pos_label must be given where the greater of the two labels does not mean "
+            f"positive. Got {classes.tolist()!r}: {classes.tolist()[1]!r} is taken as "
+            f"the labelled positive class. Say pos_label={classes.tolist()[0]!r} if it "
+            "is the other way round.",
+            ProbgapWarning,
+            stacklevel=2,
+        )
+    return ObservedLabels(values == classes[positive], classes, positive)
+
+
+def require_labelled_and_unlabelled(
+    labels: ObservedLabels, *, n_folds: int | None = None
+) -> None:
+    """Check that there are enough rows of both kinds to fit anything."""
+    n_labelled = int(labels.labelled.sum())
+    n_unlabelled = labels.labelled.size - n_labelled
+    needed = 2 if n_folds is None else n_folds
+    for kind, count in (("labelled", n_labelled), ("unlabelled", n_unlabelled)):
+        if count < needed:
+            reason = "" if n_folds is None else ", one for each fold"
+            msg = (
+                f"y must hold at least {needed} {kind} samples{reason}. "
+                f"Got {count} of class {labels.name_of(kind)!r} "
+                f"among {labels.labelled.size} samples."
+            )
+            raise InvalidInputError(msg)
+
+
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Tell which entries are missing: NaN, None or pandas.NA."""
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind != "O":
+        return np.zeros(values.shape, dtype=bool)
+    # NaN and pandas.NA are the values that are not equal to themselves; pandas.NA
+    # answers NA to the question, and NA has no truth value.
+    return np.fromiter((_is_missing_value(v) for v in values), bool, values.size)
+
+
+def _is_missing_value(value: object) -> bool:
+    if value is None or type(value).__name__ in {"NAType", "NaTType"}:
+        return True
+    return isinstance(value, numbers.Real) and bool(value != value)  # noqa: PLR0124 (NaN)
+
+
+def _read_value_beside_missing(
+    values: NDArray[Any], missing: NDArray[np.bool_], pos_label: object
+) -> ObservedLabels:
+    present = np.unique(np.asarray(values[~missing].tolist()))
+    if present.size != 1:
+        found = "no value" if present.size == 0 else f"{present.size} values"
+        msg = (
+            "y must hold exactly one value, the labelled positive class, beside "
+            f"missing entries. Got {found}: {present[:5].tolist()!r}."
+        )
+        raise InvalidInputError(msg)
+    positive = present[0]
+    if pos_label is not None and pos_label != positive:
+        msg = f"pos_label must be a value found in y. Got {pos_label!r}, y holds {positive!r}."
+        raise InvalidInputError(msg)
+    classes = np.sort(np.array([_negative_of(positive), positive]))
+    return ObservedLabels(~missing, classes, _index_of(positive, classes))
+
+
+def _negative_of(positive: Any) -> object:
+    """Name the class that has no name of its own because y leaves it missing."""
+    if isinstance(positive, np.bool_):
+        return not positive
+    if isinstance(positive, np.number):
+        return 0 if positive != 0 else -1
+    return f"not {positive}"
+
+
+def _require_two_classes(values: NDArray[Any]) -> None:
+    kind = type_of_target(values, input_name="y", raise_unknown=True)
+    classes = np.unique(values)
+    shown = classes[:5].tolist()
+    if kind != "binary":
+        msg = (
+            "Only binary classification is supported. The type of the target is "
+            f"{kind}. y must hold two values, labelled and unlabelled. "
+            f"Got {classes.size} values: {shown!r}{', ...' if classes.size > 5 else ''}."
+        )
+        raise InvalidInputError(msg)
+    if classes.size != 2:
+        msg = (
+            "y must hold two classes, one for labelled positives and one for "
+            f"unlabelled samples. Got one class: {shown!r}."
+        )
+        raise InvalidInputError(msg)
+
+
+def _index_of(pos_label: object, classes: NDArray[Any]) -> int:
+    is_positive = np.asarray(classes == pos_label)
+    if not is_positive.any():
+        msg = f"pos_label must be a value found in y. Got {pos_label!r}, y holds {classes.tolist()!r}."
+        raise InvalidInputError(msg)
+    return int(is_positive.argmax())
+
+
+# Rows in a row: sums over a column-wise frame would round otherwise, and the same data
+# give other bits.
+_SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+_ANY_SAMPLES = {**_SAMPLES, "dtype": [np.float64, np.float32]}
+
+
+def check_fit_inputs(
+    estimator: Any,
+    X: Matrix,
+    y: ArrayLike | None,
+    pos_label: object,
+    *,
+    single: bool = False,
+) -> tuple[Matrix, ObservedLabels]:
+    """Check what ``fit`` was given, and remember the features on the estimator.
+
+    ``single`` lets samples in single precision stay so, uncopied.
+    """
+    samples = validate_data(estimator, X, **(_ANY_SAMPLES if single else _SAMPLES))
+    if y is None:
+        name = type(estimator).__name__
+        msg = f"{name} requires y to be passed, but the target y is None."
+        raise InvalidInputError(msg)
+    n_labels = _num_samples(y)
+    if n_labels != samples.shape[0]:
+        msg = f"y must have one label for each of the {samples.shape[0]} samples. Got {n_labels}."
+        raise InvalidInputError(msg)
+    if isinstance(y, np.ndarray) and y.dtype.kind == "f":
+        # NaN means unlabelled, but infinity means nothing.
+        assert_all_finite(y, allow_nan=True, input_name="y")
+    labels = read_labels(y, pos_label)
+    require_labelled_and_unlabelled(labels)
+    return samples, labels
+
+
+def check_two_classes(
+    estimator: Any, X: Matrix, y: ArrayLike
+) -> tuple[Matrix, NDArray[np.intp]]:
+    """Check what the ``fit`` of a plain classifier was given; return classes as 0 and 1."""
+    samples, labels = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
+    )
+    check_classification_targets(labels)
+    estimator.classes_, which = np.unique(labels, return_inverse=True)
+    if estimator.classes_.size != 2:
+        msg = (
+            "Only binary classification is supported. y must have two classes. "
+            f"Got {estimator.classes_.size} class(es)."
+        )
+        raise ValueError(msg)
+    return samples, which
+
+
+def check_predict_input(estimator: Any, X: Matrix) -> Matrix:
+    """Check what a fitted estimator is asked to predict."""
+    check_is_fitted(estimator)
+    return validate_data(estimator, X, reset=False, **_ANY_SAMPLES)

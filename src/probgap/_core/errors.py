@@ -1,6 +1,9 @@
-"""The exceptions and warnings that probgap raises on its own account."""
+"""Errors and warnings, and what to install where a library is missing."""
 
 from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
 
 
 class ProbgapError(Exception):
@@ -47,3 +50,13 @@ class UnreliableFitWarning(ProbgapWarning):
 
 class ModelVersionWarning(ProbgapWarning):
     """A model was saved with another version of scikit-learn than the one here."""
+
+
+def load_library(name: str, *, extra: str, purpose: str) -> ModuleType:
+    """Import a module of a library, or say which extra brings it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise MissingLibraryError(
+            library=name.partition(".")[0], extra=extra, purpose=purpose
+        ) from error

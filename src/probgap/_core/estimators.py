@@ -1,18 +1,77 @@
-"""Copies of other people's estimators, with a seed where they have none."""
+"""What classifiers share: predictions of the true label, soft labels as weights."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.rng import draw_seed
+from probgap._core.runtime import draw_seed
 from probgap._core.types import Matrix, Vector
+
+
+class TrueLabelClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier fitted on observed labels that predicts true ones."""
+
+    classes_: NDArray[Any]
+    positive_index_: int
+
+    @abstractmethod
+    def _decide(self, X: Matrix) -> NDArray[np.float64]:
+        """Return a score that is above 0 where the sample looks positive."""
+
+    def decision_function(self, X: Matrix) -> NDArray[np.float64]:
+        """Return a score that is above 0 exactly where ``predict`` is positive.
+
+        That is, where it is ``classes_[1]``: if ``pos_label`` makes the lesser value
+        positive, the sign turns with it, as scikit-learn's scorers expect.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The decision of the final classifier; where that one gives probabilities
+            of its own, the difference between them.
+        """
+        decision = self._decide(X)
+        return decision if self.positive_index_ == 1 else -decision
+
+    def predict(self, X: Matrix) -> NDArray[Any]:
+        """Predict the true label of each sample.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values of ``classes_``.
+        """
+        positive = self._decide(X) > 0.0
+        at = np.where(positive, self.positive_index_, 1 - self.positive_index_)
+        predicted: NDArray[Any] = self.classes_[at]
+        return predicted
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare two classes and sparse input."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
 
 # A copy of a sample with less weight than this share of the largest changes little but
 # the run time.
@@ -86,7 +145,7 @@ def fit_on_shares(
 
 
 def weigh_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
-    """Give what each sample counts for as a positive, and as a negative; 0 if nothing."""
+    """Return what each sample counts for as a positive, and as a negative; 0 if nothing."""
     copies = split_copies(share, weight)
     most = [float(copy.max()) for copy in copies]
     if min(most) <= 0.0:
@@ -104,7 +163,7 @@ def split_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
 
 
 def without_negligible(copy: Vector, most: float) -> Vector:
-    """Give 0 where copies of samples weigh next to nothing beside the largest."""
+    """Return 0 where copies of samples weigh next to nothing beside the largest."""
     return np.where(copy > _NEGLIGIBLE * most, copy, 0.0)
 
 
@@ -125,5 +184,5 @@ def round_small_parts(share: Vector) -> Vector:
 
 
 def is_one_sided(least: float, most: float) -> bool:
-    """Say whether shares between these leave but one class."""
+    """Tell whether shares between these leave but one class."""
     return least >= 1.0 or most <= 0.0

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
+from probgap._core.checks import ObservedLabels, require_labelled_and_unlabelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.labels import ObservedLabels, require_labelled_and_unlabelled
-from probgap._core.rng import draw_seed
+from probgap._core.runtime import draw_seed
 
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -20,7 +20,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> Any:
-    """Give a splitter that keeps the share of labelled positives in every fold.
+    """Return a splitter that keeps the share of labelled positives in every fold.
 
     ``None`` means five folds, or as many as there are labelled (or unlabelled)
     samples if those are fewer. An integer is taken at its word, and refused where
@@ -60,12 +60,12 @@ class RowFolds:
         return f"RowFolds(n_splits={self.n_splits}, random_state={self.random_state})"
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Give the number of folds."""
+        """Return the number of folds."""
         del X, y, groups
         return self.n_splits
 
     def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[Fold]:
-        """Give the rows to train on and those held out, fold by fold."""
+        """Return the rows to train on and those held out, fold by fold."""
         del X, groups
         fold = self.fold_of(np.asarray(y, dtype=bool), 0, 0)
         for k in range(self.n_splits):
@@ -74,7 +74,7 @@ class RowFolds:
     def fold_of(
         self, labelled: NDArray[np.bool_], n_labelled: int, n_unlabelled: int
     ) -> NDArray[np.int8]:
-        """Give the fold of each row, with so many of either kind before the first."""
+        """Return the fold of each row, with so many of either kind before the first."""
         fold = np.empty(labelled.size, dtype=np.int8)
         for kind, before in ((True, n_labelled), (False, n_unlabelled)):
             rows = np.flatnonzero(labelled == kind)
@@ -87,7 +87,7 @@ class RowFolds:
         return fold
 
     def _keys(self, groups: NDArray[np.intp], *, kind: bool) -> NDArray[np.uint64]:
-        """Give a random number for each place of each group."""
+        """Return a random number for each place of each group."""
         stream = _mix(np.array([2 * self.random_state + kind], dtype=np.uint64))
         places = np.arange(self.n_splits)
         counter = (groups[:, None] * self.n_splits + places).astype(np.uint64)

@@ -1,66 +1,183 @@
-"""Learners of a target between 0 and 1, and their mixture by held-out log-loss.
+"""Learners of a target between 0 and 1: linear models, kernels, forest and boosting.
 
-Each learner is fitted on soft targets (an observed label, or the probability of being
-positive) and predicts its training rows by models that have not seen them.
+Each is fitted on soft targets (an observed label, or the probability of being positive)
+and predicts its training rows by models that have not seen them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+import copy
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.optimize import minimize
-from scipy.sparse import issparse
-from scipy.special import expit
-from sklearn.utils import gen_batches
+from scipy.special import log_expit, logit
 
 from probgap._core.defaults import DEFAULTS
-from probgap._core.features import KernelFeatures
-from probgap._core.kernels import spread_rows
-from probgap._core.newton import HeldRows, LinearFits, Logistic, Ridge, fit_rows
-from probgap._core.tasks import (
-    MARGIN,
-    Fitted,
-    Learner,
-    Part,
-    Task,
-    bounded,
-    draw_part,
-    soft_log_loss,
-    soft_log_losses,
-    usual_folds,
-)
-from probgap._core.threads import one_thread
-from probgap._core.trees import Boosting, Forest, fit_boosting, fit_forest
+from probgap._core.errors import InvalidInputError
+from probgap._core.kernels import KernelFeatures
+from probgap._core.newton import LinearFits, Logistic
+from probgap._core.newton import fit_linear as fit_by_newton
 from probgap._core.types import Array, Matrix, Vector
-from probgap._core.views import MOST_COLUMNS, View, choose_view, see
 
-__all__ = [
-    "Boosting",
-    "Fitted",
-    "Forest",
-    "KernelLogistic",
-    "Learner",
-    "LinearLogistic",
-    "Mixture",
-    "Task",
-    "fit_usual",
-]
+Rows = NDArray[np.intp]
+
+# Held-out probabilities stay this far from 0 and 1, or one part of as many as there are
+# rows: a single row must not decide.
+MARGIN = 1e-4
+# Fewer rows than this are cross-validated in several ways: one split says too little.
+FEW_ROWS = 2000
+N_REPEATS = 3
 
 
-# Rows that are predicted at a time: so many, or fewer where these hold more values.
-_BLOCK_ROWS = 2**15
-_BLOCK_VALUES = 2**22
+class Learner(Protocol):
+    """A fitted learner."""
+
+    def log_odds(self, samples: Matrix) -> Vector:
+        """Return the log-odds of the target for each sample."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """A learner, and what it predicts for its training rows without having seen them.
+
+    ``partial`` are learners fitted on a part of these rows, as those are that predict the
+    others. Any of them predicts new rows as training rows are predicted: what all of
+    them say together would tell rows that were learnt from and others apart.
+    """
+
+    learner: Learner
+    held_out: Vector
+    partial: tuple[Learner, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """Rows to learn from, with soft targets, weights and folds.
+
+    ``fold`` has a column for each repetition of cross-validation; ``margin`` is how far
+    held-out probabilities stay from 0 and 1.
+    """
+
+    samples: Matrix
+    target: Vector
+    weight: Vector
+    fold: Rows
+    seed: int
+    margin: float = MARGIN
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.target.size
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds."""
+        return int(self.fold.max()) + 1
+
+    @property
+    def frequency(self) -> float:
+        """Weighted mean of the targets."""
+        return float(np.average(self.target, weights=self.weight))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Some rows, in their order, and the weights with which they stand for all."""
+
+    rows: Rows
+    weight: Vector
+
+    def inside(self, n_rows: int) -> NDArray[np.bool_]:
+        """Tell for each of so many rows whether it is one of these."""
+        inside = np.zeros(n_rows, dtype=bool)
+        inside[self.rows] = True
+        return inside
+
+
+def draw_part(weight: Vector, group: NDArray[Any], most: int, seed: int) -> Part:
+    """Draw at most so many of the rows that have weight.
+
+    The group, taken as true or false, that is true is kept whole as long as it takes up
+    no more than half. Those kept of a group weigh, together, their part of the whole
+    group; a row weighs as much as before on average.
+    """
+    counted = np.flatnonzero(weight > 0.0)
+    if counted.size <= most:
+        return Part(counted, weight[counted])
+    rng = np.random.default_rng(seed)
+    first = group[counted].astype(bool)
+    groups = [counted[first], counted[~first]]
+    few = min(groups[0].size, most // 2)
+    sizes = [max(few, most - groups[1].size), most - few]
+    rows, weights = [], []
+    for members, size in zip(groups, sizes, strict=True):
+        kept = rng.choice(members, min(size, members.size), replace=False)
+        rows.append(kept)
+        stands = weight[members].sum() / max(weight[kept].sum(), np.finfo(float).tiny)
+        weights.append(weight[kept] * (stands * most / counted.size))
+    order = np.argsort(np.concatenate(rows))
+    return Part(np.concatenate(rows)[order], np.concatenate(weights)[order])
+
+
+def usual_folds(group: NDArray[Any], most: int, seed: int) -> Rows:
+    """Assign rows to as many folds as the smallest group has members, up to ``most``.
+
+    The only member of a group has a fold for itself, so that all other rows are
+    predicted by models that have seen it.
+    """
+    counts = np.unique(group, return_counts=True)[1]
+    n_folds = int(min(most, counts[counts > 1].min(initial=group.size)))
+    repeats = N_REPEATS if group.size < FEW_ROWS else 1
+    return draw_folds(group, n_folds, repeats, seed)
+
+
+def draw_folds(group: NDArray[Any], n_folds: int, n_repeats: int, seed: int) -> Rows:
+    """Assign rows to folds, each group evenly, in ``n_repeats`` different ways.
+
+    A group of one takes a fold of its own, beyond the ``n_folds`` of the others.
+    """
+    rng = np.random.default_rng(seed)
+    fold = np.empty((group.size, n_repeats), dtype=np.intp)
+    values, counts = np.unique(group, return_counts=True)
+    n_shared = n_folds if counts.max() > 1 else 0
+    for repeat in range(n_repeats):
+        alone = n_shared
+        for value, count in zip(values, counts, strict=True):
+            rows = np.flatnonzero(group == value)
+            if count == 1:
+                fold[rows, repeat] = alone
+                alone += 1
+                continue
+            first = rng.integers(n_folds)
+            fold[rng.permutation(rows), repeat] = (
+                first + np.arange(rows.size)
+            ) % n_folds
+    return fold
+
+
+def bounded(log_odds: Vector, margin: float) -> Vector:
+    """Return log-odds of probabilities that far from 0 and 1."""
+    most = float(logit(1.0 - margin))
+    return np.clip(log_odds, -most, most)
+
+
+def soft_log_losses(target: Vector, log_odds: Vector) -> Vector:
+    """Return the cross-entropy of each soft target."""
+    losses: Vector = -log_expit(log_odds) + (1.0 - target) * log_odds
+    return losses
+
+
+def soft_log_loss(target: Vector, log_odds: Vector, weight: Vector) -> float:
+    """Return the mean cross-entropy of soft targets."""
+    return float(np.average(soft_log_losses(target, log_odds), weights=weight))
+
+
 # Deviations from the mean beyond which the kernel is 0, whatever its width.
 _FARTHEST = 1e15
-
-
-# --- linear models, on kernel features or on the columns themselves -------------------
 
 
 def column_scale(samples: Array) -> Vector:
@@ -149,16 +266,22 @@ def _choose_penalty(
     features: NDArray[np.float32], task: Task, penalties: tuple[float, ...]
 ) -> tuple[LinearFits, Vector]:
     """Fit for growing C, as long as held-out log-loss falls."""
-    trained = task.fold[:, :, None] != np.arange(task.n_folds)
-    rows = HeldRows(
-        features, task.target, task.weight, trained.reshape(task.n_rows, -1)
-    )
+    held_in = task.fold[:, :, None] != np.arange(task.n_folds)
+    trained = held_in.reshape(task.n_rows, -1)
     start, best, least = None, None, np.inf
     for penalty in penalties:
         # BLAS may raise a flag for numbers beyond the end of a row, which it ignores.
         with np.errstate(invalid="ignore"):
-            fits = fit_rows(rows, Logistic(), Ridge(1.0 / penalty), start=start)
-        start = np.concatenate([fits.coef[:, 0], fits.intercept[:1], fits.level[:1]])
+            fits = fit_by_newton(
+                features,
+                task.target,
+                Logistic(),
+                1.0 / penalty,
+                weight=task.weight,
+                trained=trained,
+                start=start,
+            )
+        start = np.append(fits.coef[:, 0], fits.intercept[0])
         held_out = bounded(_held_out(features, fits, task), task.margin)
         loss = soft_log_loss(task.target, held_out, task.weight)
         if best is None or loss < least:
@@ -177,220 +300,145 @@ def _held_out(features: NDArray[np.float32], fits: LinearFits, task: Task) -> Ve
     return found
 
 
-# --- the mixture -----------------------------------------------------------------------
+# What scikit-learn sorts the values of a column into at most.
+_N_BINS = 255
+_BINNED_ROWS = 50_000
+# Share of bootstrap samples that a row is not in.
+_LEFT_OUT = 0.37
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixture:
-    """A weighted sum of the log-odds of learners, all with the same view of samples.
+class Forest:
+    """Extremely randomised trees, shrunk a little towards the mean of the targets."""
 
-    Without a view, they see the columns as they are.
-    """
-
-    learners: tuple[Learner, ...]
-    weights: Vector
-    intercept: float
-    view: View | None = None
+    trees: Any
+    frequency: float
+    margin: float = MARGIN
 
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
-        total = np.full(samples.shape[0], self.intercept)
-        with one_thread():
-            for rows in _blocks(samples):
-                block = see(samples[rows], self.view)
-                for learner, weight in zip(self.learners, self.weights, strict=True):
-                    if weight > 0.0:
-                        total[rows] += weight * learner.log_odds(block)
-        return total
+        # The forest's own predict converts and checks samples once for each tree.
+        single = np.ascontiguousarray(samples, dtype=np.float32)
+        # Compiled code would read beyond the end of narrower rows.
+        if single.shape[1] != self.trees.n_features_in_:
+            msg = f"X must have {self.trees.n_features_in_} columns. Got {single.shape[1]}."
+            raise InvalidInputError(msg)
+        total = np.zeros(len(single))
+        for tree in self.trees.estimators_:
+            total += tree.tree_.predict(single)[:, 0]
+        n_trees = len(self.trees)
+        return self.shrunk(total / n_trees, n_trees)
+
+    def some(self, start: int, count: int) -> Forest:
+        """Return a forest of some of the trees."""
+        trees = copy.copy(self.trees)
+        trees.estimators_ = trees.estimators_[start : start + count]
+        return Forest(trees, self.frequency, self.margin)
+
+    def shrunk(self, share: Vector, strength: float) -> Vector:
+        """Return log-odds of shares as of so many rows, beside one drawn at random."""
+        drawn = (strength * share + self.frequency) / (strength + 1.0)
+        odds: Vector = logit(np.clip(drawn, self.margin, 1.0 - self.margin))
+        return odds
 
 
-def _blocks(samples: Matrix) -> Any:
-    """Return slices of rows, of as many as fit a fixed amount of memory."""
-    n_rows, n_columns = samples.shape
-    return gen_batches(n_rows, max(1, min(_BLOCK_ROWS, _BLOCK_VALUES // n_columns)))
+def fit_forest(task: Task, *, n_trees: int = 100, smallest_leaf: int = 3) -> Fitted:
+    """Grow trees on bootstrap samples, so that each row has trees that never saw it."""
+    from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415 (slow to import)
 
-
-def choose_weights(
-    columns: Array, target: Vector, weight: Vector, strength: float = 20.0
-) -> tuple[Vector, float]:
-    """Weight learners so that held-out targets are predicted best.
-
-    Non-negative weights of the log-odds minimise held-out log-loss, drawn towards equal
-    weights as strongly as ``strength`` rows would. The second value is an intercept.
-    """
-    n_rows, n_learners = columns.shape
-    equal = 1.0 / n_learners
-    counts = weight * (n_rows / weight.sum())
-
-    def penalised(parameters: Vector) -> tuple[float, Vector]:
-        weights, intercept = parameters[:-1], parameters[-1]
-        odds = columns @ weights + intercept
-        losses = soft_log_losses(target, odds)
-        slope = counts * (expit(odds) - target)
-        away = weights - equal
-        value = counts @ losses + 0.5 * strength * n_learners * (away @ away)
-        value += 0.5 * intercept**2
-        by_weights = columns.T @ slope + strength * n_learners * away
-        return float(value), np.append(by_weights, slope.sum() + intercept)
-
-    found = minimize(
-        penalised,
-        np.append(np.full(n_learners, equal), 0.0),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(0.0, None)] * n_learners + [(None, None)],
+    trees = ExtraTreesRegressor(
+        n_trees,
+        min_samples_leaf=smallest_leaf,
+        max_features="sqrt",
+        bootstrap=True,
+        oob_score=lambda *_: 0.0,
+        n_jobs=1,
+        random_state=task.seed,
     )
-    return np.where(found.x[:-1] < 0.01, 0.0, found.x[:-1]), float(found.x[-1])
-
-
-# --- the usual learners ----------------------------------------------------------------
-
-_N_FOLDS = 5
-# Beyond 10,000 rows there are fewer folds, smaller trees, and more rounds of boosting: as
-# many as for 10,000 times the root of how many times as many rows, up to a limit that
-# keeps predictions fast.
-_N_FOLDS_OF_MANY = 3
-_LEAF_OF_MANY = 5
-_ROUNDS_PER_ROOT = 0.4
-_MOST_ROUNDS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much is learnt from, at most.
-
-    Attributes
-    ----------
-    rows : int
-        Rows that the kernel, the linear model and the forest are fitted on.
-    values : int
-        Values (rows times columns) that boosting is fitted on, if that is more.
-    mixed : int
-        Rows that weights of the learners are fitted on.
-    columns : int
-        Columns that are learnt from as they are; of more, components are.
-    """
-
-    rows: int = 10_000
-    values: int = 8_000_000
-    mixed: int = 100_000
-    columns: int = MOST_COLUMNS
+    trees.fit(task.samples, task.target, sample_weight=task.weight)
+    forest = Forest(trees, task.frequency, task.margin)
+    held_out = forest.shrunk(trees.oob_prediction_, _LEFT_OUT * n_trees)
+    trees.oob_score = False
+    del trees.oob_prediction_
+    few = max(1, round(_LEFT_OUT * n_trees))
+    partial = tuple(forest.some(start, few) for start in (0, n_trees - few))
+    return Fitted(forest, held_out, partial)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Whole:
-    """All rows, as they were given."""
+class Boosting:
+    """The mean of gradient boosted trees, each fitted on all folds but one."""
 
-    samples: Matrix
-    target: Vector
-    weight: Vector
-    group: NDArray[Any]
-    seed: int
-    fold: NDArray[np.intp] | None = None
+    models: tuple[Any, ...]
+    margin: float = MARGIN
 
-    @property
-    def margin(self) -> float:
-        return min(MARGIN, 1.0 / self.target.size)
-
-    def draw(self, most: int) -> Part:
-        return draw_part(self.weight, self.group, most, self.seed)
-
-    def view(self, limits: Limits) -> View | None:
-        # Of rows drawn whatever their group is: components may fit best those rows that
-        # they were found in, and would tell of a group that there were more of.
-        counted = np.flatnonzero(self.weight > 0.0)
-        some = counted[spread_rows(counted.size, min(limits.rows, counted.size))]
-        return choose_view(self.samples[some], self.seed, limits.columns)
-
-    def task(self, part: Part, view: View | None, n_folds: int) -> Task:
-        rows = part.rows
-        if self.fold is not None:
-            fold = self.fold[rows, None]
-        else:
-            fold = usual_folds(self.group[rows], n_folds, self.seed)
-        samples = see(self.samples[rows], view)
-        target = self.target[rows]
-        return Task(samples, target, part.weight, fold, self.seed, self.margin)
+    def log_odds(self, samples: Matrix) -> Vector:
+        """Return the log-odds of the target for each sample."""
+        total = sum(_raw(model, samples, self.margin) for model in self.models)
+        return np.asarray(total / len(self.models), dtype=np.float64)
 
 
-def fit_usual(
-    samples: Matrix,
-    target: Vector,
-    weight: Vector,
-    group: NDArray[Any],
-    seed: int,
+def _raw(model: Any, samples: Matrix, margin: float) -> Vector:
+    chance = model.predict(samples)
+    return bounded(logit(np.clip(chance, 1e-9, 1.0 - 1e-9)), margin)
+
+
+def fit_boosting(
+    task: Task,
     *,
-    fold: NDArray[np.intp] | None = None,
-    n_jobs: int | None = None,
+    n_rounds: int = 40,
+    learning_rate: float = 0.15,
+    n_leaves: int = 10,
+    smallest_leaf: int = 20,
+    rounded: bool = False,
 ) -> Fitted:
-    """Fit and mix the usual learners, ``n_jobs`` of them at once.
+    """Fit gradient boosting with the log-loss of soft targets, a model for each fold.
 
-    Of more than 10,000 rows, three of the learners see a sample, which holds the rows
-    where ``group`` is true first; rows outside it are predicted as new ones are. ``fold``
-    is the fold of each row; by default folds hold rows of each group evenly.
+    Weighted quantiles for the bins cost more than the trees. They are not needed where
+    weights are equal, nor where columns are ``rounded`` to so many values before.
     """
-    kept = samples.tocsr() if issparse(samples) else np.asarray(samples)
-    with one_thread():
-        whole = Whole(kept, target, weight, group, seed, fold)
-        return fit_within(whole, Limits(), n_jobs)
+    from sklearn._loss.loss import HalfBinomialLoss  # noqa: PLC0415
+    from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
+
+    fold = task.fold[:, 0]
+    held_out = np.empty(fold.size)
+    models = []
+    equal = bool((task.weight == task.weight[0]).all())
+    seen = task.samples if equal or not rounded else _rounded(task.samples)
+    for k in range(task.n_folds):
+        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        model = HistGradientBoostingRegressor(
+            loss=HalfBinomialLoss(),
+            learning_rate=learning_rate,
+            max_iter=n_rounds,
+            max_leaf_nodes=n_leaves,
+            min_samples_leaf=smallest_leaf,
+            l2_regularization=1.0,
+            early_stopping=False,
+            random_state=task.seed,
+        )
+        weight = None if equal else task.weight[train]
+        model.fit(seen[train], task.target[train], sample_weight=weight)
+        held_out[test] = _raw(model, task.samples[test], task.margin)
+        models.append(model)
+    partial = tuple(Boosting((model,), task.margin) for model in models)
+    return Fitted(Boosting(tuple(models), task.margin), held_out, partial)
 
 
-def fit_within(whole: Whole, limits: Limits, n_jobs: int | None = None) -> Fitted:
-    """Fit and mix the usual learners, on as much of the rows as limits allow."""
-    part, view = whole.draw(limits.rows), whole.view(limits)
-    parts = [part] * 4
-    task = whole.task(part, view, _N_FOLDS)
-    # The longest first.
-    jobs: list[Any] = [delayed(_fit_alone)(fit_kernel, task)]
-    if part.rows.size == np.count_nonzero(whole.weight):
-        jobs += [delayed(_fit_alone)(fit, task) for fit in (fit_boosting, fit_forest)]
-    else:
-        parts[3] = whole.draw(max(limits.rows, limits.values // task.samples.shape[1]))
-        many = whole.task(parts[3], view, _N_FOLDS_OF_MANY)
-        n_rounds = int(min(_ROUNDS_PER_ROOT * np.sqrt(many.n_rows), _MOST_ROUNDS))
-        boost = partial(fit_boosting, n_rounds=max(1, n_rounds), rounded=True)
-        # Bootstrap samples by weights that stand for others would hardly hold a row of
-        # the scarce group. Without them probabilities are off by some factor of their
-        # odds, which the intercept of the mixture makes good.
-        plain = replace(task, weight=whole.weight[part.rows])
-        grow = partial(fit_forest, smallest_leaf=_LEAF_OF_MANY)
-        jobs += [delayed(_fit_alone)(boost, many), delayed(_fit_alone)(grow, plain)]
-    jobs.append(delayed(_fit_alone)(fit_linear, task))
-    # Compiled code does the work and lets other threads run.
-    kernel, boosting, forest, linear = Parallel(n_jobs, prefer="threads")(jobs)
-    fitted = [kernel, linear, forest, boosting]
-    columns = bounded(_held_out_of_all(whole, view, fitted, parts), whole.margin)
-    mixed = whole.draw(limits.mixed)
-    weights, intercept = choose_weights(
-        columns[mixed.rows], whole.target[mixed.rows], mixed.weight
-    )
-    mixture = Mixture(tuple(one.learner for one in fitted), weights, intercept, view)
-    return Fitted(mixture, columns @ weights + intercept)
+def _rounded(samples: Array) -> Array:
+    """Round each column to the nearest of as many of its values as there are bins.
 
-
-def _fit_alone(fit: Callable[[Task], Fitted], task: Task) -> Fitted:
-    """Fit a learner on one thread: OpenMP's limit holds for the thread that sets it."""
-    with one_thread():
-        return fit(task)
-
-
-def _held_out_of_all(
-    whole: Whole, view: View | None, fitted: list[Fitted], parts: list[Part]
-) -> Array:
-    """Return log-odds of all rows, a column for each learner that has not seen them."""
-    columns = np.empty((whole.target.size, len(fitted)))
-    outside = np.empty(columns.shape, dtype=np.int8)
-    rng = np.random.default_rng(whole.seed)
-    for j, (one, part) in enumerate(zip(fitted, parts, strict=True)):
-        outside[:, j] = rng.integers(len(one.partial), size=len(outside))
-        columns[part.rows, j] = one.held_out
-        outside[part.rows, j] = -1
-    for rows in _blocks(whole.samples) if (outside >= 0).any() else ():
-        block = see(whole.samples[rows], view)
-        for j, one in enumerate(fitted):
-            for k, learner in enumerate(one.partial):
-                others = np.flatnonzero(outside[rows, j] == k)
-                if others.size:
-                    odds = learner.log_odds(block[others])
-                    columns[rows.start + others, j] = odds
-    return columns
+    Bins then end halfway between these values, so that a model fitted to rounded columns
+    can be applied to the columns themselves.
+    """
+    rounded = np.empty_like(samples)
+    step = max(1, len(samples) // _BINNED_ROWS)
+    for j, column in enumerate(samples.T):
+        values = np.unique(column[::step])
+        if values.size > _N_BINS:
+            share = np.linspace(0.0, 1.0, _N_BINS)
+            values = np.quantile(column[::step], share, method="inverted_cdf")
+            values = np.unique(values)
+        halfway = values[:-1] / 2.0 + values[1:] / 2.0
+        rounded[:, j] = values[np.searchsorted(halfway, column)]
+    return rounded

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.threads import one_thread
+from probgap._core.runtime import one_thread
 from probgap._core.types import Mask, Matrix, Vector
 
 Rows = NDArray[np.intp]
@@ -27,21 +27,21 @@ _FARTHEST = 30.0
 
 
 def classifier_of(model: Any) -> Any:
-    """Give the classifier, which is the model or its last step."""
+    """Return the classifier, which is the model or its last step."""
     classifier = model[-1] if isinstance(model, Pipeline) else model
     check_is_fitted(classifier)
     return classifier
 
 
 def samples_of(model: Any, X: Any) -> Matrix:
-    """Give rows as the classifier sees them, after what comes before it."""
+    """Return rows as the classifier sees them, after what comes before it."""
     if isinstance(model, Pipeline) and len(model) > 1:
         return model[:-1].transform(X)
     return X if hasattr(X, "shape") else np.asarray(X)
 
 
 def as_matrix(samples: Any) -> Matrix:
-    """Give samples without names, for distances between them."""
+    """Return samples without names, for distances between them."""
     return samples.tocsr() if issparse(samples) else np.asarray(samples, dtype=float)
 
 
@@ -76,21 +76,21 @@ def refit(classifier: Any, samples: Matrix, labelled: Mask, seed: int) -> Any:
 
 
 def chance_positive(classifier: Any, samples: Matrix) -> Vector:
-    """Give P(Y=1 | x) of samples as the classifier sees them."""
+    """Return P(Y=1 | x) of samples as the classifier sees them."""
     proba = classifier.predict_proba(samples)
     column: Vector = proba[:, classifier.positive_index_]
     return column
 
 
 def called_positive(classifier: Any, samples: Matrix) -> Mask:
-    """Say which samples the classifier predicts to be positive."""
+    """Tell which samples the classifier predicts to be positive."""
     positive = classifier.classes_[classifier.positive_index_]
     called: Mask = np.asarray(classifier.predict(samples) == positive)
     return called
 
 
 def log_odds(probability: Vector) -> Vector:
-    """Give log(p / (1 - p)), cut where p is as good as 0 or 1."""
+    """Return log(p / (1 - p)), cut where p is as good as 0 or 1."""
     with np.errstate(divide="ignore"):
         odds: Vector = np.clip(logit(probability), -_FARTHEST, _FARTHEST)
     return odds

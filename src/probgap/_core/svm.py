@@ -1,22 +1,35 @@
-"""A support vector machine that decides by matrix products."""
+"""Support vector machines: scikit-learn's, faster to decide, and one for many rows."""
 
 from __future__ import annotations
 
+import warnings
+from typing import Any, Literal, Self
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from probgap._core.threads import one_thread
-from probgap._core.types import Matrix
+from probgap._core.checks import check_two_classes
+from probgap._core.kernels import (
+    KernelFeatures,
+    TrainingFeatures,
+    map_training_samples,
+    scale_gamma,
+)
+from probgap._core.newton import SquaredHinge, fit_linear
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
+from probgap._core.types import Matrix, Vector
 
 # Few enough kernel values at a time to stay in the processor's cache.
 _BLOCK_VALUES = 2**18
 
 
-class RBFMachine(SVC):
+class FastSVC(SVC):
     """scikit-learn's SVC, with faster decisions for two classes and an RBF kernel.
 
     libsvm computes kernel values one by one; in blocks they take a fraction of the
@@ -24,7 +37,7 @@ class RBFMachine(SVC):
     """
 
     def decision_function(self, X: Matrix) -> NDArray[np.float64]:
-        """Give the signed distance to the boundary, up to its scale.
+        """Return the signed distance to the boundary, up to its scale.
 
         Parameters
         ----------
@@ -74,3 +87,110 @@ def rbf_sums(
         np.minimum(kernel, 0.0, out=kernel)  # rounding must not make it more than one
         decision[rows] = np.exp(kernel, out=kernel) @ coef
     return decision
+
+
+class NystroemSVM(ClassifierMixin, BaseEstimator):
+    """Support vector machine with squared hinge loss, linear in features of an RBF kernel.
+
+    Time and memory grow with the number of samples, not with its square.
+
+    Parameters
+    ----------
+    n_components : int, default=300
+        Number of landmarks of the features.
+    C : float, default=1.0
+        Inverse strength of the ridge penalty.
+    gamma : float or "scale", default="scale"
+        Width of the kernel.
+    max_iter : int, default=100
+        Most steps of the solver.
+    random_state : int, Generator, RandomState or None, default=None
+        Draws the landmarks.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 300,
+        C: float = 1.0,
+        gamma: float | Literal["scale"] = "scale",
+        max_iter: int = 100,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        self.n_components = n_components
+        self.C = C
+        self.gamma = gamma
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Fit to labels of two classes."""
+        samples, which = check_two_classes(self, X, y)
+        gamma = scale_gamma(samples) if self.gamma == "scale" else self.gamma
+        seed = draw_seed(as_generator(self.random_state))
+        with one_thread():
+            features = KernelFeatures.fit(samples, self.n_components, gamma, seed)
+            training = map_training_samples(features, samples, which == 1, seed)
+        return self.fit_on_features(training, which.astype(np.float64))
+
+    def fit_on_features(
+        self, features: TrainingFeatures, share: Vector, weight: Vector | None = None
+    ) -> Self:
+        """Fit to features made before.
+
+        ``share`` is how much of each sample counts as the second class, NaN for one
+        left out; ``weight`` is what the sample counts for in all.
+        """
+        share = share[features.rows]
+        counts = np.isfinite(share).astype(np.float64)
+        share = np.nan_to_num(share)
+        if weight is not None:
+            weighted = counts * weight[features.rows]
+            # Weights that leave a whole class out leave nothing to learn it from.
+            if min(weighted @ share, weighted @ (1.0 - share)) > 0.0:
+                counts = weighted
+        if features.weight is not None:
+            counts = counts * features.weight
+        with one_thread():
+            fits = fit_linear(
+                features.values,
+                share,
+                SquaredHinge(),
+                1.0 / self.C,
+                weight=counts,
+                max_iter=self.max_iter,
+            )
+        if not fits.converged:
+            warnings.warn(
+                f"The support vector machine stopped after {fits.n_iter} iterations "
+                "without converging. Scale the features, or give a smaller C.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self.feature_map_ = features.map
+        self.coef_, self.intercept_ = fits.coef[:, 0], float(fits.intercept[0])
+        self.n_iter_ = fits.n_iter
+        self.n_features_in_ = features.map.n_inputs
+        self.classes_ = getattr(self, "classes_", np.array([0, 1]))
+        return self
+
+    def decision_function(self, X: Matrix) -> Vector:
+        """Return the score of samples, positive on the side of the second class."""
+        check_is_fitted(self)
+        samples = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
+        )
+        with one_thread():
+            return self.feature_map_.score(samples, self.coef_) + self.intercept_
+
+    def predict(self, X: Matrix) -> NDArray[Any]:
+        """Return the class of samples."""
+        positive = self.decision_function(X) > 0.0
+        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
+        return predicted

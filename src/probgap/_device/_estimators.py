@@ -21,10 +21,8 @@ from sklearn.utils.validation import (
 from probgap._core.errors import InvalidInputError, ProbgapError
 from probgap._core.estimators import weigh_copies
 from probgap._core.kernels import scale_gamma
-from probgap._core.progress import remark
-from probgap._core.rng import RandomStateLike
+from probgap._core.runtime import RandomStateLike, one_thread, remark
 from probgap._core.svm import rbf_sums
-from probgap._core.threads import one_thread
 from probgap._core.types import Matrix, Vector
 from probgap._device._machines import MachineSolutions, solve_machines
 from probgap._device._stream import stream_decisions

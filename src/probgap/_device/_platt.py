@@ -9,8 +9,7 @@ import numpy as np
 from sklearn.calibration import _SigmoidCalibration
 
 from probgap._core.kernels import scale_gamma
-from probgap._core.progress import remark
-from probgap._core.threads import one_thread
+from probgap._core.runtime import one_thread, remark
 from probgap._core.types import Mask, Matrix, Vector
 from probgap._device._estimators import (
     DeviceMachine,

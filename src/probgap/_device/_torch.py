@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap._core.errors import InvalidInputError
-from probgap._core.optional import load_library
+from probgap._core.errors import InvalidInputError, load_library
 
 Tensor = Any  # torch.Tensor; torch is not there when types are checked
 

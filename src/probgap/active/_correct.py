@@ -21,7 +21,7 @@ from probgap._core.pipelines import (
     log_odds,
     samples_of,
 )
-from probgap._core.threads import one_thread
+from probgap._core.runtime import one_thread
 from probgap._core.types import Mask, Vector
 from probgap.active._belief import Belief, Points, learn
 

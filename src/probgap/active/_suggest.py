@@ -12,8 +12,7 @@ from sklearn.utils.validation import _num_samples
 from probgap._core.checks import check_labelled, check_unit_interval
 from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import scale_gamma
-from probgap._core.rng import RandomStateLike, as_generator
-from probgap._core.threads import one_thread
+from probgap._core.runtime import RandomStateLike, as_generator, one_thread
 from probgap._core.types import Mask, Vector
 from probgap.active._belief import Belief, Points
 from probgap.active._correct import CorrectedClassifier, points_of

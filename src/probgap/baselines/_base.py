@@ -9,11 +9,14 @@ import numpy as np
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from probgap._core.classifier import TrueLabelClassifier
+from probgap._core.checks import check_predict_input
 from probgap._core.errors import InvalidInputError
-from probgap._core.estimators import clone_with_seed, require_sample_weight
-from probgap._core.inputs import check_predict_input
-from probgap._core.rng import RandomStateLike, draw_seed
+from probgap._core.estimators import (
+    TrueLabelClassifier,
+    clone_with_seed,
+    require_sample_weight,
+)
+from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.gap import ObservedGapEstimator
 

@@ -12,11 +12,11 @@ from sklearn.base import _fit_context
 from sklearn.model_selection import train_test_split
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from probgap._core.checks import check_fit_inputs, check_predict_input
 from probgap._core.errors import ProbgapWarning
 from probgap._core.estimators import fit_on_shares
 from probgap._core.folds import Fold, smaller_group
-from probgap._core.inputs import check_fit_inputs, check_predict_input
-from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.baselines._base import GAP_CONSTRAINTS, BaselineClassifier, fit_gap
 
@@ -203,6 +203,6 @@ def label_frequency(chance: Vector, labelled: Mask, rule: str) -> float:
 
 
 def unlabelled_positive_chance(chance: Vector, frequency: float) -> Vector:
-    """Give w(x) = P(Y=1 | x, unlabelled), cut to a probability."""
+    """Return w(x) = P(Y=1 | x, unlabelled), cut to a probability."""
     odds = chance / np.maximum(1.0 - chance, _TINY)
     return np.clip((1.0 - frequency) / frequency * odds, 0.0, 1.0)

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from probgap._core.inputs import check_fit_inputs
-from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.checks import check_fit_inputs
+from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.baselines._base import (
     GAP_CONSTRAINTS,
@@ -157,7 +157,7 @@ class LiuTaoClassifier(BaselineClassifier):
 def importance(
     chance: Vector, labelled: Mask, rho_plus: float, rho_minus: float
 ) -> Vector:
-    """Give the weight of each sample, not below 0, from P(s=1 | x) and the rates."""
+    """Return the weight of each sample, not below 0, from P(s=1 | x) and the rates."""
     check_rates(rho_plus, rho_minus)
     of_label = np.where(labelled, chance, 1.0 - chance)
     of_label = np.maximum(of_label, np.finfo(np.float64).eps)

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 
-from probgap._core.inputs import check_fit_inputs
-from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.checks import check_fit_inputs
+from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Matrix
 from probgap.baselines._base import BaselineClassifier
 

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from probgap._core.checks import ObservedLabels, check_fit_inputs
 from probgap._core.folds import make_splitter
-from probgap._core.inputs import check_fit_inputs
-from probgap._core.labels import ObservedLabels
-from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.scores import observed_accuracy
 from probgap._core.types import Mask, Matrix
 from probgap.baselines._base import (

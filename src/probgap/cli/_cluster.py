@@ -96,7 +96,7 @@ def fit_on_cluster(
 @contextmanager
 def start_client(scheduler: str | None, jobs: int, *, shown: bool) -> Iterator[Any]:
     """Connect to a scheduler, or start worker processes here; say where to watch."""
-    from probgap._core.optional import load_library
+    from probgap._core.errors import load_library
 
     name = "distributed"
     distributed = load_library(name, extra="dask", purpose="--engine dask")

@@ -188,7 +188,7 @@ def _sink(out: Path | None, *, as_json: bool) -> Iterator[Write]:
         yield _write_json(stream) if as_json else _write_csv(stream)
         stream.flush()
         return
-    from probgap._core.files import whole_file
+    from probgap._core.output import whole_file
 
     if out.suffix.lower() in _PARQUET:
         from probgap.tables import append_parquet

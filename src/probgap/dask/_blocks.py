@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from probgap._core.errors import InvalidInputError, ProbgapWarning
-from probgap._core.labels import ObservedLabels, is_missing, read_labels
-from probgap._core.optional import load_library
+from probgap._core.checks import ObservedLabels, is_missing, read_labels
+from probgap._core.errors import InvalidInputError, ProbgapWarning, load_library
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.dask._engine import Lazy, gather, lazily
 

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from probgap import pgpu
+from probgap._core.checks import check_fit_inputs
 from probgap._core.defaults import DEFAULTS
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.folds import DEFAULT_FOLDS, RowFolds
-from probgap._core.inputs import check_fit_inputs
-from probgap._core.optional import load_library
-from probgap._core.progress import stage
-from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
 from probgap.boundary import Boundary, BoundaryRule
 from probgap.dask._blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
 from probgap.dask._estimators import BlockSteps, in_memory, is_made_for_dask

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from probgap._core.optional import load_library
-from probgap._core.threads import one_thread
+from probgap._core.errors import load_library
+from probgap._core.runtime import one_thread
 
 dask = load_library("dask", extra="dask", purpose="a fit on blocks")
 

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.estimators import clone_with_seed, round_shares, round_small_parts
 from probgap._core.folds import RowFolds
-from probgap._core.optional import load_library
-from probgap._core.progress import stage
+from probgap._core.runtime import stage
 from probgap._core.types import Mask, Vector
 from probgap.dask._blocks import (
     Blocks,

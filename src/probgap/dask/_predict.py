@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from probgap import pgpu
-from probgap._core.optional import load_library
+from probgap._core.errors import load_library
 
 Lazy = Any  # a dask array or dataframe
 

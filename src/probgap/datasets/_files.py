@@ -11,8 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from probgap._core.errors import InvalidInputError
-from probgap._core.optional import load_library
+from probgap._core.errors import InvalidInputError, load_library
 
 # The files are known by their content: another version would give other numbers.
 _SHA256 = {
@@ -138,7 +137,7 @@ def _open(name: str) -> Any:
 
 
 def cache_folder() -> Path:
-    """Give the folder for what can be made or fetched again."""
+    """Return the folder for what can be made or fetched again."""
     chosen = os.environ.get("PROBGAP_CACHE")
     return Path(chosen) if chosen else Path.home() / ".cache" / "probgap"
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from probgap._core.checks import check_gap
+from probgap._core.checks import check_gap, read_labels
 from probgap._core.errors import InvalidInputError
-from probgap._core.labels import read_labels
-from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Matrix
 from probgap.gap import ObservedGapEstimator
 
@@ -36,7 +35,7 @@ class InverseRate:
         _require_within("beta", self.beta, 0.0, np.inf)
 
     def __call__(self, gap: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the chance that a positive with this gap is left unlabelled."""
+        """Return the chance that a positive with this gap is left unlabelled."""
         falls = self.alpha / (self.alpha + np.maximum(gap, 0.0))
         return falls / (1.0 + self.beta)
 
@@ -52,7 +51,7 @@ class LinearRate:
         _require_within("alpha", self.alpha, 0.0, 1.0)
 
     def __call__(self, gap: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the chance that a positive with this gap is left unlabelled."""
+        """Return the chance that a positive with this gap is left unlabelled."""
         return np.minimum(self.alpha * (1.0 - gap), 1.0)
 
 
@@ -67,7 +66,7 @@ class ConstantRate:
         _require_within("alpha", self.alpha, 0.0, 1.0)
 
     def __call__(self, gap: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give the chance that a positive with this gap is left unlabelled."""
+        """Return the chance that a positive with this gap is left unlabelled."""
         return np.full(gap.shape, self.alpha)
 
 

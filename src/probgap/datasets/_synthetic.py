@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.runtime import RandomStateLike, as_generator
 
 _POSITIVE_TRIANGLE = ((-1.0, -1.0), (-1.0, 1.0), (1.0, 1.0))
 _NEGATIVE_TRIANGLE = ((-1.0, -1.0), (1.0, 1.0), (1.0, -1.0))

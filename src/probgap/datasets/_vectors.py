@@ -15,9 +15,8 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from threadpoolctl import threadpool_limits
 
-from probgap._core.errors import InvalidInputError
-from probgap._core.optional import load_library
-from probgap._core.rng import draw_seed
+from probgap._core.errors import InvalidInputError, load_library
+from probgap._core.runtime import draw_seed
 from probgap.datasets._files import cache_folder, load_tcdb
 
 Vectors = NDArray[np.float64]
@@ -31,7 +30,7 @@ def load_tcdb_vectors(
     n_dimensions: int = 32,
     seed: int = 0,
 ) -> Vectors:
-    """Give the records of :func:`load_tcdb` as dense vectors, one row a record.
+    """Return the records of :func:`load_tcdb` as dense vectors, one row a record.
 
     No label is used. "doc2vec" is the paper's choice; as the records survive only as
     bags of words, it is the form that ignores their order, PV-DBOW. It needs gensim

@@ -26,7 +26,7 @@ from probgap._core.pipelines import (
     sample_rows,
     take_rows,
 )
-from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.scores import lee_liu
 from probgap._core.types import Mask, Vector
 from probgap.baselines import (

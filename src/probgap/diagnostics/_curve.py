@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import mannwhitneyu, spearmanr
 from sklearn.isotonic import IsotonicRegression
 
-from probgap._core.rng import RandomStateLike
+from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Mask, Vector
 from probgap.diagnostics._held_out import (
     MOST_HELD_OUT,

@@ -17,7 +17,7 @@ from probgap._core.pipelines import (
     samples_of,
     take_rows,
 )
-from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Vector
 from probgap.active import suggest
 from probgap.diagnostics._account import Evidence, write_account

@@ -12,13 +12,11 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.features import KernelFeatures, Single
 from probgap._core.folds import smaller_group
-from probgap._core.kernels import scale_gamma
-from probgap._core.newton import Logistic, Ridge, fit_linear
+from probgap._core.kernels import KernelFeatures, Single, scale_gamma
+from probgap._core.newton import Logistic, fit_linear
 from probgap._core.pipelines import as_matrix, check_rows, sample_rows, take_rows
-from probgap._core.rng import RandomStateLike, as_generator, draw_seed
-from probgap._core.threads import one_thread
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Mask, Vector
 from probgap.diagnostics._held_out import split
 
@@ -256,9 +254,7 @@ def _read(features: Single, labelled: Mask, seed: int) -> _Reading:
         trained[train, k], fold[test] = True, k
     target = labelled.astype(np.float64)
     with one_thread():
-        fits = fit_linear(
-            features, target, Logistic(), Ridge(_PENALTY), trained=trained
-        )
+        fits = fit_linear(features, target, Logistic(), _PENALTY, trained=trained)
         by_each = features @ fits.coef.astype(np.float32) + fits.intercept
     chance = expit(by_each[:, 0].astype(np.float64))
     held_out = expit(by_each[np.arange(fold.size), 1 + fold].astype(np.float64))

@@ -10,7 +10,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.svm import RBFMachine
+from probgap._core.svm import FastSVC
 from probgap.baselines import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
@@ -76,7 +76,7 @@ def make_method(
     check_method(name)
     machine = SVC(**svm, random_state=seed)
     platt: Any = CalibratedClassifierCV(
-        RBFMachine(**svm, random_state=seed),
+        FastSVC(**svm, random_state=seed),
         method="sigmoid",
         ensemble=False,
         cv=StratifiedKFold(_FOLDS_OF_PLATT, shuffle=True, random_state=seed),

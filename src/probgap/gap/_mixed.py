@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.base import _fit_context
 
+from probgap._core.checks import check_fit_inputs, check_predict_input
 from probgap._core.folds import fold_of_rows, make_splitter
-from probgap._core.inputs import check_fit_inputs, check_predict_input
 from probgap._core.kernels import scale_gamma
-from probgap._core.learners import Mixture, fit_usual
-from probgap._core.rng import RandomStateLike, as_generator, draw_seed
-from probgap._core.threads import one_thread
+from probgap._core.mixture import Mixture, fit_usual
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Matrix, Vector
 from probgap.gap._base import GapClassifier
 

@@ -11,6 +11,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
+from probgap._core.checks import ObservedLabels, check_fit_inputs, check_predict_input
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import clone_with_seed, require_predict_proba
 from probgap._core.folds import (
@@ -19,10 +20,8 @@ from probgap._core.folds import (
     require_partition,
     smaller_group,
 )
-from probgap._core.inputs import check_fit_inputs, check_predict_input
-from probgap._core.labels import ObservedLabels
-from probgap._core.rng import RandomStateLike, as_generator, draw_seed
-from probgap._core.svm import RBFMachine
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
+from probgap._core.svm import FastSVC
 from probgap._core.types import Mask, Matrix, Vector
 from probgap._device._platt import PlattTask, fit_platt
 from probgap.gap._base import GapClassifier, gap_of
@@ -174,7 +173,7 @@ class ObservedGapEstimator(GapClassifier):
             require_predict_proba(self.estimator, "estimator")
             return clone_with_seed(self.estimator, rng)
         return CalibratedClassifierCV(
-            RBFMachine(),
+            FastSVC(),
             method="sigmoid",
             ensemble=False,
             cv=_calibration_folds(smallest, rng),

@@ -19,7 +19,7 @@ from probgap._core.pipelines import (
     samples_of,
     take_rows,
 )
-from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Vector
 from probgap.inspection._columns import append_row, as_table, mix_rows
 

@@ -22,7 +22,7 @@ from probgap._core.pipelines import (
     samples_of,
     take_rows,
 )
-from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Vector
 from probgap.inspection._columns import as_table, shuffle_column
 

@@ -26,9 +26,9 @@ from probgap._core.errors import (
     MissingLibraryError,
     ModelFileError,
     ModelVersionWarning,
+    load_library,
 )
-from probgap._core.files import whole_file
-from probgap._core.optional import load_library
+from probgap._core.output import whole_file
 from probgap.io._archive import SCHEMA, pack, unpack
 from probgap.io._arrays import clear_padding, require_honest_arrays, store_plainly
 from probgap.io._older import GONE, bring_up_to_date

@@ -12,7 +12,7 @@ from probgap.gap import ObservedGapEstimator
 from probgap.gap._base import GapClassifier
 from probgap.io._walk import walk
 from probgap.pgpu._base import BasePGPU
-from probgap.reading._curves import Curves
+from probgap.reading._network import Curves
 from probgap.reweight import KernelMeanMatching
 
 # Types that files of older versions hold, and this one no longer has.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.errors import ModelFileError
-from probgap._core.trees import Boosting, Forest
+from probgap._core.learners import Boosting, Forest
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.io._trees import depth_of, features_exist
 from probgap.io._walk import inner_of, walk

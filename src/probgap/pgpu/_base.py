@@ -7,25 +7,28 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, logit, xlogy
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from probgap._core.classifier import TrueLabelClassifier
+from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.defaults import DEFAULTS
-from probgap._core.inputs import check_predict_input
+from probgap._core.estimators import TrueLabelClassifier
 from probgap._core.kernels import spread_rows
-from probgap._core.labels import ObservedLabels
-from probgap._core.mixed import MixedClassifier
-from probgap._core.rng import RandomStateLike
+from probgap._core.mixture import MixedClassifier
+from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Matrix, Vector
 from probgap.boundary import Boundary
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.pgpu._algorithm import Fitted
 from probgap.pgpu._html import fit_table
-from probgap.pgpu._posterior import average_chances, fit_slope
 from probgap.pgpu._signs import warn_of_signs
 from probgap.reading import Reading
 from probgap.reweight import KernelMeanMatching
+
+_LOG_SLOPES = (-10.0, 10.0)
+# Probabilities nearer to 0 and 1 than this would outweigh any other in an average.
+_CERTAIN = 1e-4
 
 
 def paper_steps() -> dict[str, Any]:
@@ -198,3 +201,34 @@ class BasePGPU(CountedByReading, TrueLabelClassifier):
             positive = expit(self.slope_ * decision)
         columns = [1.0 - positive, positive]
         return np.column_stack(columns[:: 1 if self.positive_index_ == 1 else -1])
+
+
+def average_chances(first: Vector, second: Vector) -> Vector:
+    """Return probabilities whose log-odds are the mean of those of two estimates."""
+    odds = [logit(np.clip(p, _CERTAIN, 1.0 - _CERTAIN)) for p in (first, second)]
+    return np.asarray(expit(0.5 * (odds[0] + odds[1])))
+
+
+def fit_slope(decision: Vector, posterior: Vector) -> float:
+    """Return the slope a for which expit(a * decision) is closest to the posterior.
+
+    Closest in cross-entropy. There is no intercept, so that the probability passes
+    1/2 where the decision passes 0.
+    """
+    scale = float(np.abs(decision).mean())
+    if scale == 0.0:
+        return 1.0
+    scaled = decision / scale
+
+    def cross_entropy(log_slope: float) -> float:
+        p = expit(np.exp(log_slope) * scaled)
+        tiny = np.finfo(np.float64).tiny
+        return -float(
+            np.mean(
+                xlogy(posterior, np.maximum(p, tiny))
+                + xlogy(1.0 - posterior, np.maximum(1.0 - p, tiny))
+            )
+        )
+
+    best = minimize_scalar(cross_entropy, bounds=_LOG_SLOPES, method="bounded")
+    return float(np.exp(best.x)) / scale

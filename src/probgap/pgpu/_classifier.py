@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Literal, Self
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 
-from probgap._core.inputs import check_fit_inputs
-from probgap._core.labels import ObservedLabels
-from probgap._core.rng import RandomStateLike, as_generator
+from probgap._core.checks import ObservedLabels, check_fit_inputs
+from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Matrix, Vector
 from probgap.boundary import BoundaryRule, MeanSmallest
 from probgap.pgpu._algorithm import fit_pgpu

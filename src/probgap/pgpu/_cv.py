@@ -11,14 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
+from probgap._core.checks import check_fit_inputs, require_labelled_and_unlabelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.folds import make_splitter
-from probgap._core.inputs import check_fit_inputs
-from probgap._core.labels import require_labelled_and_unlabelled
-from probgap._core.progress import stage
-from probgap._core.rng import RandomStateLike, as_generator, draw_seed
+from probgap._core.runtime import (
+    RandomStateLike,
+    as_generator,
+    draw_seed,
+    one_thread,
+    stage,
+)
 from probgap._core.scores import lee_liu, observed_accuracy
-from probgap._core.threads import one_thread
 from probgap._core.types import Matrix, Vector
 from probgap.pgpu._algorithm import fit_pgpu
 from probgap.pgpu._base import BasePGPU, paper_steps

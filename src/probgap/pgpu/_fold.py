@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
 
 from probgap._core.estimators import weigh_copies
-from probgap._core.svm import RBFMachine, rbf_decisions
+from probgap._core.svm import FastSVC, rbf_decisions
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.pgpu._steps import Shares
 
@@ -25,7 +25,7 @@ _MOST_ROWS = 12_000
 def shares_a_kernel(estimator: Any) -> bool:
     """Tell whether a kernel matrix can be made before it is known which rows to fit on."""
     return (
-        type(estimator) in (SVC, RBFMachine)
+        type(estimator) in (SVC, FastSVC)
         and estimator.kernel == "rbf"
         and (estimator.gamma == "auto" or isinstance(estimator.gamma, Real))
         and estimator.class_weight is None
@@ -36,7 +36,7 @@ def shares_a_kernel(estimator: Any) -> bool:
 def decides_by_products(estimator: Any, samples: Matrix) -> bool:
     """Tell whether matrix products give the decisions of a fitted classifier."""
     return (
-        type(estimator) in (SVC, RBFMachine)
+        type(estimator) in (SVC, FastSVC)
         and estimator.kernel == "rbf"
         and not issparse(samples)
     )

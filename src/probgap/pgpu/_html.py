@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap._core.html import fact_table, number, share
+from probgap._core.output import fact_table, number, share
 from probgap.boundary import Boundary
 from probgap.reweight import KMMResult
 

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.estimators import clone_with_seed
-from probgap._core.features import TrainingFeatures
 from probgap._core.folds import Fold
-from probgap._core.rng import draw_seed
-from probgap._core.threads import one_thread
+from probgap._core.kernels import TrainingFeatures
+from probgap._core.runtime import draw_seed, one_thread
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.gap._base import GapClassifier
 from probgap.pgpu._algorithm import fit_pgpu

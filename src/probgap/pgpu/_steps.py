@@ -20,19 +20,16 @@ from probgap._core.estimators import (
     require_sample_weight,
     round_shares,
 )
-from probgap._core.features import (
+from probgap._core.kernels import (
     KernelFeatures,
     TrainingFeatures,
     map_training_samples,
+    scale_gamma,
     usual_landmarks,
 )
-from probgap._core.kernels import scale_gamma
-from probgap._core.machine import FeatureMachine
-from probgap._core.mixed import MixedClassifier
-from probgap._core.progress import stage
-from probgap._core.rng import draw_seed
-from probgap._core.svm import RBFMachine
-from probgap._core.threads import one_thread
+from probgap._core.mixture import MixedClassifier
+from probgap._core.runtime import draw_seed, one_thread, stage
+from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.types import Mask, Matrix, Vector
 from probgap._device._estimators import DeviceMachine
 from probgap.boundary import (
@@ -45,7 +42,6 @@ from probgap.boundary import (
 )
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.gap._base import GapClassifier
-from probgap.pgpu._posterior import clearest_gap, posterior_from_gap
 from probgap.reading import Reading, read
 from probgap.relabel import (
     Relabelling,
@@ -56,6 +52,9 @@ from probgap.relabel import (
 from probgap.reweight import KernelMeanMatching, KMMResult
 
 Rule = Literal["expectation", "corollary", "theorem"]
+
+# Labelled positives above this quantile of their gaps count as certain positives.
+_CERTAIN_QUANTILE = 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -285,6 +284,26 @@ class Steps:
         return classifier
 
 
+def clearest_gap(observed_gap: Vector, labelled: Mask) -> float:
+    """Return the gap from which on labelled positives count as certain."""
+    return float(np.quantile(observed_gap[labelled], _CERTAIN_QUANTILE))
+
+
+def posterior_from_gap(
+    observed_gap: Vector, boundary: float, clearest: float
+) -> Vector:
+    """Estimate P(Y=1 | x) from the observed gap and the boundary.
+
+    Three points of the curve are known: where the true gap is -1 so is the observed
+    one; where it is 0 the observed one is the boundary; and where it is 1 the
+    observed one is that of the clearest labelled positives. Between them the curve
+    is taken as straight.
+    """
+    middle = min(max(boundary, -1.0 + 1e-6), 1.0 - 2e-6)
+    knots = [-1.0, middle, max(clearest, middle + 1e-6)]
+    return np.interp(observed_gap, knots, [0.0, 0.5, 1.0])
+
+
 def relabel_rows(
     placed: Placed, labelled: Mask, rule: Rule, *, keep_labelled: bool
 ) -> Relabelling:
@@ -376,7 +395,7 @@ def _choose_gap(
         # The SVM of the paper, where kernels of all samples fit: here or on a device.
         gap.set_params(device=gap.device or model.device, verbose=verbose)
         if n_landmarks is not None and gap.device is None:
-            svm = FeatureMachine(n_components=n_landmarks)
+            svm = NystroemSVM(n_components=n_landmarks)
             scaled = CalibratedClassifierCV(svm, method="sigmoid", ensemble=False)
             gap.set_params(estimator=scaled)
     return gap
@@ -398,8 +417,8 @@ def _choose_final(
     if automatic:
         return MixedClassifier(n_jobs=n_jobs), _fit_mixture
     if n_landmarks is None:
-        return RBFMachine(), _fit_copies
-    return FeatureMachine(n_components=n_landmarks), _fit_features
+        return FastSVC(), _fit_copies
+    return NystroemSVM(n_components=n_landmarks), _fit_features
 
 
 def _fit_copies(classifier: Any, data: Shares) -> None:
@@ -415,6 +434,6 @@ def _fit_mixture(classifier: MixedClassifier, data: Shares) -> None:
     classifier.fit_on_shares(data.samples, data.share, data.weight, data.labelled)
 
 
-def _fit_features(classifier: FeatureMachine, data: Shares) -> None:
+def _fit_features(classifier: NystroemSVM, data: Shares) -> None:
     assert data.features is not None  # chosen together
     classifier.fit_on_features(data.features, data.share, data.weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from probgap._core.optional import load_library
+from probgap._core.errors import load_library
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from probgap._core.checks import check_labelled
+from probgap._core.checks import check_labelled, read_labels
 from probgap._core.errors import InvalidInputError
-from probgap._core.labels import read_labels
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
 

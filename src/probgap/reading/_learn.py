@@ -18,14 +18,16 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from probgap._core.learners import fit_usual
-from probgap._core.threads import one_thread
+from probgap._core.mixture import fit_usual
+from probgap._core.runtime import one_thread
 from probgap._core.types import Vector
-from probgap.reading._curves import (
+from probgap.reading._network import (
     CURVE_SIZE,
     LEAST_CHANCE,
     LEAST_SPREAD,
     MOST_STANDARD,
+    calibrate,
+    summarise,
 )
 from probgap.reading._simulator import (
     BELIEF,
@@ -33,7 +35,6 @@ from probgap.reading._simulator import (
     SimulatedTask,
     simulate,
 )
-from probgap.reading._summary import calibrate, summarise
 
 N_BINS = 48
 # Bins are narrower where scores are high: that is where hidden positives are.

@@ -13,10 +13,15 @@ from scipy.special import expit, logit, ndtr
 
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.html import fact_table, number
+from probgap._core.output import fact_table, number
 from probgap._core.types import Vector
-from probgap.reading._curves import Curves, load_network
-from probgap.reading._summary import MOST_LOG_ODDS, platt_scaling, summarise
+from probgap.reading._network import (
+    MOST_LOG_ODDS,
+    Curves,
+    load_network,
+    platt_scaling,
+    summarise,
+)
 
 INTERVAL = (0.05, 0.95)
 # Unlabelled scores that are kept to count with; more say nothing more.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from probgap._core.files import whole_file
+from probgap._core.output import whole_file
 from probgap.report._figures import draw_all
 from probgap.report._render import render_html, render_markdown
 from probgap.report._summary import summarise

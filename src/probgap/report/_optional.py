@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from probgap._core.optional import load_library
+from probgap._core.errors import load_library
 
 
 def check_libraries() -> None:

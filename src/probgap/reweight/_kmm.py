@@ -14,8 +14,7 @@ from sklearn.utils import check_array
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import kernel_matrix, mean_kernel, median_gamma, spread_rows
-from probgap._core.progress import remark
-from probgap._core.threads import one_thread
+from probgap._core.runtime import one_thread, remark
 from probgap._core.types import Matrix, Vector
 from probgap._device._torch import open_device
 from probgap.reweight._on_device import match_on_device

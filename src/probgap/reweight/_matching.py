@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from probgap._core.errors import ProbgapWarning
-from probgap._core.features import TrainingFeatures
+from probgap._core.kernels import TrainingFeatures
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.reweight._kmm import kernel_mean_matching, match_selections
 from probgap.reweight._solvers import KMMResult

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from probgap._core.html import fact_table, number
+from probgap._core.output import fact_table, number
 from probgap._core.types import Vector
 from probgap.reweight._pivoting import solve_by_pivoting
 from probgap.reweight._problem import Bounds, MatchingBatch

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from probgap._core.checks import _WORDS_FOR_UNLABELLED
 from probgap._core.errors import InvalidInputError
-from probgap._core.labels import _WORDS_FOR_UNLABELLED
 from probgap.tables._cells import to_cells, to_levels
 from probgap.tables._optional import Series, load
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from probgap._core.optional import load_library
+from probgap._core.errors import load_library
 
 # pandas and pyarrow ship no types that mypy may rely on.
 Frame: TypeAlias = Any

@@ -1,0 +1,139 @@
+"""Random numbers, threads and progress of a fit."""
+
+from __future__ import annotations
+
+import numbers
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from threadpoolctl import OpenBLASController, ThreadpoolController
+
+from probgap._core.errors import InvalidInputError
+
+RandomStateLike = int | np.integer | np.random.RandomState | np.random.Generator | None
+
+_SEED_RANGE = 2**31 - 1  # what scikit-learn accepts as an integer random_state
+
+
+def as_generator(random_state: RandomStateLike) -> np.random.Generator:
+    """Turn ``random_state`` into a Generator without touching global state.
+
+    An integer gives the same stream each time. ``None`` gives fresh entropy. A
+    ``Generator`` is used as it is, a ``RandomState`` gives up one draw as the seed: with
+    either, two calls differ.
+    """
+    if random_state is None:
+        return np.random.default_rng()
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(_SEED_RANGE))
+    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
+        return np.random.default_rng(int(random_state))
+    msg = (
+        "random_state must be a non-negative integer, a numpy Generator, a numpy "
+        f"RandomState or None. Got {random_state!r}."
+    )
+    raise InvalidInputError(msg)
+
+
+def draw_seed(rng: np.random.Generator) -> int:
+    """Draw an integer that a scikit-learn estimator accepts as random_state."""
+    return int(rng.integers(_SEED_RANGE))
+
+
+# A limit of BLAS is one for the whole process: who comes first sets it, who leaves last
+# lifts it, or threads that overlap would take each other's limit for what was before.
+_lock = Lock()
+_inside = 0
+_limits: list[tuple[int, Any]] = []
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Keep BLAS and OpenMP to one thread for a while.
+
+    Looking for the libraries to tell takes milliseconds, so it is done again only when
+    something was imported since, which may have brought another.
+    """
+    n_modules = len(sys.modules)
+    blas, openmp = _controllers(n_modules)
+    _enter(n_modules, blas)
+    try:
+        # A limit of OpenMP is one for the thread that sets it.
+        with openmp.limit(limits=1):
+            yield
+    finally:
+        _leave()
+
+
+def _enter(n_modules: int, blas: ThreadpoolController) -> None:
+    global _inside  # noqa: PLW0603 (as the limit itself, one for the process)
+    with _lock:
+        _inside += 1
+        if not _limits or _limits[-1][0] != n_modules:
+            _limits.append((n_modules, blas.limit(limits=1)))
+
+
+def _leave() -> None:
+    global _inside  # noqa: PLW0603
+    with _lock:
+        _inside -= 1
+        if _inside == 0:
+            _let_any_thread_set_limits()
+            while _limits:
+                _limits.pop()[1].restore_original_limits()
+            _let_any_thread_set_limits()
+
+
+def _let_any_thread_set_limits() -> None:
+    """Newer versions of threadpoolctl heed only the thread that set a limit first."""
+    forget = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if forget is not None:
+        forget(force=True)
+
+
+@lru_cache(maxsize=1)
+def _controllers(n_modules: int) -> tuple[ThreadpoolController, ThreadpoolController]:
+    del n_modules
+    found = ThreadpoolController()
+    return found.select(user_api="blas"), found.select(user_api="openmp")
+
+
+# Whether the last line still waits for how long it took.
+_waiting: ContextVar[bool] = ContextVar("waiting", default=False)
+
+
+@contextmanager
+def stage(verbose: int, name: str) -> Iterator[None]:
+    """Report on standard error what begins, and how long it took."""
+    if not verbose:
+        yield
+        return
+    line = f"[probgap] {name} ..."
+    sys.stderr.write(line)
+    sys.stderr.flush()
+    _waiting.set(True)
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        # Remarks in between have ended the line: it is said again.
+        again = "" if _waiting.get() else line
+        sys.stderr.write(f"{again} {time.perf_counter() - started:.1f} s\n")
+        _waiting.set(False)
+
+
+def remark(text: object) -> None:
+    """Write a line to standard error, on a line below what is being done."""
+    end = "\n" if _waiting.get() else ""
+    sys.stderr.write(f"{end}[probgap] {text}\n")
+    sys.stderr.flush()
+    _waiting.set(False)
