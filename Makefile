@@ -17,7 +17,7 @@ ifneq ($(wildcard ../shared/data),)
 export PROBGAP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo docs test test-torch test-browser lint types contracts unit slow floors peers reproduce docs-reproduction reading bench-accuracy figures lock clean
+.PHONY: help demo docs test test-torch test-browser lint types contracts unit slow floors peers reproduce docs-reproduction reading bench-accuracy figures dist lock clean
 
 help:
 	@echo "make demo    set up, hide labels of a real data set, win them back (offline, under two minutes)"
@@ -30,6 +30,7 @@ help:
 	@echo "make peers   the baselines against other people's code"
 	@echo "make reproduce  the paper's experiments, resumed where they stopped (three quarters of an hour)"
 	@echo "make reading    simulate tasks and fit the network of the default (an hour)"
+	@echo "make dist    wheel and sdist, checked, and tried in environments of their own"
 	@echo "make bench-accuracy | figures | lock | clean"
 
 # The stamp is younger than what it was made from; installing again is left out until then.
@@ -100,7 +101,7 @@ $(VENV)/.docs: $(VENV)/.core
 
 # From nothing, so that what the pages show is what the code does now.
 docs: $(VENV)/.docs
-	rm -rf docs/_build docs/api docs/gallery
+	rm -rf docs/_build docs/api docs/gallery docs/rooms.*
 	$(BIN)/sphinx-build -W --keep-going --jobs 2 --quiet docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
@@ -126,11 +127,22 @@ bench-accuracy: $(VENV)/.dev
 figures: $(VENV)/.dev
 	$(BIN)/python examples/figure_three_panels.py
 
+$(VENV)/.dist: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -e '.[dist]'
+	touch $@
+
+# The wheel is built from the sdist, so that both hold what a build needs.
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(BIN)/python -m build --quiet --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tools/check_dist.py dist
+
 lock: pyproject.toml
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet uv
-	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --extra docs --extra browser --universal --python-version 3.11 --no-header --no-annotate --upgrade --output-file requirements/lock.txt
+	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --extra docs --extra browser --extra dist --universal --python-version 3.11 --no-header --no-annotate --upgrade --output-file requirements/lock.txt
 	rm -rf .venv-lock
 
 clean:
-	rm -rf probgap-demo $(VENV) $(FLOORS) $(TORCH) .venv-lock .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist docs/_build docs/api docs/gallery
+	rm -rf probgap-demo $(VENV) $(FLOORS) $(TORCH) .venv-lock .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist docs/_build docs/api docs/gallery docs/rooms.*

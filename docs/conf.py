@@ -20,6 +20,7 @@ language = "en"
 
 extensions = [
     "api_pages",
+    "architecture",
     "mathml",
     "offline",
     "run_blocks",
@@ -33,7 +34,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_ext", "gallery/*.ipynb", "gallery/*.py"]
+exclude_patterns = ["_build", "_ext", "rooms.md", "gallery/*.ipynb", "gallery/*.py"]
 templates_path: list[str] = []
 
 run_blocks_exclude = ("api/", "gallery/")
@@ -109,6 +110,7 @@ html_sidebars = {
     "symbols": [],
     "performance": [],
     "reproduction/report": [],
+    "architecture": [],
     "changelog": [],
     "contributing": [],
     "citing": [],
