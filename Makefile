@@ -107,11 +107,10 @@ docs: $(VENV)/.docs
 reproduce: $(VENV)/.dev
 	$(BIN)/probgap reproduce --out reproduction --resume
 
-# Keep the rows of a full run, and the page that is made of them, in the repository.
+# Keep the rows of a full run, and the page and figures made of them, in the repository.
+ROWS ?= reproduction/rows.jsonl
 docs-reproduction: $(VENV)/.dev
-	$(BIN)/python -c 'from probgap.results import *; write_rows("docs/reproduction/rows.jsonl.gz", sorted(latest_rows(read_rows("reproduction/rows.jsonl")), key=lambda row: row["key"]))'
-	cp reproduction/report.md docs/reproduction/
-	rm -rf docs/reproduction/figures && cp -r reproduction/figures docs/reproduction/
+	$(BIN)/python docs/reproduction/build.py $(ROWS)
 
 # The network that reads boundary and count off scores: simulate tasks, then fit it. The
 # package holds the result; an hour on two cores.

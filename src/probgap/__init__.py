@@ -24,10 +24,12 @@ _ROOMS = (
     "gap",
     "io",
     "metrics",
+    "page",
     "pgpu",
     "plotting",
     "relabel",
     "report",
+    "reproduction",
     "results",
     "reweight",
 )

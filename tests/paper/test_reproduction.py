@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from probgap.experiments import paper_specs, pending, plan
-from probgap.report import build_report
-from probgap.results import read_rows
+from probgap.reproduction import (
+    build_report,
+    paper_specs,
+    pending,
+    plan,
+    read_rows,
+)
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reproduction"
 pytestmark = pytest.mark.skipif(
