@@ -108,9 +108,11 @@ reproduce: $(VENV)/.dev
 	$(BIN)/probgap reproduce --out reproduction --resume
 
 # Keep the rows of a full run, and the page and figures made of them, in the repository.
+# Other rows: make docs-reproduction ROWS=other.jsonl COMMAND='the command that made them'
 ROWS ?= reproduction/rows.jsonl
+COMMAND ?= probgap reproduce --out reproduction --resume
 docs-reproduction: $(VENV)/.dev
-	$(BIN)/python docs/reproduction/build.py $(ROWS)
+	$(BIN)/python docs/reproduction/build.py $(ROWS) --command '$(COMMAND)'
 
 # The network that reads boundary and count off scores: simulate tasks, then fit it. The
 # package holds the result; an hour on two cores.

@@ -2,7 +2,8 @@
 
     python docs/reproduction/build.py reproduction/rows.jsonl
 
-The command line that the page shows is the one it shows now, or that of --command.
+Without rows, those that are here are used again, with the command line that the page
+shows; otherwise --command is the command line that made them.
 """
 
 from __future__ import annotations
@@ -18,16 +19,19 @@ FOLDER = Path(__file__).parent
 def main() -> None:
     """Write rows.jsonl.gz, report.md and the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("rows", type=Path, nargs="?", default=FOLDER / "rows.jsonl.gz")
+    parser.add_argument("rows", type=Path, nargs="?", help="a file of rows")
     parser.add_argument("--command", help="the command line that made the rows")
     options = parser.parse_args()
-    page = (FOLDER / "report.md").read_text(encoding="utf-8")
-    shown = page.partition("Command line: <code>")[2].partition("</code>")[0]
-    rows = sorted(latest_rows(read_rows(options.rows)), key=lambda row: row["key"])
-    write_rows(FOLDER / "rows.jsonl.gz", rows)
+    kept, command = FOLDER / "rows.jsonl.gz", options.command
+    if options.rows is None:
+        page = (FOLDER / "report.md").read_text(encoding="utf-8")
+        command = page.partition("Command line: <code>")[2].partition("</code>")[0]
+    rows = latest_rows(read_rows(options.rows or kept))
+    rows.sort(key=lambda row: row["key"])
+    write_rows(kept, rows)
     for old in (FOLDER / "figures").glob("*.svg"):
         old.unlink()
-    files = build_report(rows, FOLDER, command=options.command or shown)
+    files = build_report(rows, FOLDER, command=command)
     files.html.unlink()  # the documentation makes its own of the other
 
 

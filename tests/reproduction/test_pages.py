@@ -252,7 +252,7 @@ def test_a_table_that_the_paper_does_not_have_stands_after_its_own(make_rows, tm
     summary = summarise(rows)
     assert [table["number"] for table in summary["tables"]] == ["9"]
     assert summary["tables"][0]["methods"][-1] == "probgap"
-    assert summary["blocks"][-1]["label"] == "Table 9: mine"
+    assert summary["blocks"][-1]["label"] == "Table 9 (mine)"
     assert summary["verdicts"]["blocks"] == 12
     assert summary["run"]["wall"] is None
     text = build_report(rows, tmp_path).markdown.read_text(encoding="utf-8")

@@ -220,7 +220,7 @@ def _standing(verdicts: dict[str, Any]) -> str:
         text += f" It is not ahead in this run on {listed(verdicts['behind'])}."
     if verdicts["compared_plain"]:
         text += (
-            f" With C = 1, as all the others have it, it is ahead in "
+            " With the SVM of the other methods as its final classifier it is ahead in "
             f"{verdicts['ahead_plain']} of {verdicts['compared_plain']}."
         )
     return text

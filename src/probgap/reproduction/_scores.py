@@ -179,8 +179,8 @@ def block_label(block: tuple[str, str]) -> str:
     """Return the name of a block."""
     table, data = block
     if table in _RATES:
-        return f"Table {table}: {data}, {_RATES[table]}"
-    return data if block in BLOCKS else f"Table {table}: {data}"
+        return f"Table {table} ({data}, {_RATES[table]})"
+    return data if block in BLOCKS else f"Table {table} ({data})"
 
 
 def _block_order(block: tuple[str, str]) -> tuple[int, str, str]:
