@@ -11,6 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from probgap.reproduction._comparison import (
+    count_verdicts,
+    summarise_blocks,
+    summarise_statistics,
+)
 from probgap.reproduction._scores import (
     BLOCKS,
     CLEAN,
@@ -31,8 +36,6 @@ from probgap.reproduction._scores import (
     read_runs,
     setting_of,
 )
-from probgap.reproduction._shares import count_verdicts, summarise_blocks
-from probgap.reproduction._statistics import summarise_statistics
 
 BOUNDARY_METHODS = ("PGPU", OURS)
 _TITLES = {
