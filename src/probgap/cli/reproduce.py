@@ -89,30 +89,26 @@ def reproduce(
     """
     with plain_errors(debug=debug):
         if rows is not None and not _SELECTION.fullmatch(rows):
+            Path(rows).open("rb").close()  # refuse it before the slow import
             from probgap.reproduction import read_rows
 
             _report(read_rows(rows), out, command=None, quiet=quiet)
             return
-        planned = _plan(spec, table, rows, quick=quick)
+        from probgap import reproduction
+
+        tables = [reproduction.load_spec(file) for file in spec or []]
+        planned = reproduction.plan(
+            tables or reproduction.paper_specs(),
+            tables=table,
+            rows=_numbers(rows),
+            quick=quick,
+        )
         if plan:
             typer.echo("\n".join(job.key for job in planned))
             return
         failed = _run(planned, out, jobs, resume=resume, force=force, quiet=quiet)
     if failed:
         raise typer.Exit(BAD_INPUT)
-
-
-def _plan(
-    files: Sequence[Path] | None,
-    tables: Sequence[str] | None,
-    rows: str | None,
-    *,
-    quick: bool,
-) -> list[Job]:
-    from probgap.reproduction import load_spec, paper_specs, plan
-
-    specs = [load_spec(file) for file in files] if files else paper_specs()
-    return plan(specs, tables=tables, rows=_numbers(rows), quick=quick)
 
 
 def _numbers(selection: str | None) -> set[int] | None:
@@ -136,7 +132,7 @@ def _run(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Run what is not done yet, build the report, and give the number of failures."""
+    """Run what is not done yet, build the report, and return the number of failures."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from probgap._core.types import Array, Vector
 from probgap.metrics import recovered_share
 from probgap.reproduction._scores import (
     BLOCKS,
@@ -25,7 +24,7 @@ from probgap.reproduction._scores import (
 )
 
 # A share is a ratio: with less than this between clean and naive, in points, it is noise.
-SMALLEST_COST = 0.5
+_SMALLEST_COST = 0.5
 # The tables in which the paper prints its own method as the best.
 _OWN_TABLES = ("1", "2", "4", "5")
 _RIVALS = tuple(method for method in PAPER_METHODS if method != CLEAN)
@@ -40,7 +39,7 @@ Lines = dict[Setting, dict[str, float]]
 Shares = dict[str, Any]
 
 
-def block_shares(lines: Iterable[Line]) -> Shares:
+def _block_shares(lines: Iterable[Line]) -> Shares:
     """Summarise a block, given each labelling's mean accuracies in percent.
 
     Only labellings that have both the naive and the clean SVM are used. ``share`` is the
@@ -109,8 +108,8 @@ def _summarise_block(
     block: tuple[str, str], lines: list[Line], printed_lines: list[Line]
 ) -> Shares:
     # Where ours did not run everywhere, all are compared where it did.
-    run = block_shares([line for line in lines if OURS in line] or lines)
-    paper = block_shares(printed_lines)
+    run = _block_shares([line for line in lines if OURS in line] or lines)
+    paper = _block_shares(printed_lines)
     ours, plain = run["methods"].get(OURS), run["methods"].get(PLAIN)
     paper_own = paper["methods"].get("PGPU")
     best = _best(run, run["measure"])
@@ -145,7 +144,7 @@ def _lines(scores: Scores, block: tuple[str, str]) -> list[Line]:
 
 def _costs(naive: float, clean: float) -> bool:
     """Return whether missing labels cost enough for a share to mean something."""
-    return round(clean - naive, 6) >= SMALLEST_COST
+    return round(clean - naive, 6) >= _SMALLEST_COST
 
 
 def _mean(values: list[float]) -> float | None:
@@ -180,38 +179,18 @@ def summarise_statistics(scores: Scores) -> dict[str, Any]:
     methods = order_methods(method for line in lines.values() for method in line)
     found = [_compare(lines, method) for method in methods if method != OURS]
     pairs = [pair for pair in found if pair is not None]
-    adjusted = adjust_by_holm([pair["p"] for pair in pairs])
+    # Holm's step-down method, which scipy does not have.
+    adjusted = 0.0
+    for place, pair in enumerate(sorted(pairs, key=lambda pair: pair["p"])):
+        adjusted = max(adjusted, min(1.0, (len(pairs) - place) * pair["p"]))
+        pair["p_holm"] = adjusted
     return {
         "level": _LEVEL,
         "rankings": _rankings(lines, methods) if lines else [],
-        "pairs": [
-            pair | {"p_holm": p} for pair, p in zip(pairs, adjusted, strict=True)
-        ],
+        "pairs": pairs,
         "settings": len(lines),
         "data_sets": len({setting.data for setting in lines}),
     }
-
-
-def average_ranks(accuracy: Array) -> Vector:
-    """Rank methods (columns) in each labelling (row), 1 for the best, and average."""
-    return np.asarray(stats.rankdata(-accuracy, axis=1).mean(axis=0))
-
-
-def critical_difference(n_methods: int, n_settings: int) -> float:
-    """Return Nemenyi's critical difference of average ranks (Demsar 2006)."""
-    quantile = stats.studentized_range.ppf(1.0 - _LEVEL, n_methods, np.inf)
-    scale = np.sqrt(n_methods * (n_methods + 1) / (6.0 * n_settings))
-    return float(quantile / np.sqrt(2.0) * scale)
-
-
-def adjust_by_holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values by Holm's step-down method, which scipy does not have."""
-    p = np.asarray(p_values, dtype=np.float64)
-    order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate((p.size - np.arange(p.size)) * p[order])
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(stepped, 1.0)
-    return [float(value) for value in adjusted]
 
 
 def _rankings(lines: Lines, methods: list[str]) -> list[dict[str, Any]]:
@@ -237,19 +216,24 @@ def _rankings(lines: Lines, methods: list[str]) -> list[dict[str, Any]]:
 
 def _rank(methods: list[str], lines: list[dict[str, float]]) -> dict[str, Any]:
     accuracy = np.array([[line[method] for method in methods] for line in lines])
-    ranks = average_ranks(accuracy)
+    ranks = stats.rankdata(-accuracy, axis=1).mean(axis=0)
     order = np.argsort(ranks, kind="stable")
     statistic, p_value = None, None
     if len(methods) > 2 and len(lines) > 1 and np.ptp(accuracy, axis=1).any():
         test = stats.friedmanchisquare(*accuracy.T)
         statistic, p_value = float(test.statistic), float(test.pvalue)
+    # Nemenyi's critical difference of average ranks (Demsar 2006).
+    k = len(methods)
+    quantile = stats.studentized_range.ppf(1.0 - _LEVEL, k, np.inf)
     return {
         "methods": [methods[i] for i in order],
         "ranks": [float(ranks[i]) for i in order],
         "settings": len(lines),
         "statistic": statistic,
         "p": p_value,
-        "critical_difference": critical_difference(len(methods), len(lines)),
+        "critical_difference": float(
+            quantile * np.sqrt(k * (k + 1) / (12.0 * len(lines)))
+        ),
     }
 
 

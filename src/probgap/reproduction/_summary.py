@@ -112,7 +112,7 @@ def summarise(
     }
 
 
-def differs(ours: Score | None, paper: Score | None) -> bool:
+def _differs(ours: Score | None, paper: Score | None) -> bool:
     """Return whether two accuracies differ by more than two standard deviations.
 
     The greater of the two deviations counts; where neither is known, the answer is no.
@@ -130,8 +130,7 @@ def _summarise_table(table: str, runs: Runs, printed: Scores) -> Facts:
     failed = {(setting_of(row), row["method"]) for row in runs.errors}
     ran = {method for setting in in_run for method in runs.scores[setting]}
     ran |= {method for setting, method in failed if setting.table == table}
-    from_paper = settings & set(printed)
-    methods = order_methods(ran | set(PAPER_METHODS if from_paper else ()))
+    methods = order_methods(ran | set(PAPER_METHODS if settings & set(printed) else ()))
     groups: list[Facts] = [
         {
             "data": block[1],
@@ -149,15 +148,11 @@ def _summarise_table(table: str, runs: Runs, printed: Scores) -> Facts:
     ]
     cells = [cell for g in groups for line in g["lines"] for cell in line["cells"]]
     counts = [cell["ours"].n for cell in cells if cell["ours"]]
-    pairs = any(setting.beta is not None for setting in settings)
+    head = "labels" if all(s.alpha is None for s in settings) else _ALPHA
     return {
         "number": table,
         "title": _TITLES.get(table, "not a table of the paper"),
-        "head": "labels"
-        if all(setting.alpha is None for setting in settings)
-        else f"({_ALPHA}, β)"
-        if pairs
-        else _ALPHA,
+        "head": f"({head}, β)" if any(s.beta is not None for s in settings) else head,
         "methods": methods,
         "groups": groups,
         # The number of runs that most cells have, the greater of two as common.
@@ -188,7 +183,7 @@ def _cells(
                 "paper": theirs,
                 "best": method in best_ours,
                 "paper_best": method in best_paper,
-                "differs": differs(mine, theirs),
+                "differs": _differs(mine, theirs),
                 "difference": mine.mean - theirs.mean if mine and theirs else None,
                 "why": "failed" if (setting, method) in failed else "not run",
                 "printable": method in PAPER_METHODS,
