@@ -234,9 +234,12 @@ def test_settings_and_warnings_are_told_by_method(make_row, tmp_path):
         make_row(*job, "PGPU", seed, parameters=parameters, warnings=said[: seed + 1])
         for seed in range(2)
     ]
+    rows.append(make_row(*job, "probgap", 0, parameters=parameters))
     run = summarise(rows)["run"]
-    settings = {"method": "PGPU", "text": "n_smallest 3, svm (C 1.0, gamma auto)"}
-    assert run["settings_used"] == [settings | {"jobs": 2}]
+    assert [(s["method"], s["text"], s["jobs"]) for s in run["settings_used"]] == [
+        ("PGPU", "n_smallest 3, svm (C 1.0, gamma auto)", 2),
+        ("probgap", "n_smallest 3", 1),  # it has a final classifier of its own
+    ]
     assert [(w["text"], w["jobs"]) for w in run["warnings"]] == [
         ("BoundaryWarning: … of … samples are left", 2),
         ("BoundaryWarning: … of …", 1),
@@ -291,13 +294,15 @@ def test_boundaries_are_compared_by_data_set(full_summary):
     assert group["bias"] < -0.4
 
 
-def test_a_report_replaces_an_older_one_and_leaves_nothing_else(
-    make_rows, table_specs, tmp_path
-):
-    rows = make_rows(table_specs[-1:], seeds=1)
+def test_a_report_replaces_an_older_one_and_leaves_nothing_else(make_row, tmp_path):
+    job = ("8", "tcdb", "real", None, None)
+    scores = {"SVM": 0.9, "clean": 0.902, "probgap": 0.903}
+    rows = [make_row(*job, method, 0, accuracy=a) for method, a in scores.items()]
     build_report(rows, tmp_path, command="first")
     report = build_report(rows, tmp_path, command="second")
-    assert "second" in report.markdown.read_text(encoding="utf-8")
+    text = report.markdown.read_text(encoding="utf-8")
+    assert "second" in text
+    assert "**+0.30 pts**" in text  # labels cost too little for a share
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"report.html", "report.md", "figures"}
 

@@ -1,6 +1,7 @@
 """The runner: rows depend on the job alone, whoever runs it, when, and beside what."""
 
 import random
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -8,9 +9,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
+from probgap.datasets import DataFileError
 from probgap.reproduction import (
     RowFile,
+    check_data,
     load_spec,
+    paper_specs,
     pending,
     plan,
     read_rows,
@@ -174,6 +178,16 @@ def test_a_split_is_standardised_by_its_training_part_and_hides_positives_alone(
 def test_labellings_draw_samples_of_their_own(pictures):
     first, second = (set(details["panels"]["x1"]) for details in pictures)
     assert len(first & second) < 10  # equal to four decimals by chance alone
+
+
+def test_real_data_are_taken_whole_or_in_part():
+    try:
+        check_data({"heart"})
+    except DataFileError:
+        pytest.skip("the data files are not there")
+    job = plan(paper_specs(), tables=["7"], rows=[37])[0]
+    rows = run([job, replace(job, split=1, max_rows=100)])
+    assert [row["details"]["n_train"] for row in rows] == [202, 75]
 
 
 @pytest.mark.parametrize(

@@ -155,10 +155,8 @@ def _environment(**options: Any) -> Any:
     return environment
 
 
-def _score(value: Score | None) -> str:
+def _score(value: Score) -> str:
     """Format an accuracy in percent with its standard deviation."""
-    if value is None:
-        return NONE
     return fixed(value.mean) + ("" if value.sd is None else f" ± {fixed(value.sd)}")
 
 
