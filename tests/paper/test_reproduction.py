@@ -10,6 +10,7 @@ from probgap.reproduction import (
     pending,
     plan,
     read_rows,
+    summarise,
 )
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reproduction"
@@ -39,3 +40,10 @@ def test_the_page_is_made_of_these_rows(rows, tmp_path):
     assert (tmp_path / "report.md").read_text("utf-8") == page
     for picture in (tmp_path / "figures").iterdir():
         assert (FOLDER / "figures" / picture.name).is_file()
+
+
+def test_the_documentation_says_what_the_rows_say(rows):
+    verdicts = summarise(rows)["verdicts"]
+    ahead = f"in {verdicts['ahead']} of {verdicts['compared']} blocks"
+    for page in ("README.md", "docs/which_method.md"):
+        assert ahead in (FOLDER.parents[1] / page).read_text("utf-8")
