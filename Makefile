@@ -28,7 +28,7 @@ help:
 	@echo "make slow    the slow tests: theory at growing n, the full accuracy table"
 	@echo "make floors  the tests at the oldest supported versions"
 	@echo "make peers   the baselines against other people's code"
-	@echo "make reproduce  the paper's experiments, resumed where they stopped (three quarters of an hour)"
+	@echo "make reproduce  the paper's experiments, resumed where they stopped (over an hour on two cores)"
 	@echo "make reading    simulate tasks and fit the network of the default (an hour)"
 	@echo "make dist    wheel and sdist, checked, and tried in environments of their own"
 	@echo "make bench-accuracy | figures | lock | clean"
@@ -108,11 +108,12 @@ docs: $(VENV)/.docs
 reproduce: $(VENV)/.dev
 	$(BIN)/probgap reproduce --out reproduction --resume
 
-# Keep the rows of a full run, and the page that is made of them, in the repository.
+# Keep the rows of a full run, and the page and figures made of them, in the repository.
+# Other rows: make docs-reproduction ROWS=other.jsonl COMMAND='the command that made them'
+ROWS ?= reproduction/rows.jsonl
+COMMAND ?= probgap reproduce --out reproduction --resume
 docs-reproduction: $(VENV)/.dev
-	$(BIN)/python -c 'from probgap.results import *; write_rows("docs/reproduction/rows.jsonl.gz", sorted(latest_rows(read_rows("reproduction/rows.jsonl")), key=lambda row: row["key"]))'
-	cp reproduction/report.md docs/reproduction/
-	rm -rf docs/reproduction/figures && cp -r reproduction/figures docs/reproduction/
+	$(BIN)/python docs/reproduction/build.py $(ROWS) --command '$(COMMAND)'
 
 # The network that reads boundary and count off scores: simulate tasks, then fit it. The
 # package holds the result; an hour on two cores.

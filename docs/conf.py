@@ -65,9 +65,8 @@ api_rooms = (
     ("probgap.plotting", "Pictures, in scikit-learn's Display convention."),
     ("probgap.metrics", "Scores, with truth and without."),
     ("probgap.datasets", "Data drawn, loaded, and labels hidden."),
-    ("probgap.experiments", "Tables of experiments."),
-    ("probgap.results", "Rows of experiments, on disk."),
-    ("probgap.report", "Pages made of rows or of one account."),
+    ("probgap.page", "The page of a fit."),
+    ("probgap.reproduction", "The paper's experiments: plan, rows and report."),
     ("probgap.exceptions", "Errors and warnings."),
 )
 

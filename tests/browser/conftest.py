@@ -38,7 +38,7 @@ def browser():
 def files(tmp_path_factory):
     """One page for each account, as files."""
     pytest.importorskip("jinja2", reason="jinja2 is not installed")
-    from probgap.report import render_page  # noqa: PLC0415 (after the check)
+    from probgap.page import render_page  # noqa: PLC0415 (after the check)
 
     folder = tmp_path_factory.mktemp("pages")
     for name, make in runpy.run_path(str(ACCOUNTS))["ACCOUNTS"].items():

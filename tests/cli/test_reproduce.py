@@ -11,9 +11,9 @@ import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from typer.testing import CliRunner
 
-from probgap import experiments
+from probgap import reproduction
 from probgap.cli._app import app
-from probgap.results import RowFile, read_rows
+from probgap.reproduction import RowFile, read_rows
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -184,7 +184,7 @@ def test_a_worker_that_dies_is_said_with_the_way_to_go_on(
     def die(*_, **__):
         raise TerminatedWorkerError
 
-    monkeypatch.setattr(experiments, "run", die)
+    monkeypatch.setattr(reproduction, "run", die)
     result = CliRunner().invoke(app, arguments(small_spec, tmp_path / "out"))
     assert result.exit_code == 1
     assert "A worker died" in result.stderr

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from probgap._core.pages import MINUS, NONE
 from probgap.exceptions import InvalidInputError, MissingLibraryError
-from probgap.report import render_page
-from probgap.report._page._charts import Chart, brief, ticks
-from probgap.report._page._checks import (
+from probgap.page import render_page
+from probgap.page._charts import Chart, brief, ticks
+from probgap.page._checks import (
     AGAINST,
     FITS,
     LOOK,
@@ -21,9 +22,8 @@ from probgap.report._page._checks import (
     all_checks,
     overall,
 )
-from probgap.report._page._clean import clip, harmless
-from probgap.report._page._words import day, headline, moment, p_words, percent
-from probgap.report._text import MINUS, NONE
+from probgap.page._clean import clip, harmless
+from probgap.page._words import day, headline, moment, p_words, percent
 
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
 ACCOUNTS = runpy.run_path(str(Path(__file__).parent / "accounts.py"))["ACCOUNTS"]

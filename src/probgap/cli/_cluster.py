@@ -66,7 +66,7 @@ def fit_on_cluster(
     check_folder(out, frozenset(FILES), force=force, read=request.source)
     from probgap.cli._analysis import CHECK, COSTS, FIT, PAGE, READ, check_fit
     from probgap.cli.fit import check_tool_libraries, rounded, write_results
-    from probgap.report import render_page
+    from probgap.page import render_page
 
     check_tool_libraries()
     started = datetime.now(UTC)

@@ -103,7 +103,7 @@ def fit_into(request: Request, out: Path, *, force: bool, shown: bool) -> Analys
     check_tool_libraries()
     from probgap.cli._analysis import COSTS, PAGE, analyse
     from probgap.cli._progress import Progress
-    from probgap.report import render_page
+    from probgap.page import render_page
 
     with Progress(COSTS, shown=shown) as progress:
         analysis = analyse(request, progress)
