@@ -21,8 +21,8 @@ from probgap.active._correct import CorrectedClassifier, points_of
 Rows = NDArray[np.intp]
 
 # So many rows are thought of, and by what they teach about so many others.
-_MOST_CANDIDATES = 1500
-_MOST_OTHERS = 1000
+_MOST_CANDIDATES = 1000
+_MOST_OTHERS = 600
 _SQRT_2_PI = float(np.sqrt(2.0 * np.pi))
 
 
@@ -63,7 +63,7 @@ def suggest(
         of the classifier for the rows it was fitted on. ``None`` asks the model.
     random_state : int, Generator, RandomState or None, default=0
         Seeds the draw of rows to think of, and of rows to be surer of, where there are
-        more than 1500 or 1000.
+        more than 1000 or 600.
 
     Returns
     -------

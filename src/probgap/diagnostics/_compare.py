@@ -1,9 +1,10 @@
-"""The methods side by side, judged on rows that they have not seen."""
+"""The methods side by side, on rows that they were not fitted on."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,14 @@ from probgap.baselines import (
     NaiveClassifier,
     NatarajanClassifier,
 )
-from probgap.diagnostics._held_out import Progress, split
+from probgap.diagnostics._held_out import split
+from probgap.diagnostics.account import OtherMethod
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
 Rows = NDArray[np.intp]
+
+Progress = Callable[[int, int, str], None]
+Outcome = tuple[Vector, Mask] | str
 
 OURS = "probgap"
 METHODS: Mapping[str, Callable[[], Any]] = {
@@ -52,17 +57,7 @@ METHODS: Mapping[str, Callable[[], Any]] = {
 }
 # Kernels of more rows than this take too long to learn from.
 _MOST_TO_LEARN_FROM = 4000
-_KEYS = (
-    "hidden",
-    "agreement",
-    "both",
-    "only_here",
-    "only_there",
-    "lee_liu",
-    "recall",
-    "share_positive",
-)
-_KEYS_WITH_TRUTH = (
+_WITH_TRUTH = (
     "accuracy",
     "balanced_accuracy",
     "f1",
@@ -70,8 +65,6 @@ _KEYS_WITH_TRUTH = (
     "hidden_found",
     "false_alarms",
 )
-
-Outcome = tuple[Vector, Mask] | str
 
 
 def compare_methods(
@@ -87,7 +80,7 @@ def compare_methods(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    """Set the paper's methods and ours side by side on held-out rows.
+    """Compare the paper's methods and ours on held-out rows.
 
     Every method is fitted on the same folds, and predicts the rows that it was not
     fitted on; predictions are pooled over folds. Without truth the labels can only show
@@ -155,28 +148,44 @@ def compare_methods(
     fitted = [*names, *([] if OURS in names else [OURS])]
     rng = as_generator(random_state)
     folds = split(mask, n_splits, draw_seed(rng))
-    tell = progress or (lambda _done, _total, _what: None)
     parts: list[dict[str, Outcome]] = []
     for k, (train, test) in enumerate(folds):
         drawn = train[sample_rows(mask[train], _MOST_TO_LEARN_FROM, rng)]
         seen, unseen = _prepare(preprocessor, X, drawn, test)
         seed = draw_seed(rng)
         jobs = (
-            delayed(_fit_and_judge)(name, ours, seen, mask[drawn], unseen, seed)
+            delayed(_fit_and_predict)(name, ours, seen, mask[drawn], unseen, seed)
             for name in fitted
         )
-        outcomes: dict[str, Outcome] = {}
         results = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+        parts.append({})
         for name, outcome in zip(fitted, results, strict=True):
-            outcomes[name] = outcome
-            done = k * len(fitted) + len(outcomes)
-            tell(done, len(folds) * len(fitted), name)
-        parts.append(outcomes)
+            parts[-1][name] = outcome
+            if progress is not None:
+                done = k * len(fitted) + len(parts[-1])
+                progress(done, len(folds) * len(fitted), name)
     order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
     pooled = {name: _pool([part[name] for part in parts], order) for name in fitted}
     of_ours = pooled[OURS]
     here = None if isinstance(of_ours, str) else of_ours[1]
     return [_describe(name, pooled[name], here, mask, known) for name in names]
+
+
+def compare_with_fit(
+    methods: Iterable[str], samples: Any, labelled: Mask, called: Mask, seed: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Compare methods, fitted on half of the rows, with a fit on the other half.
+
+    ``called`` tells which rows the fit calls positive. Returns a row for each method, and
+    how many rows they were compared on.
+    """
+    train, test = split(labelled, 2, seed)[0]
+    seen, unseen = take_rows(samples, train), take_rows(samples, test)
+    rows = []
+    for name in methods:
+        outcome = _fit_and_predict(name, None, seen, labelled[train], unseen, seed)
+        rows.append(_describe(name, outcome, called[test], labelled[test], None))
+    return rows, int(test.size)
 
 
 def _check_names(methods: Iterable[str] | None) -> list[str]:
@@ -198,7 +207,7 @@ def _prepare(preprocessor: Any, X: Any, train: Rows, test: Rows) -> tuple[Any, A
         return fitted.transform(seen), fitted.transform(unseen)
 
 
-def _fit_and_judge(
+def _fit_and_predict(
     name: str, ours: Any, seen: Any, labelled: Mask, unseen: Any, seed: int
 ) -> Outcome:
     method = ours if name == OURS and ours is not None else METHODS[name]()
@@ -210,7 +219,7 @@ def _fit_and_judge(
 
 
 def _pool(parts: list[Outcome], order: Rows) -> Outcome:
-    """Put folds together; decisions are ranked within each, whose scales may differ."""
+    """Put the predictions of the folds together."""
     decisions, called = [], []
     for part in parts:
         if isinstance(part, str):
@@ -223,8 +232,9 @@ def _pool(parts: list[Outcome], order: Rows) -> Outcome:
 def _describe(
     name: str, outcome: Outcome, ours: Mask | None, labelled: Mask, truth: Mask | None
 ) -> dict[str, Any]:
-    keys = _KEYS if truth is None else _KEYS + _KEYS_WITH_TRUTH
-    row: dict[str, Any] = {"method": name, **dict.fromkeys(keys), "error": None}
+    row = asdict(OtherMethod(name)) | dict.fromkeys(
+        () if truth is None else _WITH_TRUTH
+    )
     if isinstance(outcome, str):
         return row | {"error": outcome}
     decision, called = outcome
@@ -241,18 +251,10 @@ def _describe(
             "only_here": int(np.count_nonzero(~called & ours & ~labelled)),
             "only_there": int(np.count_nonzero(called & ~ours & ~labelled)),
         }
-    return (
-        row
-        if truth is None
-        else row | _judge_by_truth(decision, called, labelled, truth)
-    )
-
-
-def _judge_by_truth(
-    decision: Vector, called: Mask, labelled: Mask, truth: Mask
-) -> dict[str, Any]:
+    if truth is None:
+        return row
     two = truth.any() and not truth.all()
-    return {
+    return row | {
         "accuracy": float(accuracy_score(truth, called)),
         "balanced_accuracy": float(balanced_accuracy_score(truth, called))
         if two

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from probgap._core.pipelines import (
 )
 from probgap._core.rng import RandomStateLike, as_generator
 from probgap._core.types import Vector
-from probgap.inspection._columns import append_row, as_table, mix_rows
+from probgap.inspection._importance import as_table
 
 Rows = NDArray[np.intp]
 
@@ -63,7 +64,7 @@ def row_contributions(
     n_background: int = 100,
     random_state: RandomStateLike = None,
 ) -> RowContributions:
-    """Share out a row's score among its columns, by Shapley values.
+    """Attribute a row's score to its columns, by Shapley values.
 
     The score is the log-odds of P(Y=1 | x). For each background row the columns are
     replaced by those of the row one at a time, in a random order and then in the
@@ -113,13 +114,13 @@ def row_contributions(
     classifier = classifier_of(model)
     row, background = as_table(row), as_table(background)
     if _num_samples(row) != 1:
-        msg = f"row must be one row. Got {_num_samples(row)}."
+        msg = f"Expected a single row, got {_num_samples(row)}."
         raise InvalidInputError(msg)
     rng = as_generator(random_state)
     columns = input_columns(model, background)
     most = max(1, min(n_background, _MOST_SCORED // (2 * len(columns))))
     drawn = np.sort(rng.permutation(_num_samples(background))[:most])
-    table = append_row(take_rows(background, drawn), row)
+    table = _append_row(take_rows(background, drawn), row)
 
     def score(rows: Any) -> Vector:
         return log_odds(chance_positive(classifier, samples_of(model, rows)))
@@ -132,7 +133,7 @@ def row_contributions(
     total = np.zeros(len(columns))
     for pairs in gen_batches(base.size, size):
         source = _sources(orders[pairs], base[pairs], drawn.size)
-        between = score(mix_rows(table, columns, source)) if source.size else source
+        between = score(_mix_rows(table, columns, source)) if source.size else source
         path = np.column_stack(
             [
                 ends[base[pairs]],
@@ -151,7 +152,7 @@ def row_contributions(
 
 
 def _sources(orders: Rows, base: Rows, row: int) -> Rows:
-    """Say from where each cell comes on the way from a background row to the row.
+    """Return where each cell comes from on the way from a background row to the row.
 
     After step k the first k columns of an order are the row's.
     """
@@ -159,3 +160,28 @@ def _sources(orders: Rows, base: Rows, row: int) -> Rows:
     rank = np.argsort(orders, axis=1)
     taken = rank[:, None, :] < np.arange(1, n_columns)[None, :, None]
     return np.where(taken, row, base[:, None, None]).reshape(-1, n_columns)
+
+
+def _append_row(rows: Any, row: Any) -> Any:
+    """Return rows with one more below them."""
+    if not hasattr(rows, "columns"):
+        return np.vstack([rows, row])
+    pandas = import_module("pandas")  # there is a frame, so there is pandas
+    return pandas.concat([rows, row[rows.columns]], ignore_index=True)
+
+
+def _mix_rows(table: Any, columns: list[Any], source: Rows) -> Any:
+    """Return rows whose cells come from several rows of a table.
+
+    ``source`` has a row for each new one, and a column for each of ``columns``: from
+    which row of the table the cell is. Other columns are from the first row.
+    """
+    if not hasattr(table, "columns"):
+        return np.take_along_axis(table, source, axis=0)
+    first = np.zeros(source.shape[0], dtype=np.intp)
+    at = {name: source[:, j] for j, name in enumerate(columns)}
+    cells = {
+        name: table[name].take(at.get(name, first)).reset_index(drop=True)
+        for name in table.columns
+    }
+    return type(table)(cells)

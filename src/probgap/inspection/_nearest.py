@@ -75,7 +75,7 @@ def nearest_labelled(
     known = as_matrix(samples_of(model, take_rows(X, rows)))
     asked = as_matrix(samples_of(model, row))
     if asked.shape[0] != 1:
-        msg = f"row must be one row. Got {asked.shape[0]}."
+        msg = f"Expected a single row, got {asked.shape[0]}."
         raise InvalidInputError(msg)
     search = NearestNeighbors(n_neighbors=min(n, rows.size)).fit(known)
     distance, found = search.kneighbors(asked)
