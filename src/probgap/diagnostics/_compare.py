@@ -57,14 +57,9 @@ METHODS: Mapping[str, Callable[[], Any]] = {
 }
 # Kernels of more rows than this take too long to learn from.
 _MOST_TO_LEARN_FROM = 4000
-_WITH_TRUTH = (
-    "accuracy",
-    "balanced_accuracy",
-    "f1",
-    "roc_auc",
-    "hidden_found",
-    "false_alarms",
-)
+# fmt: off
+_BY_TRUTH = ("accuracy", "balanced_accuracy", "f1", "roc_auc", "hidden_found", "false_alarms")
+# fmt: on
 
 
 def compare_methods(
@@ -83,10 +78,9 @@ def compare_methods(
     """Compare the paper's methods and ours on held-out rows.
 
     Every method is fitted on the same folds, and predicts the rows that it was not
-    fitted on; predictions are pooled over folds. Without truth the labels can only show
-    how many held-out labelled rows are found and how few rows are called positive for
-    it: a method that is best by that need not be best by the truth where labels are
-    biased.
+    fitted on. Without truth, labels only show how many held-out labelled rows are found
+    and how few rows are called positive for it: the best method by that need not be the
+    best by the truth where labels are biased.
 
     Parameters
     ----------
@@ -116,12 +110,12 @@ def compare_methods(
     Returns
     -------
     list of dict
-        For each method, plain numbers: ``hidden`` (unlabelled rows called positive),
-        ``agreement`` with ours, ``both``, ``only_here`` and ``only_there`` (unlabelled
-        rows called positive by both, by ours only, by this method only), ``lee_liu``,
-        ``recall`` of labelled rows, ``share_positive``; with truth ``accuracy``,
-        ``balanced_accuracy``, ``f1``, ``roc_auc``, ``hidden_found`` and
-        ``false_alarms``. ``error`` says why a method failed, and its numbers are None.
+        For each method ``hidden`` (unlabelled rows called positive), ``agreement`` with
+        ours, ``both``, ``only_here`` and ``only_there`` (unlabelled rows called positive
+        by both, by ours only, by this method only), ``lee_liu``, ``recall`` of labelled
+        rows, ``share_positive``; with truth ``accuracy``, ``balanced_accuracy``, ``f1``,
+        ``roc_auc``, ``hidden_found`` and ``false_alarms``. ``error`` says why a method
+        failed, and its numbers are None.
 
     Notes
     -----
@@ -144,28 +138,30 @@ def compare_methods(
     """
     mask = check_rows(X, labelled)
     known = None if truth is None else check_labelled(truth, mask.size)
-    names = _check_names(methods)
+    names = list(METHODS if methods is None else methods)
+    for name in names:
+        if name not in METHODS:
+            msg = f"methods must be among {tuple(METHODS)}. Got {name!r}."
+            raise InvalidInputError(msg)
     fitted = [*names, *([] if OURS in names else [OURS])]
     rng = as_generator(random_state)
     folds = split(mask, n_splits, draw_seed(rng))
-    parts: list[dict[str, Outcome]] = []
-    for k, (train, test) in enumerate(folds):
+    parts = []
+    for train, test in folds:
         drawn = train[sample_rows(mask[train], _MOST_TO_LEARN_FROM, rng)]
         seen, unseen = _prepare(preprocessor, X, drawn, test)
-        seed = draw_seed(rng)
-        jobs = (
-            delayed(_fit_and_predict)(name, ours, seen, mask[drawn], unseen, seed)
-            for name in fitted
-        )
-        results = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-        parts.append({})
-        for name, outcome in zip(fitted, results, strict=True):
-            parts[-1][name] = outcome
-            if progress is not None:
-                done = k * len(fitted) + len(parts[-1])
-                progress(done, len(folds) * len(fitted), name)
+        parts.append((seen, mask[drawn], unseen, draw_seed(rng)))
+    jobs = [(name, ours, *part) for part in parts for name in fitted]
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_fit_and_predict)(*job) for job in jobs
+    )
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in fitted}
+    for done, (job, outcome) in enumerate(zip(jobs, results, strict=True), start=1):
+        outcomes[job[0]].append(outcome)
+        if progress is not None:
+            progress(done, len(jobs), job[0])
     order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
-    pooled = {name: _pool([part[name] for part in parts], order) for name in fitted}
+    pooled = {name: _pool(parts, order) for name, parts in outcomes.items()}
     of_ours = pooled[OURS]
     here = None if isinstance(of_ours, str) else of_ours[1]
     return [_describe(name, pooled[name], here, mask, known) for name in names]
@@ -176,8 +172,7 @@ def compare_with_fit(
 ) -> tuple[list[dict[str, Any]], int]:
     """Compare methods, fitted on half of the rows, with a fit on the other half.
 
-    ``called`` tells which rows the fit calls positive. Returns a row for each method, and
-    how many rows they were compared on.
+    ``called`` tells which rows the fit calls positive. Also returns on how many rows.
     """
     train, test = split(labelled, 2, seed)[0]
     seen, unseen = take_rows(samples, train), take_rows(samples, test)
@@ -186,15 +181,6 @@ def compare_with_fit(
         outcome = _fit_and_predict(name, None, seen, labelled[train], unseen, seed)
         rows.append(_describe(name, outcome, called[test], labelled[test], None))
     return rows, int(test.size)
-
-
-def _check_names(methods: Iterable[str] | None) -> list[str]:
-    names = list(METHODS if methods is None else methods)
-    for name in names:
-        if name not in METHODS:
-            msg = f"methods must be among {tuple(METHODS)}. Got {name!r}."
-            raise InvalidInputError(msg)
-    return names
 
 
 def _prepare(preprocessor: Any, X: Any, train: Rows, test: Rows) -> tuple[Any, Any]:
@@ -220,21 +206,19 @@ def _fit_and_predict(
 
 def _pool(parts: list[Outcome], order: Rows) -> Outcome:
     """Put the predictions of the folds together."""
-    decisions, called = [], []
-    for part in parts:
-        if isinstance(part, str):
-            return part
-        decisions.append(part[0])
-        called.append(part[1])
-    return np.concatenate(decisions)[order], np.concatenate(called)[order]
+    good = [part for part in parts if not isinstance(part, str)]
+    if len(good) < len(parts):
+        return next(part for part in parts if isinstance(part, str))
+    decision, called = (
+        np.concatenate(values)[order] for values in zip(*good, strict=True)
+    )
+    return decision, called
 
 
 def _describe(
     name: str, outcome: Outcome, ours: Mask | None, labelled: Mask, truth: Mask | None
 ) -> dict[str, Any]:
-    row = asdict(OtherMethod(name)) | dict.fromkeys(
-        () if truth is None else _WITH_TRUTH
-    )
+    row = asdict(OtherMethod(name)) | dict.fromkeys(() if truth is None else _BY_TRUTH)
     if isinstance(outcome, str):
         return row | {"error": outcome}
     decision, called = outcome
@@ -254,13 +238,12 @@ def _describe(
     if truth is None:
         return row
     two = truth.any() and not truth.all()
-    return row | {
-        "accuracy": float(accuracy_score(truth, called)),
-        "balanced_accuracy": float(balanced_accuracy_score(truth, called))
-        if two
-        else None,
-        "f1": float(f1_score(truth, called, zero_division=0.0)),
-        "roc_auc": float(roc_auc_score(truth, decision)) if two else None,
-        "hidden_found": int(np.count_nonzero(called & truth & ~labelled)),
-        "false_alarms": int(np.count_nonzero(called & ~truth)),
-    }
+    judged = (
+        float(accuracy_score(truth, called)),
+        float(balanced_accuracy_score(truth, called)) if two else None,
+        float(f1_score(truth, called, zero_division=0.0)),
+        float(roc_auc_score(truth, decision)) if two else None,
+        int(np.count_nonzero(called & truth & ~labelled)),
+        int(np.count_nonzero(called & ~truth)),
+    )
+    return row | dict(zip(_BY_TRUTH, judged, strict=True))

@@ -32,7 +32,6 @@ from probgap.diagnostics._scar import scar_test
 from probgap.diagnostics._warnings import find_warnings, part_failed
 from probgap.diagnostics.account import (
     Account,
-    Caution,
     Found,
     Histogram,
     NextRow,
@@ -70,10 +69,10 @@ def examine(
 ) -> Account:
     """Make every check of a fitted model, and return the account of the fit.
 
-    Held-out predictions are those that the fit itself has made, where it has made any:
-    the default does. Where a check must fit something else, it draws a sample of the
-    rows; the account says of how many. All checks together cost less than the fit of
-    the default (``benchmarks/examine.py``).
+    Held-out predictions are those of the fit itself, where it has made any, as the
+    default does. Where a check must fit something else, it draws a sample of the rows;
+    the account says of how many. All checks together cost less than the fit of the
+    default (``benchmarks/examine.py``).
 
     Parameters
     ----------
@@ -94,13 +93,8 @@ def examine(
     -------
     Account
         What was found and what the checks say; :func:`probgap.report.render_page` makes
-        a page of it, ``to_dict`` plain data. Rows are counted from 1. A check that could
-        not be made is None, with a warning that says why.
-
-    See Also
-    --------
-    scar_test : Did labels fall at random?
-    held_out_calibration : Are predictions of who is labelled right?
+        a page of it, ``to_dict`` plain data. A check that could not be made is None, with
+        a warning that says why.
 
     Examples
     --------
@@ -122,21 +116,19 @@ def examine(
             f"fitted on. Got {mask.size}."
         )
         raise InvalidInputError(msg)
-    rng = as_generator(random_state)
+    tell = progress or (lambda _done, _total, _what: None)
+    rng, failures = as_generator(random_state), []
     evidence: Evidence = {}
-    failures: list[Caution] = []
     done, total = 0, sum(cost for cost, _ in _CHECKS.values())
     for name, (cost, check) in _CHECKS.items():
-        if progress is not None:
-            progress(done, total, name)
+        tell(done, total, name)
         seed = draw_seed(rng)
         try:
             evidence |= check(model, X, mask, seed, n_jobs)
         except Exception as error:  # noqa: BLE001 (the other checks must go on)
             failures.append(part_failed(name, error))
         done += cost
-    if progress is not None:
-        progress(total, total, "")
+    tell(total, total, "")
     account = Account(**_describe(classifier, mask), **evidence)
     return replace(account, warnings=(*find_warnings(account), *failures))
 

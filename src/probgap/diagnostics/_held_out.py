@@ -227,14 +227,13 @@ def labelling_curve(
 
 def held_out_by_fit(classifier: Any, labelled: Mask) -> HeldOut | None:
     """Return the held-out predictions of the fit itself; None where it made none."""
-    gap = classifier.gap_estimator_
+    gap, posterior = classifier.gap_estimator_, classifier.posterior_
     mixed = isinstance(gap, MixedGapEstimator)
     if not mixed or not hasattr(classifier.estimator_, "held_out_"):
         return None
     chance = 0.5 * (1.0 + classifier.observed_gap_)
     if gap.log_odds_shift_:  # back to the rows that were drawn
         chance = expit(logit(chance) - gap.log_odds_shift_)
-    posterior = classifier.posterior_
     return HeldOut(labelled, chance, posterior, posterior > 0.5)
 
 
@@ -248,22 +247,21 @@ def hold_out(
     n_jobs: int | None,
 ) -> HeldOut:
     """Fit copies of a model on folds, and predict the rows that each was not fitted on."""
-    mask = check_rows(X, labelled)
-    rng = as_generator(random_state)
-    classifier = classifier_of(model)
+    mask, rng = check_rows(X, labelled), as_generator(random_state)
     rows = sample_rows(mask, max_rows, rng)
     samples, known = samples_of(model, take_rows(X, rows)), mask[rows]
-    folds = split(known, n_splits, draw_seed(rng))
-    seed = draw_seed(rng)
-    parts = Parallel(n_jobs=n_jobs)(
-        delayed(_predict_fold)(classifier, samples, known, train, test, seed)
-        for train, test in folds
-    )
+    folds, seed = split(known, n_splits, draw_seed(rng)), draw_seed(rng)
+
+    def predict(train: Rows, test: Rows) -> tuple[Vector, Vector, Mask]:
+        seen, unseen = take_rows(samples, train), take_rows(samples, test)
+        copy = refit(classifier_of(model), seen, known[train], seed)
+        chance = 0.5 * (1.0 + copy.gap_estimator_.transform(unseen)[:, 0])
+        return chance, chance_positive(copy, unseen), called_positive(copy, unseen)
+
+    parts = Parallel(n_jobs=n_jobs)(delayed(predict)(*fold) for fold in folds)
     order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
-    chance, posterior, positive = (
-        np.concatenate(values)[order] for values in zip(*parts, strict=True)
-    )
-    return HeldOut(known, chance, posterior, positive)
+    pooled = (np.concatenate(values)[order] for values in zip(*parts, strict=True))
+    return HeldOut(known, *pooled)
 
 
 def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
@@ -279,15 +277,6 @@ def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
         raise InvalidInputError(msg)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     return list(folds.split(np.zeros(labelled.size), labelled))
-
-
-def _predict_fold(
-    classifier: Any, samples: Any, labelled: Mask, train: Rows, test: Rows, seed: int
-) -> tuple[Vector, Vector, Mask]:
-    copy = refit(classifier, take_rows(samples, train), labelled[train], seed)
-    unseen = take_rows(samples, test)
-    chance = 0.5 * (1.0 + copy.gap_estimator_.transform(unseen)[:, 0])
-    return chance, chance_positive(copy, unseen), called_positive(copy, unseen)
 
 
 def calibrate(held: HeldOut, n_bins: int = 10) -> HeldOutCalibration:
@@ -312,47 +301,29 @@ def calibrate(held: HeldOut, n_bins: int = 10) -> HeldOutCalibration:
 
 def draw_curve(held: HeldOut, n_bins: int = 10) -> LabellingCurve:
     """Bin rows by their gap, and test whether labels go to the surer ones."""
-    gap = 2.0 * held.posterior - 1.0
+    gap, labelled = 2.0 * held.posterior - 1.0, held.labelled
     edges = np.linspace(-1.0, 1.0, n_bins + 1)
     at = np.clip(np.digitize(gap, edges) - 1, 0, n_bins - 1)
-    n = np.bincount(at, minlength=n_bins)
-    used = np.flatnonzero(n)
-    n, hits = n[used], np.bincount(at[held.labelled], minlength=n_bins)[used]
-    middle = np.bincount(at, weights=gap, minlength=n_bins)[used] / n
-    fit = IsotonicRegression().fit_transform(middle, hits / n, sample_weight=n)
-    bins = tuple(
-        CurveBin(
-            gap_low=float(edges[k]),
-            gap_high=float(edges[k + 1]),
-            gap=float(middle[i]),
-            n=int(n[i]),
-            labelled=int(hits[i]),
-            frequency=float(hits[i] / n[i]),
-            low=(ends := _interval(int(hits[i]), int(n[i])))[0],
-            high=ends[1],
-            fit=float(fit[i]),
-        )
-        for i, k in enumerate(used)
-    )
-    p_value = _test_rise(gap, held.labelled)
-    constant = used.size < 3 or np.ptp(hits / n) == 0.0
+    used, at, n = np.unique(at, return_inverse=True, return_counts=True)
+    hits, middle = np.bincount(at[labelled], minlength=n.size), np.bincount(at, gap) / n
+    share = hits / n
+    fit = IsotonicRegression().fit_transform(middle, share, sample_weight=n)
+    ends = [_interval(*pair) for pair in zip(hits.tolist(), n.tolist(), strict=True)]
+    low, high = np.array(ends).T
+    columns = (edges[used], edges[used + 1], middle, n, hits, share, low, high, fit)
+    bins = zip(*(column.tolist() for column in columns), strict=True)
+    likely = gap > 0.0
+    surer, others = gap[likely & labelled], gap[likely & ~labelled]
+    p_value = None
+    if min(surer.size, others.size) >= _FEWEST_TO_JUDGE:
+        p_value = float(mannwhitneyu(surer, others, alternative="greater").pvalue)
+    varies = used.size >= 3 and np.ptp(share) > 0.0
     return LabellingCurve(
-        bins=bins,
+        bins=tuple(CurveBin(*row) for row in bins),
         rises=None if p_value is None else p_value < _SIGNIFICANT,
-        rank_correlation=None
-        if constant
-        else float(spearmanr(middle, hits / n).statistic),
+        rank_correlation=float(spearmanr(middle, share).statistic) if varies else None,
         p_value=p_value,
     )
-
-
-def _test_rise(gap: Vector, labelled: Mask) -> float | None:
-    """Test whether, among likely positives, labelled ones have the greater gaps."""
-    likely = gap > 0.0
-    with_label, without = gap[likely & labelled], gap[likely & ~labelled]
-    if min(with_label.size, without.size) < _FEWEST_TO_JUDGE:
-        return None
-    return float(mannwhitneyu(with_label, without, alternative="greater").pvalue)
 
 
 def _interval(successes: int, n: int) -> tuple[float, float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit, logit
 from scipy.stats import rankdata
@@ -19,7 +19,7 @@ from probgap._core.kernels import scale_gamma
 from probgap._core.pipelines import as_matrix, check_rows, sample_rows, take_rows
 from probgap._core.rng import RandomStateLike, as_generator, draw_seed
 from probgap._core.threads import one_thread
-from probgap._core.types import Mask, Vector
+from probgap._core.types import Array, Mask, Vector
 
 _SIGNIFICANT = 0.05
 _N_LANDMARKS = 100
@@ -58,9 +58,8 @@ class ScarTest:
         How often the test notices labels drawn from the same positives with a chance
         that falls to a third from the clearest to the least clear.
     edge_p_value : float
-        How often labels drawn at random give as wide an edge, in which the chance to be
-        labelled is neither that of clear positives nor that of clear negatives. Small
-        where labels thin out towards the edge, or classes overlap.
+        How often labels drawn at random give as wide an edge, where the chance to be
+        labelled is neither high nor low. Small where labels thin out, or classes overlap.
     n_rows : int
         How many rows were looked at.
     """
@@ -86,22 +85,6 @@ class ScarTest:
             return "biased"
         sharp = self.edge_p_value > _SIGNIFICANT
         return "random" if sharp and self.power >= _ENOUGH_POWER else "unclear"
-
-
-@dataclass(frozen=True, slots=True)
-class _Labelling:
-    """What one labelling looks like.
-
-    ``chance`` is P(s=1 | x) by the model of all rows, ``ceiling`` that of the clearest
-    positives, ``edge`` how many rows have a chance between low and high, for one with a
-    high one; ``overlap`` and ``statistic`` are those of the test.
-    """
-
-    chance: Vector
-    ceiling: float
-    overlap: float
-    statistic: float
-    edge: float
 
 
 def scar_test(
@@ -190,52 +173,42 @@ def scar_test(
         ones = np.ones((known.size, 1), dtype=np.float32)
         features = np.hstack([kernel.transform(samples), ones])
         seed = draw_seed(rng)
-        (first,) = _describe(features, known[:, None], seed)
-        positives = np.flatnonzero(known | (first.chance > 0.5 * first.ceiling))
+        chance, (ceiling, *_) = _describe(features, known[:, None], seed)
+        positives = np.flatnonzero(known | (chance[:, 0] > 0.5 * ceiling))
         if positives.size - int(known.sum()) < 2:
             msg = "No unlabelled row looks positive: how labels fell cannot be tested."
             raise InvalidInputError(msg)
-        draws = [known]
-        draws += [_draw(positives, known, None, rng) for _ in range(n_resamples)]
-        # Here the chance falls evenly, from the clearest positive to the last, to a third.
-        rank = np.argsort(np.argsort(first.chance[positives], kind="stable"))
-        bias = 1.0 + 2.0 * rank / positives.size
-        draws += [_draw(positives, known, bias, rng) for _ in range(_N_BIASED)]
-        seen, *others = _describe(features, np.column_stack(draws), seed)
-    at_random, with_bias = others[:n_resamples], others[n_resamples:]
-    statistics = [drawn.statistic for drawn in at_random]
-    limit = np.quantile(statistics, 1.0 - _SIGNIFICANT)
+        # In the biased draws the chance falls evenly, from the clearest positive to the
+        # last, to a third.
+        rank = np.argsort(np.argsort(chance[positives, 0], kind="stable"))
+        bias = (positives.size + 2.0 * rank) / np.sum(positives.size + 2.0 * rank)
+        labels = np.zeros((known.size, 1 + n_resamples + _N_BIASED), dtype=bool)
+        labels[:, 0] = known
+        for k in range(1, labels.shape[1]):
+            weight = None if k <= n_resamples else bias
+            drawn = rng.choice(positives, int(known.sum()), replace=False, p=weight)
+            labels[drawn, k] = True
+        _, (_, overlap, statistic, edge) = _describe(features, labels, seed)
+    at_random, with_bias = np.split(statistic[1:], [n_resamples])
+    limit = np.quantile(at_random, 1.0 - _SIGNIFICANT)
+    edges = edge[1 : 1 + n_resamples]
     return ScarTest(
-        statistic=seen.statistic,
-        p_value=_share_beyond(statistics, seen.statistic),
+        statistic=float(statistic[0]),
+        p_value=float((1 + np.sum(at_random >= statistic[0])) / (1 + n_resamples)),
         n_resamples=n_resamples,
-        overlap=seen.overlap,
-        power=float(np.mean([drawn.statistic > limit for drawn in with_bias])),
-        edge_p_value=_share_beyond([drawn.edge for drawn in at_random], seen.edge),
+        overlap=float(overlap[0]),
+        power=float(np.mean(with_bias > limit)),
+        edge_p_value=float((1 + np.sum(edges >= edge[0])) / (1 + n_resamples)),
         n_rows=int(known.size),
     )
 
 
-def _share_beyond(drawn: list[float], seen: float) -> float:
-    """Return the p-value of a value among those drawn, itself counted in."""
-    return (1 + sum(value >= seen for value in drawn)) / (1 + len(drawn))
+def _describe(features: Single, labels: Mask, seed: int) -> tuple[Array, Array]:
+    """Estimate who gets labelled, for each column of labels, on the same folds.
 
-
-def _draw(
-    positives: NDArray[np.intp],
-    labelled: Mask,
-    weight: Vector | None,
-    rng: np.random.Generator,
-) -> Mask:
-    """Label as many positives as are labelled, each with the same chance or by weight."""
-    chance = None if weight is None else weight / weight.sum()
-    drawn = np.zeros(labelled.size, dtype=bool)
-    drawn[rng.choice(positives, int(labelled.sum()), replace=False, p=chance)] = True
-    return drawn
-
-
-def _describe(features: Single, labels: Mask, seed: int) -> list[_Labelling]:
-    """Estimate who gets labelled, for each column of labels, on the same folds."""
+    Returns chances by the models of all rows, and for each column the ceiling (the chance
+    of the clearest positives), overlap, statistic and width of the edge.
+    """
     target = labels.astype(np.float32)
     chance = expit(features @ _fit_all(features, target))
     held_out = np.empty_like(chance)
@@ -243,7 +216,7 @@ def _describe(features: Single, labels: Mask, seed: int) -> list[_Labelling]:
         coefs = _fit_all(features[train], target[train])
         held_out[test] = expit(features[test] @ coefs)
     columns = zip(chance.T, held_out.T, labels.T, strict=True)
-    return [_describe_one(*column) for column in columns]
+    return chance, np.array([_describe_one(*column) for column in columns]).T
 
 
 def _fit_all(features: Single, target: Single) -> Single:
@@ -278,21 +251,19 @@ def _fit_all(features: Single, target: Single) -> Single:
     return coefs
 
 
-def _describe_one(chance: Vector, held_out: Vector, labelled: Mask) -> _Labelling:
+def _describe_one(
+    chance: Vector, held_out: Vector, labelled: Mask
+) -> tuple[float, float, float, float]:
     ceiling = float(np.quantile(held_out[labelled], _CEILING_QUANTILE))
+    overlap = float(np.mean(held_out[labelled] < ceiling / 3.0))
     likely = chance > ceiling / 3.0
     n_likely, n_both = np.count_nonzero(likely), np.count_nonzero(likely & labelled)
-    statistic = 0.5
+    statistic = 0.5  # the AUC of held-out chances among rows that seem positive
     if 0 < n_both < n_likely:
         ranks = rankdata(held_out[likely])[labelled[likely]].sum()
         above = ranks - n_both * (n_both + 1) / 2
         statistic = float(above / (n_both * (n_likely - n_both)))
     low, high = (share * ceiling for share in _EDGE)
     between = np.count_nonzero((chance > low) & (chance < high))
-    return _Labelling(
-        chance=chance,
-        ceiling=ceiling,
-        overlap=float(np.mean(held_out[labelled] < ceiling / 3.0)),
-        statistic=statistic,
-        edge=float(between / np.maximum(1, np.count_nonzero(chance >= high))),
-    )
+    edge = float(between / np.maximum(1, np.count_nonzero(chance >= high)))
+    return ceiling, overlap, statistic, edge

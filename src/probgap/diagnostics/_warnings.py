@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from probgap.diagnostics._held_out import HeldOutCalibration
 from probgap.diagnostics.account import Account, Caution
 from probgap.inspection import ColumnImportance
 
@@ -18,13 +17,7 @@ _ALL_BY_ITSELF, _NEXT_TO_NOTHING = 0.5, 0.2
 
 def find_warnings(account: Account) -> list[Caution]:
     """Return what speaks against the account, the gravest first."""
-    found = list(_about_labels(account.found.labelled, account.held_out))
-    if account.boundary.fallback is not None:
-        rough = "Take the count as a rough guess."
-        found.append(Caution("mild", account.boundary.fallback, rough))
-    if account.held_out is not None:
-        found += _about_predictions(account.held_out, account.drivers)
-    return sorted(found, key=lambda caution: caution.level != "strong")
+    return sorted(_find(account), key=lambda caution: caution.level != "strong")
 
 
 def part_failed(name: str, error: Exception) -> Caution:
@@ -37,7 +30,8 @@ def part_failed(name: str, error: Exception) -> Caution:
     )
 
 
-def _about_labels(n: int, held_out: HeldOutCalibration | None) -> Iterator[Caution]:
+def _find(account: Account) -> Iterator[Caution]:
+    n, held_out, drivers = account.found.labelled, account.held_out, account.drivers
     if n < _FEWEST_LABELLED:
         yield Caution(
             "strong",
@@ -46,7 +40,12 @@ def _about_labels(n: int, held_out: HeldOutCalibration | None) -> Iterator[Cauti
             "until then the ranking is worth more than any number here.",
             sign="few",
         )
-    if held_out is not None and held_out.roc_auc < _LOWEST_AUC:
+    if account.boundary.fallback is not None:
+        rough = "Take the count as a rough guess."
+        yield Caution("mild", account.boundary.fallback, rough)
+    if held_out is None:
+        return
+    if held_out.roc_auc < _LOWEST_AUC:
         yield Caution(
             "strong",
             "Labelled rows look like all the others: a held-out labelled row is ranked "
@@ -56,12 +55,7 @@ def _about_labels(n: int, held_out: HeldOutCalibration | None) -> Iterator[Cauti
             "add columns that could tell a positive from the rest.",
             sign="indistinct",
         )
-
-
-def _about_predictions(
-    held_out: HeldOutCalibration, drivers: ColumnImportance | None
-) -> Iterator[Caution]:
-    if held_out.recall < _LOWEST_RECALL and held_out.roc_auc >= _LOWEST_AUC:
+    elif held_out.recall < _LOWEST_RECALL:
         yield Caution(
             "mild",
             f"Of the labelled positives held out, only {held_out.recall:.0%} are called "

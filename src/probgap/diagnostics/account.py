@@ -134,35 +134,21 @@ class Caution:
 class Account:
     """What is known at the end of a fit: the content of the page and of ``run.json``.
 
-    Checks that could not be made are None. The classes of the parts are those of
-    :mod:`probgap.diagnostics.account`.
+    Checks that could not be made are None or empty; ``warnings`` say why. The classes of
+    the parts are those of ``probgap.diagnostics.account``.
 
     Attributes
     ----------
-    found : Found
-        How many positives are labelled, hidden and called positive.
-    boundary : Boundary
-        Where rows are as likely positive as not, and how many lie on either side.
-    histogram : Histogram
-        Rows by observed gap.
-    weights : Weights
-        How rows were weighted for those left undecided.
-    worlds : Worlds
-        Two numbers of hidden positives that both fit the data.
-    held_out : HeldOutCalibration or None
-        Predictions of who is labelled, on rows held out.
-    labelling : LabellingCurve or None
-        How often rows are labelled, by how surely positive they seem.
-    scar : ScarTest or None
-        Whether labels fell at random.
+    found, boundary, histogram, weights, worlds : object
+        What the fit found: counts, where rows are as likely positive as not, rows by
+        observed gap, weights, and two counts that both fit the data.
+    held_out, labelling, scar, drivers : object or None
+        What ``held_out_calibration``, ``labelling_curve``, ``scar_test`` and
+        ``column_importance`` return.
     others : tuple of OtherMethod
         What other methods say, on ``n_compared`` rows.
-    n_compared : int
-        How many rows methods were compared on.
-    drivers : ColumnImportance or None
-        Which columns the ranking rests on.
     next : tuple of NextRow
-        Rows to ask a person about.
+        Rows to ask a person about, the most telling first.
     warnings : tuple of Caution
         What speaks against the numbers, the gravest first.
     """
@@ -191,43 +177,36 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """Return dicts, lists, strings, finite numbers and None, ready for JSON."""
-        boundary, scar = as_plain(self.boundary), as_plain(self.scar)
-        held_out, drivers = as_plain(self.held_out), as_plain(self.drivers)
-        decision = {f"n_{k}": boundary[f"n_{k}"] for k in ("negative", "undecided")}
-        decision |= {
-            "n_positive": boundary["n_positive"],
-            "undecided_share": self.undecided_share,
-            "histogram": as_plain(self.histogram),
-            "reliability": [] if held_out is None else held_out.pop("bins"),
-            "weights": as_plain(self.weights),
-        }
-        if held_out is not None:
-            held_out["calibration_error"] = held_out.pop("error")
+        plain = as_plain({name: getattr(self, name) for name in self.__slots__})
+        boundary, belief = plain.pop("boundary"), {}
+        for name in ("scar", "labelling", "held_out", "worlds", "others", "n_compared"):
+            belief[name] = plain.pop(name)
         if self.scar is not None:
-            scar["verdict"] = self.scar.verdict
-        if drivers is not None:
-            lists = [drivers.pop(key) for key in ("columns", "importance", "spread")]
+            belief["scar"]["verdict"] = self.scar.verdict
+        reliability = []
+        if (held_out := belief["held_out"]) is not None:
+            reliability = held_out.pop("bins")
+            held_out["calibration_error"] = held_out.pop("error")
+        if (drivers := plain["drivers"]) is not None:
+            lists = (drivers.pop(key) for key in ("columns", "importance", "spread"))
             drivers["columns"] = [
                 {"column": str(name), "importance": mean, "spread": spread}
                 for name, mean, spread in zip(*lists, strict=True)
             ]
+        sides = ("n_negative", "n_undecided", "n_positive")
+        decision = {name: boundary[name] for name in sides} | {
+            "undecided_share": self.undecided_share,
+            "histogram": plain.pop("histogram"),
+            "reliability": reliability,
+            "weights": plain.pop("weights"),
+        }
+        names = ("value", "rule", "spread", "fallback")
         return {
-            "found": as_plain(self.found),
-            "boundary": {
-                k: boundary[k] for k in ("value", "rule", "spread", "fallback")
-            },
+            "found": plain.pop("found"),
+            "boundary": {name: boundary[name] for name in names},
             "decision": decision,
-            "belief": {
-                "scar": scar,
-                "labelling": as_plain(self.labelling),
-                "held_out": held_out,
-                "worlds": as_plain(self.worlds),
-                "others": as_plain(self.others),
-                "n_compared": self.n_compared,
-            },
-            "drivers": drivers,
-            "next": as_plain(self.next),
-            "warnings": as_plain(self.warnings),
+            "belief": belief,
+            **plain,
         }
 
 

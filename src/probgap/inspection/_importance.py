@@ -137,27 +137,18 @@ def column_importance(
     copy = refit(classifier_of(model).gap_estimator_, seen, mask[train], draw_seed(rng))
     unseen, known = as_table(take_rows(X, test)), mask[test]
     chance = chance_positive(copy, samples_of(model, unseen))
-    columns = input_columns(model, unseen)
+    columns, named = input_columns(model, unseen), hasattr(unseen, "columns")
     tried = _most_tied(unseen, columns, chance, max_columns)
-    names = hasattr(unseen, "columns")
+    at = tried if named else (slice(None), tried)
 
     def score(_: Any, part: Any, labels: Mask) -> float:
         table = unseen.copy()
-        if names:
-            table[tried] = part
-        else:
-            table[:, tried] = part
+        table[at] = part
         ranked = chance_positive(copy, samples_of(model, table))
         return float(roc_auc_score(labels, ranked))
 
-    falls = permutation_importance(
-        copy,
-        unseen[tried] if names else unseen[:, tried],
-        known,
-        scoring=score,
-        n_repeats=n_repeats,
-        random_state=draw_seed(rng),
-    )
+    how = {"n_repeats": n_repeats, "random_state": draw_seed(rng)}
+    falls = permutation_importance(copy, unseen[at], known, scoring=score, **how)
     order = np.argsort(-falls.importances_mean, kind="stable")
     return ColumnImportance(
         columns=[tried[i] for i in order],

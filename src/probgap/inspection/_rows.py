@@ -1,4 +1,4 @@
-"""What each column of a row adds to its score."""
+"""Why one row is scored as it is: its columns, and labelled positives like it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import _num_samples
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.pipelines import (
+    as_matrix,
     chance_positive,
+    check_rows,
     classifier_of,
     input_columns,
     log_odds,
@@ -56,6 +59,22 @@ class RowContributions:
     n_background: int
 
 
+@dataclass(frozen=True, slots=True)
+class NearestLabelled:
+    """Labelled positives, the nearest first.
+
+    Attributes
+    ----------
+    index : ndarray of shape (n,)
+        Which rows they are.
+    distance : ndarray of shape (n,)
+        How far they are, in the space that the classifier sees.
+    """
+
+    index: Rows
+    distance: Vector
+
+
 def row_contributions(
     model: Any,
     row: Any,
@@ -68,11 +87,11 @@ def row_contributions(
 
     The score is the log-odds of P(Y=1 | x). For each background row the columns are
     replaced by those of the row one at a time, in a random order and then in the
-    reverse of it; a column's contribution is the mean change that its replacement
-    makes. Whatever the orders, contributions sum to the log-odds of the row less the
-    mean of those of the background rows. Which of two columns that say the same gets
-    the credit is a matter of convention, and columns are combined in ways that may
-    not occur in nature.
+    reverse of it; a column's contribution is the mean change that its replacement makes
+    [1]_. Whatever the orders, contributions sum to the log-odds of the row less the mean
+    of those of the background rows. Which of two columns that say the same gets the
+    credit is a matter of convention, and columns are combined in ways that may not occur
+    in nature.
 
     Parameters
     ----------
@@ -111,12 +130,9 @@ def row_contributions(
     >>> bool((parts.values > 0).all())
     True
     """
-    classifier = classifier_of(model)
+    classifier, rng = classifier_of(model), as_generator(random_state)
     row, background = as_table(row), as_table(background)
-    if _num_samples(row) != 1:
-        msg = f"Expected a single row, got {_num_samples(row)}."
-        raise InvalidInputError(msg)
-    rng = as_generator(random_state)
+    _check_single(row)
     columns = input_columns(model, background)
     most = max(1, min(n_background, _MOST_SCORED // (2 * len(columns))))
     drawn = np.sort(rng.permutation(_num_samples(background))[:most])
@@ -129,19 +145,19 @@ def row_contributions(
     orders = np.array([rng.permutation(len(columns)) for _ in drawn])
     orders = np.concatenate([orders, orders[:, ::-1]])
     base = np.tile(np.arange(drawn.size), 2)
-    size = max(1, _BLOCK_CELLS // len(columns) ** 2)
     total = np.zeros(len(columns))
-    for pairs in gen_batches(base.size, size):
-        source = _sources(orders[pairs], base[pairs], drawn.size)
+    for batch in gen_batches(base.size, max(1, _BLOCK_CELLS // len(columns) ** 2)):
+        order, start = orders[batch], base[batch]
+        # After step k the first k columns of an order are the row's.
+        steps = np.arange(1, len(columns))[None, :, None]
+        taken = np.argsort(order, axis=1)[:, None, :] < steps
+        source = np.where(taken, drawn.size, start[:, None, None])
+        source = source.reshape(-1, len(columns))
         between = score(_mix_rows(table, columns, source)) if source.size else source
-        path = np.column_stack(
-            [
-                ends[base[pairs]],
-                between.reshape(base[pairs].size, len(columns) - 1),
-                np.full(base[pairs].size, ends[-1]),
-            ]
-        )
-        np.add.at(total, orders[pairs], np.diff(path, axis=1))
+        between = between.reshape(start.size, len(columns) - 1)
+        last = np.full(start.size, ends[-1])
+        path = np.column_stack([ends[start], between, last])
+        np.add.at(total, order, np.diff(path, axis=1))
     return RowContributions(
         columns=columns,
         values=total / base.size,
@@ -151,15 +167,61 @@ def row_contributions(
     )
 
 
-def _sources(orders: Rows, base: Rows, row: int) -> Rows:
-    """Return where each cell comes from on the way from a background row to the row.
+def nearest_labelled(
+    model: Any, X: Any, labelled: ArrayLike, row: Any, n: int = 5
+) -> NearestLabelled:
+    """Find the labelled positives that are nearest to a row.
 
-    After step k the first k columns of an order are the row's.
+    Distances are Euclidean ones after what comes before the classifier in a pipeline:
+    what the classifier takes for alike. If the row itself is a labelled one of X, it is
+    found at distance 0.
+
+    Parameters
+    ----------
+    model : PGPUClassifier or Pipeline
+        A fitted classifier, or a pipeline that ends in one.
+    X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
+        Rows, as the model takes them.
+    labelled : array-like of shape (n_samples,)
+        True for labelled positives.
+    row : {array-like, sparse matrix, frame} of shape (1, n_features)
+        The row, as the model takes it.
+    n : int, default=5
+        How many to find; fewer where fewer are labelled.
+
+    Returns
+    -------
+    NearestLabelled
+        Indices into X, and distances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probgap import PGPUClassifier
+    >>> from probgap.inspection import nearest_labelled
+    >>> X = np.arange(60.0).reshape(-1, 1)
+    >>> s = np.arange(60) >= 40
+    >>> model = PGPUClassifier(random_state=0).fit(X, s)
+    >>> nearest_labelled(model, X, s, [[39.0]], n=2).index
+    array([40, 41])
     """
-    n_columns = orders.shape[1]
-    rank = np.argsort(orders, axis=1)
-    taken = rank[:, None, :] < np.arange(1, n_columns)[None, :, None]
-    return np.where(taken, row, base[:, None, None]).reshape(-1, n_columns)
+    mask = check_rows(X, labelled)
+    if n < 1:
+        msg = f"n must be at least 1. Got {n!r}."
+        raise InvalidInputError(msg)
+    asked = as_matrix(samples_of(model, row))
+    _check_single(asked)
+    rows = np.flatnonzero(mask)
+    known = as_matrix(samples_of(model, take_rows(X, rows)))
+    search = NearestNeighbors(n_neighbors=min(n, rows.size)).fit(known)
+    distance, found = search.kneighbors(asked)
+    return NearestLabelled(rows[found[0]], distance[0])
+
+
+def _check_single(row: Any) -> None:
+    if _num_samples(row) != 1:
+        msg = f"Expected a single row, got {_num_samples(row)}."
+        raise InvalidInputError(msg)
 
 
 def _append_row(rows: Any, row: Any) -> Any:
@@ -178,8 +240,8 @@ def _mix_rows(table: Any, columns: list[Any], source: Rows) -> Any:
     """
     if not hasattr(table, "columns"):
         return np.take_along_axis(table, source, axis=0)
-    first = np.zeros(source.shape[0], dtype=np.intp)
     at = {name: source[:, j] for j, name in enumerate(columns)}
+    first = np.zeros(source.shape[0], dtype=np.intp)
     cells = {
         name: table[name].take(at.get(name, first)).reset_index(drop=True)
         for name in table.columns
