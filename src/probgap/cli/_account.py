@@ -14,7 +14,6 @@ import numpy as np
 
 from probgap import __version__
 from probgap.cli._prepare import Prepared, Request
-from probgap.report import RankedRow, RunRecord, TableRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from probgap.diagnostics import Account
     from probgap.diagnostics.account import NextRow
+    from probgap.report import RankedRow, RunRecord, TableRecord
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "piqp", "skops")
 _LEARNT_FROM = ("number", "category", "text")
@@ -37,6 +37,8 @@ def name_of(ids: NDArray[Any] | None, row: int) -> str | None:
 
 
 def describe_table(request: Request, prepared: Prepared) -> TableRecord:
+    from probgap.report import TableRecord
+
     labels, table = prepared.labels, prepared.table
     source = request.source
     return TableRecord(
@@ -55,6 +57,8 @@ def describe_table(request: Request, prepared: Prepared) -> TableRecord:
 
 
 def describe_run(request: Request, model: Any, started: datetime) -> RunRecord:
+    from probgap.report import RunRecord
+
     settings = {
         key: value if isinstance(value, str | int | float | bool) else repr(value)
         for key, value in model[-1].get_params(deep=False).items()
@@ -89,6 +93,8 @@ def likeliest(
     account: Account,
 ) -> tuple[RankedRow, ...]:
     """Return the likeliest hidden positives, with the columns that matter most."""
+    from probgap.report import RankedRow
+
     used = [use.name for use in prepared.plan.columns if use.use in _LEARNT_FROM]
     driving = [] if account.drivers is None else account.drivers.columns
     names = (driving or used)[:_N_SHOWN_COLUMNS]
