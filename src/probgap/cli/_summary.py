@@ -27,11 +27,8 @@ _WIDE = 60  # signs; on a narrower terminal the row's own values are left out
 def show_summary(analysis: Analysis, out: Path) -> None:
     """Print the main points of a fit to standard output."""
     console = Console(highlight=False)  # numbers and names are the user's
-    account, table, warnings = (
-        analysis.account,
-        analysis.table,
-        analysis.account.warnings,
-    )
+    account, table = analysis.account, analysis.table
+    warnings = account.warnings
     console.print(escape(_table_line(table)))
     console.print(escape(table.sentence))
     console.print()

@@ -21,7 +21,6 @@ from sklearn.metrics import (
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.pipelines import (
-    called_positive,
     check_rows,
     refit,
     sample_rows,
@@ -43,7 +42,7 @@ from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 Rows = NDArray[np.intp]
 
 Progress = Callable[[int, int, str], None]
-Outcome = tuple[Vector, Mask] | str
+Outcome = Vector | str  # decisions, or why there are none
 
 OURS = "probgap"
 METHODS: Mapping[str, Callable[[], Any]] = {
@@ -143,6 +142,7 @@ def compare_methods(
             msg = f"methods must be among {tuple(METHODS)}. Got {name!r}."
             raise InvalidInputError(msg)
     fitted = [*names, *([] if OURS in names else [OURS])]
+    tell = progress or (lambda _done, _total, _what: None)
     rng = as_generator(random_state)
     folds = split(mask, n_splits, draw_seed(rng))
     parts = []
@@ -157,12 +157,11 @@ def compare_methods(
     outcomes: dict[str, list[Outcome]] = {name: [] for name in fitted}
     for done, (job, outcome) in enumerate(zip(jobs, results, strict=True), start=1):
         outcomes[job[0]].append(outcome)
-        if progress is not None:
-            progress(done, len(jobs), job[0])
+        tell(done, len(jobs), job[0])
     order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
     pooled = {name: _pool(parts, order) for name, parts in outcomes.items()}
     of_ours = pooled[OURS]
-    here = None if isinstance(of_ours, str) else of_ours[1]
+    here = None if isinstance(of_ours, str) else of_ours > 0.0
     return [_describe(name, pooled[name], here, mask, known) for name in names]
 
 
@@ -197,21 +196,16 @@ def _fit_and_predict(
 ) -> Outcome:
     method = ours if name == OURS and ours is not None else METHODS[name]()
     try:
-        copy = refit(method, seen, labelled, seed)
-        return copy.decision_function(unseen), called_positive(copy, unseen)
+        decision: Vector = refit(method, seen, labelled, seed).decision_function(unseen)
     except Exception as error:  # noqa: BLE001 (a failure is an outcome to report)
         return str(error) or type(error).__name__
+    return decision
 
 
 def _pool(parts: list[Outcome], order: Rows) -> Outcome:
     """Put the predictions of the folds together."""
-    good = [part for part in parts if not isinstance(part, str)]
-    if len(good) < len(parts):
-        return next(part for part in parts if isinstance(part, str))
-    decision, called = (
-        np.concatenate(values)[order] for values in zip(*good, strict=True)
-    )
-    return decision, called
+    failed = [part for part in parts if isinstance(part, str)]
+    return failed[0] if failed else np.concatenate(parts)[order]
 
 
 def _describe(
@@ -222,7 +216,7 @@ def _describe(
         row |= dict.fromkeys(_BY_TRUTH)
     if isinstance(outcome, str):
         return row | {"error": outcome}
-    decision, called = outcome
+    called = outcome > 0.0
     row |= {
         "hidden": int(np.count_nonzero(called & ~labelled)),
         "lee_liu": lee_liu(labelled, called),
@@ -246,5 +240,5 @@ def _describe(
     }
     if truth.any() and not truth.all():
         row["balanced_accuracy"] = float(balanced_accuracy_score(truth, called))
-        row["roc_auc"] = float(roc_auc_score(truth, decision))
+        row["roc_auc"] = float(roc_auc_score(truth, outcome))
     return row

@@ -17,7 +17,6 @@ from sklearn.model_selection import StratifiedKFold
 from probgap._core.errors import InvalidInputError
 from probgap._core.folds import smaller_group
 from probgap._core.pipelines import (
-    called_positive,
     chance_positive,
     check_rows,
     classifier_of,
@@ -40,16 +39,11 @@ _SIGNIFICANT = 0.05
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """What models say of rows that they were not fitted on.
-
-    ``chance`` is P(s=1 | x), ``posterior`` P(Y=1 | x), and ``positive`` tells which rows
-    are predicted positive.
-    """
+    """P(s=1 | x) and P(Y=1 | x) by models that were not fitted on the rows."""
 
     labelled: Mask
     chance: Vector
     posterior: Vector
-    positive: Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,14 +221,14 @@ def labelling_curve(
 
 def held_out_by_fit(classifier: Any, labelled: Mask) -> HeldOut | None:
     """Return the held-out predictions of the fit itself; None where it made none."""
-    gap, posterior = classifier.gap_estimator_, classifier.posterior_
+    gap = classifier.gap_estimator_
     mixed = isinstance(gap, MixedGapEstimator)
     if not mixed or not hasattr(classifier.estimator_, "held_out_"):
         return None
     chance = 0.5 * (1.0 + classifier.observed_gap_)
     if gap.log_odds_shift_:  # back to the rows that were drawn
         chance = expit(logit(chance) - gap.log_odds_shift_)
-    return HeldOut(labelled, chance, posterior, posterior > 0.5)
+    return HeldOut(labelled, chance, classifier.posterior_)
 
 
 def hold_out(
@@ -252,11 +246,11 @@ def hold_out(
     samples, known = samples_of(model, take_rows(X, rows)), mask[rows]
     folds, seed = split(known, n_splits, draw_seed(rng)), draw_seed(rng)
 
-    def predict(train: Rows, test: Rows) -> tuple[Vector, Vector, Mask]:
+    def predict(train: Rows, test: Rows) -> tuple[Vector, Vector]:
         seen, unseen = take_rows(samples, train), take_rows(samples, test)
         copy = refit(classifier_of(model), seen, known[train], seed)
         chance = 0.5 * (1.0 + copy.gap_estimator_.transform(unseen)[:, 0])
-        return chance, chance_positive(copy, unseen), called_positive(copy, unseen)
+        return chance, chance_positive(copy, unseen)
 
     parts = Parallel(n_jobs=n_jobs)(delayed(predict)(*fold) for fold in folds)
     order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
@@ -288,7 +282,7 @@ def calibrate(held: HeldOut, n_bins: int = 10) -> HeldOutCalibration:
         predicted = float(held.chance[group].mean())
         bins.append(ReliabilityBin(predicted, hits / n, n, *_interval(hits, n)))
     n_labelled = int(held.labelled.sum())
-    n_found = int(np.count_nonzero(held.positive & held.labelled))
+    n_found = int(np.count_nonzero(held.posterior[held.labelled] > 0.5))
     return HeldOutCalibration(
         bins=tuple(bins),
         error=sum(b.n * abs(b.predicted - b.observed) for b in bins) / order.size,
