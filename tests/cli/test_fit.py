@@ -62,9 +62,9 @@ def test_there_is_one_count_wherever_it_is_shown(fitted):
 
 
 def test_what_fit_and_its_checks_warn_of_is_said_once(small):
-    warnings = small.analysis.account["warnings"]
-    assert sum("positives are labelled" in w["what"] for w in warnings) == 1
-    assert warnings[0]["level"] == "strong"
+    warnings = small.analysis.account.warnings
+    assert sum("positives are labelled" in w.what for w in warnings) == 1
+    assert warnings[0].level == "strong"
 
 
 def test_what_was_taken_for_what_is_said(fitted):

@@ -21,6 +21,7 @@ from probgap.cli._options import split_columns
 from probgap.cli._output import check_file, check_folder, write_folder
 from probgap.cli._progress import Progress
 from probgap.cli._scores import decide, label_values, rank_hidden
+from probgap.diagnostics.account import Caution
 from probgap.exceptions import InvalidInputError
 
 OURS = frozenset({"a.txt", "b.txt"})
@@ -301,10 +302,10 @@ def test_a_cell_is_shown_short(value, shown):
 
 
 def test_what_fit_warned_of_is_added_unless_the_account_says_it_already():
-    said = [
-        {"level": "strong", "what": "Not stable.", "do": "Label.", "sign": "unstable"},
-        {"level": "mild", "what": "The boundary was moved.", "do": "Take care."},
-    ]
+    said = (
+        Caution("strong", "Not stable.", "Label.", "unstable"),
+        Caution("mild", "The boundary was moved.", "Take care."),
+    )
     heard = [
         UnreliableFitWarning("The boundary is unstable.", "unstable"),
         UnreliableFitWarning(
@@ -313,8 +314,7 @@ def test_what_fit_warned_of_is_added_unless_the_account_says_it_already():
         BoundaryWarning("The boundary was moved."),
         BoundaryWarning("Something else."),
     ]
-    add_heard(said, heard)
-    assert [(w["level"], w["what"], w["do"]) for w in said] == [
+    assert [(w.level, w.what, w.do) for w in add_heard(said, heard)] == [
         ("strong", "Not stable.", "Label."),
         ("strong", "Labels look like all the others.", "Check them."),
         ("mild", "The boundary was moved.", "Take care."),

@@ -73,16 +73,15 @@ def test_columns_are_completed(words, offered, table):
     assert result.stdout.decode().split() == offered, result.stderr
 
 
-def test_a_narrow_window_shows_numbers_whole(fitted, capsys, monkeypatch):
-    account = json.loads((fitted.out / "run.json").read_text(encoding="utf-8"))
+def test_a_narrow_window_shows_numbers_whole(small, capsys, monkeypatch):
     monkeypatch.setattr(
         _summary, "Console", lambda **options: Console(width=40, **options)
     )
-    _summary.show_summary(account, fitted.out)
+    _summary.show_summary(small.analysis, small.out)
     shown = capsys.readouterr().out
-    for entry in account["ranked"][:6]:  # as many as leave room for warnings
-        assert f"{entry['probability']:.3f}" in shown
-        assert f"{entry['gap']:.2f}" in shown
+    for entry in small.analysis.ranked[:6]:  # as many as leave room for warnings
+        assert f"{entry.probability:.3f}" in shown
+        assert f"{entry.gap:.2f}" in shown
 
 
 def test_a_stopped_reader_is_no_error(fitted, table):

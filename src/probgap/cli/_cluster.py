@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from probgap.cli._analysis import Analysis
     from probgap.tables import ColumnPlan, LabelColumn, RowGroups
 
 FILES = ("report.html", "label_next.csv", "model.skops", "run.json")
@@ -61,12 +62,11 @@ class _Blocks:
 
 def fit_on_cluster(
     request: Request, out: Path, *, scheduler: str | None, force: bool, shown: bool
-) -> dict[str, Any]:
+) -> Analysis:
     """Fit to Parquet files in blocks and write the results: all of them, or none."""
     check_folder(out, frozenset(FILES), force=force, read=request.source)
     from probgap.cli._analysis import CHECK, COSTS, FIT, PAGE, READ, check_fit
     from probgap.cli.fit import check_tool_libraries, rounded, write_results
-    from probgap.page import render_page
 
     check_tool_libraries()
     started = datetime.now(UTC)
@@ -81,16 +81,13 @@ def fit_on_cluster(
         progress.begin(CHECK)
         analysis = check_fit(request, prepared, model, heard, started, progress)
         progress.begin(PAGE)
-        account = analysis.account
-        del account["table"]["sha256"]
-        account["table"]["rows"] = blocks.n_rows
-        files = dict.fromkeys(piece.file for piece in blocks.pieces)
-        account["table"]["files"] = list(files)
-        run = account["run"]
-        run["engine"], run["files"] = "dask", list(FILES)
-        run["timings"] = rounded(progress)
-        write_results(analysis, render_page(account), FILES, out)
-    return account
+        files = tuple(dict.fromkeys(piece.file for piece in blocks.pieces))
+        table = replace(analysis.table, rows=blocks.n_rows, files=files)
+        timings = rounded(progress)
+        run = replace(analysis.run, engine="dask", files=FILES, timings=timings)
+        analysis = replace(analysis, table=table, run=run)
+        write_results(analysis, FILES, out)
+    return analysis
 
 
 @contextmanager

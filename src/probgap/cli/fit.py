@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,19 +83,19 @@ def fit(
         if engine == given.EngineName.DASK:
             from probgap.cli._cluster import fit_on_cluster
 
-            account = fit_on_cluster(
+            analysis = fit_on_cluster(
                 request, out, scheduler=scheduler, force=force, shown=shown
             )
         else:
-            account = fit_into(request, out, force=force, shown=shown).account
+            analysis = fit_into(request, out, force=force, shown=shown)
         if as_json:
             from probgap.cli._streams import print_json
 
-            print_json(account)
+            print_json(analysis.to_dict())
         elif not quiet:
             from probgap.cli._summary import show_summary
 
-            show_summary(account, out)
+            show_summary(analysis, out)
 
 
 def fit_into(request: Request, out: Path, *, force: bool, shown: bool) -> Analysis:
@@ -103,15 +104,13 @@ def fit_into(request: Request, out: Path, *, force: bool, shown: bool) -> Analys
     check_tool_libraries()
     from probgap.cli._analysis import COSTS, PAGE, analyse
     from probgap.cli._progress import Progress
-    from probgap.page import render_page
 
     with Progress(COSTS, shown=shown) as progress:
         analysis = analyse(request, progress)
         progress.begin(PAGE)
-        run = analysis.account["run"]
-        run["files"] = list(FILES)
-        run["timings"] = rounded(progress)
-        write_results(analysis, render_page(analysis.account), FILES, out)
+        run = replace(analysis.run, files=FILES, timings=rounded(progress))
+        analysis = replace(analysis, run=run)
+        write_results(analysis, FILES, out)
     return analysis
 
 
@@ -128,15 +127,14 @@ def check_tool_libraries() -> None:
             )
 
 
-def write_results(
-    analysis: Analysis, page: str, files: tuple[str, ...], out: Path
-) -> None:
+def write_results(analysis: Analysis, files: tuple[str, ...], out: Path) -> None:
     """Write some of the results: all of these, or none."""
     from probgap.io import save
     from probgap.tables import write_csv
 
+    page = analysis.page
     account = json.dumps(
-        analysis.account, ensure_ascii=False, allow_nan=False, indent=1
+        analysis.to_dict(), ensure_ascii=False, allow_nan=False, indent=1
     )
     write = {
         "report.html": lambda path: path.write_text(page, encoding="utf-8"),

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from probgap._core.pages import NONE, PAPER, check_libraries, load, make_environment
 from probgap.page._clean import harmless
-from probgap.page._read import check_account
+from probgap.page._record import RankedRow, RunRecord, TableRecord
 from probgap.page._view import make_view
 from probgap.page._words import percent, whole_number
 
-__all__ = ["check_libraries", "render_page"]
+if TYPE_CHECKING:
+    from probgap.diagnostics import Account
+
+__all__ = ["RankedRow", "RunRecord", "TableRecord", "check_libraries", "render_page"]
 
 
-def render_page(account: Mapping[str, Any]) -> str:
-    """Write the page of a fit as one HTML file that needs nothing else.
+def render_page(
+    account: Account,
+    *,
+    table: TableRecord | None = None,
+    ranked: Sequence[RankedRow] = (),
+    run: RunRecord | None = None,
+) -> str:
+    """Return the page of a fit as one HTML file that needs nothing else.
 
-    It is made from plain data alone, and asks nothing of the network: styles and
-    figures are inside, there is no script. Text from the table is escaped and cut to a
-    length that a reader can take in; control characters and those that turn the
-    direction of writing are shown by their number. What the account lacks, or holds as
-    ``None``, the page says in a sentence.
+    It asks nothing of the network: styles and figures are inside, there is no script.
+    Text from the table is escaped and cut to a length that a reader can take in; control
+    characters and those that turn the direction of writing are shown by their number.
+    What the account lacks the page says in a sentence.
 
     Parameters
     ----------
-    account : mapping
-        What ``probgap fit`` knows at its end, as JSON would hold it. ``"table"`` and
-        ``"found"`` must be there; ``"ranked"``, ``"boundary"``, ``"decision"``,
-        ``"belief"``, ``"drivers"``, ``"next"``, ``"warnings"`` and ``"run"`` may be.
+    account : Account
+        What :func:`probgap.diagnostics.examine` returns.
+    table : TableRecord, default=None
+        The table that was read, where it came from a file.
+    ranked : sequence of RankedRow, default=()
+        The likeliest hidden positives.
+    run : RunRecord, default=None
+        Settings, versions and times.
 
     Returns
     -------
@@ -37,20 +49,23 @@ def render_page(account: Mapping[str, Any]) -> str:
 
     Raises
     ------
-    InvalidInputError
-        If the account is no mapping, or has no table or nothing found.
     MissingLibraryError
         If jinja2 is not installed.
 
     Examples
     --------
+    >>> from probgap import PGPUClassifier
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.diagnostics import examine
     >>> from probgap.page import render_page
-    >>> found = {"rows": 90, "labelled": 20, "unlabelled": 70, "hidden": 11.6}
-    >>> page = render_page({"table": {"name": "tumours.csv"}, "found": found})
-    >>> page[page.index("<h1>") : page.index("</h1>")]
-    '<h1>Perhaps 12 more positives among 70 unlabelled rows'
+    >>> X, y, posterior = make_square(300, random_state=0)
+    >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> model = PGPUClassifier(random_state=0).fit(X, s)
+    >>> page = render_page(examine(model, X, s == 1, random_state=0))
+    >>> "Can I believe it?" in page
+    True
     """
-    view = make_view(check_account(account))
+    view = make_view(account, table or TableRecord(), ranked, run or RunRecord())
     environment = make_environment("probgap.page", autoescape=True, finalize=harmless)
     environment.filters.update(percent=percent, whole=whole_number)
     environment.filters["svg"] = load("markupsafe").Markup

@@ -80,7 +80,7 @@ class Chart:
             self.text((self.x[0], value), words, shift=(-8, 4), anchor="end")
 
     def svg(self, label: str) -> str:
-        """Give the figure, with words for those who do not see it."""
+        """Return the figure, with words for those who do not see it."""
         head = (
             f'<svg class="chart" role="img" aria-label="{escape(label)}" '
             f'width="100%" height="{self.height}">'
@@ -88,7 +88,7 @@ class Chart:
         return head + "".join(self._marks) + "</svg>"
 
     def share(self, x: float) -> float:
-        """Give the place of a value between the left edge, 0, and the right, 1."""
+        """Return the place of a value between the left edge, 0, and the right, 1."""
         return _share(x, self.x)
 
     def _place(self, x: float, y: float) -> tuple[float, float]:
@@ -96,7 +96,7 @@ class Chart:
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Give round numbers from one end to the other."""
+    """Return round numbers from one end to the other."""
     size = (high - low) / max(count, 1)
     if not (size > 0.0 and math.isfinite(size)):
         return [low]

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import median
+from typing import TYPE_CHECKING
 
 from probgap._core.pages import count, listed, plural
-from probgap.page._read import (
-    Part,
-    interval,
-    number,
-    part,
-    parts,
-    text,
-    truth,
-    whole,
-)
 from probgap.page._words import p_words, percent, whole_number
+
+if TYPE_CHECKING:
+    from probgap.diagnostics import Account, LabellingCurve, ScarTest
+    from probgap.diagnostics.account import OtherMethod, Worlds
 
 FITS, LOOK, AGAINST, MISSING = "fits", "look", "against", "missing"
 WORDS = {
@@ -64,24 +59,22 @@ class Check:
 
     @property
     def word(self) -> str:
-        """Give the verdict in a word or two."""
+        """The verdict in a word or two."""
         return WORDS[self.state]
 
 
-def all_checks(account: Part) -> list[Check]:
-    """Read the checks out of an account; that of possible worlds, where it names any."""
-    belief, found = part(account, "belief"), part(account, "found")
-    settled = _check_settled(part(belief, "worlds"))
+def all_checks(account: Account) -> list[Check]:
+    """Return what each check of an account answers."""
     return [
-        _check_random(part(belief, "scar")),
-        _check_rising(part(belief, "labelling")),
-        _check_held_out(part(belief, "held_out"), found),
-        *([] if settled is None else [settled]),
-        _check_others(belief),
+        _check_random(account.scar),
+        _check_rising(account.labelling),
+        _check_held_out(account),
+        _check_settled(account.worlds),
+        _check_others(account.others),
     ]
 
 
-def overall(checks: list[Check], warnings: list[dict[str, object]]) -> dict[str, str]:
+def overall(checks: list[Check], account: Account) -> dict[str, str]:
     """Sum the checks up: a state, a short answer and why."""
     tested = [check for check in checks if check.state != MISSING]
     bad = [check for check in tested if check.state == AGAINST]
@@ -90,18 +83,15 @@ def overall(checks: list[Check], warnings: list[dict[str, object]]) -> dict[str,
     tally = _tally(fitting, len(tested))
     untested = len(checks) - len(tested)
     tally += f"; {untested} could not be run." if untested else "."
-    strong = any(item["strong"] for item in warnings)
-    if not tested:
-        return _sum_up(MISSING, "Nobody can say yet.", "No check could be run.")
+    strong = any(item.level == "strong" for item in account.warnings)
     if bad:
         why = f"{tally} Against it: {_first_words(bad)}"
-        return _sum_up(AGAINST, "Not as it stands.", why)
-    if strong or len(doubtful) > 1 or len(tested) < 3:
-        why = tally if not doubtful else f"{tally} Look at: {_first_words(doubtful)}"
-        why = f"{why} Heed the warning above." if strong else why
-        return _sum_up(LOOK, "Only with care.", why)
+        return {"state": AGAINST, "answer": "Not as it stands.", "why": why}
     why = tally if not doubtful else f"{tally} Look at: {_first_words(doubtful)}"
-    return _sum_up(FITS, "Yes, as far as such data can tell.", why)
+    if strong or len(doubtful) > 1 or len(tested) < 3:
+        why = f"{why} Heed the warning above." if strong else why
+        return {"state": LOOK, "answer": "Only with care.", "why": why}
+    return {"state": FITS, "answer": "Yes, as far as such data can tell.", "why": why}
 
 
 def _tally(fitting: int, tested: int) -> str:
@@ -112,10 +102,6 @@ def _tally(fitting: int, tested: int) -> str:
         return f"No{'ne' if tested > 1 else ''} {some} is a good sign"
     verb = "is a good sign" if fitting == 1 else "are good signs"
     return f"{fitting} of {plural(tested, 'check')} {verb}"
-
-
-def _sum_up(state: str, answer: str, why: str) -> dict[str, str]:
-    return {"state": state, "answer": answer, "why": why}
 
 
 def _first_words(checks: list[Check]) -> str:
@@ -129,11 +115,9 @@ def _first_words(checks: list[Check]) -> str:
     return listed([names[check.key] for check in checks]) + "."
 
 
-def _check_random(scar: Part) -> Check:
+def _check_random(scar: ScarTest | None) -> Check:
     question = "Did the labels fall at random among the positives?"
-    p = number(scar, "p_value")
-    verdict = text(scar, "verdict")
-    if p is None or verdict not in ("biased", "random", "unclear"):
+    if scar is None:
         return Check(
             "random",
             question,
@@ -143,8 +127,8 @@ def _check_random(scar: Part) -> Check:
             "The range of the count allows for labels at random and for clearer "
             "positives first.",
         )
-    sign = p_words(p)
-    if verdict == "biased":
+    sign = p_words(scar.p_value)
+    if scar.verdict == "biased":
         return Check(
             "random",
             question,
@@ -154,7 +138,7 @@ def _check_random(scar: Part) -> Check:
             "That is the case this method is made for. A count that takes labels for a "
             "random draw would be off here.",
         )
-    if verdict == "random":
+    if scar.verdict == "random":
         return Check(
             "random",
             question,
@@ -176,11 +160,10 @@ def _check_random(scar: Part) -> Check:
     )
 
 
-def _check_rising(labelling: Part) -> Check:
+def _check_rising(labelling: LabellingCurve | None) -> Check:
     question = "Were clearer positives labelled more often?"
-    rises = truth(labelling, "rises")
-    if rises is None:
-        state = LOOK if parts(labelling, "bins") else MISSING
+    if labelling is None or labelling.rises is None:
+        state = MISSING if labelling is None else LOOK
         return Check(
             "rising",
             question,
@@ -191,7 +174,7 @@ def _check_rising(labelling: Part) -> Check:
             else "Too few labelled rows to compare groups of rows.",
             "The method assumes that labels do not become rarer as rows become surer.",
         )
-    if rises:
+    if labelling.rises:
         return Check(
             "rising",
             question,
@@ -200,7 +183,7 @@ def _check_rising(labelling: Part) -> Check:
             "Yes: the surer a row is to be positive, the likelier it carries your label.",
             "The method assumes no more than that they do not become rarer.",
         )
-    correlation = number(labelling, "rank_correlation")
+    correlation = labelling.rank_correlation
     if correlation is None or correlation > 0.0:
         return Check(
             "rising",
@@ -223,17 +206,15 @@ def _check_rising(labelling: Part) -> Check:
     )
 
 
-def chance_of(found: Part) -> float | None:
-    """Give the share of unlabelled rows called positive: what chance would find."""
-    called, unlabelled = number(found, "called_positive"), number(found, "unlabelled")
-    return called / unlabelled if called is not None and unlabelled else None
+def chance_of(account: Account) -> float:
+    """Return the share of unlabelled rows called positive: what chance would find."""
+    return account.found.called_positive / max(1, account.found.unlabelled)
 
 
-def _check_held_out(held_out: Part, found: Part) -> Check:
+def _check_held_out(account: Account) -> Check:
     question = "Does it find positives whose label it was not shown?"
-    recall, ends = number(held_out, "recall"), interval(held_out, "recall_interval")
-    n = whole(held_out, "n_labelled")
-    if recall is None:
+    held_out = account.held_out
+    if held_out is None:
         return Check(
             "held-out",
             question,
@@ -242,10 +223,12 @@ def _check_held_out(held_out: Part, found: Part) -> Check:
             "Too few labelled rows to set some aside and look for them again.",
             "Check the top of the list by hand before you rely on it.",
         )
-    chance = chance_of(found) or 0.0
-    low = ends[0] if ends else recall
-    of = f" of {plural(n, 'labelled row')}" if n else " of the labelled rows"
-    answer = f"It found {percent(recall)}{of} again, each while its label was hidden."
+    chance, recall = chance_of(account), held_out.recall
+    low, _ = held_out.recall_interval
+    of = plural(held_out.n_labelled, "labelled row")
+    answer = (
+        f"It found {percent(recall)} of {of} again, each while its label was hidden."
+    )
     meaning = (
         f"It calls {percent(chance)} of the unlabelled rows positive; by chance it "
         "would have found no more than that share."
@@ -257,11 +240,9 @@ def _check_held_out(held_out: Part, found: Part) -> Check:
     return Check("held-out", question, state, reply, answer, meaning)
 
 
-def _check_settled(worlds: Part) -> Check | None:
+def _check_settled(worlds: Worlds) -> Check:
     question = "Do the data settle how many are hidden?"
-    low, high = number(worlds, "low"), number(worlds, "high")
-    if low is None or high is None:
-        return None
+    low, high = worlds.low, worlds.high
     span = f"{whole_number(low)} or {whole_number(high)}"
     if high <= _FACTOR * low or high - low <= _FEW:
         return Check(
@@ -283,23 +264,22 @@ def _check_settled(worlds: Part) -> Check | None:
     )
 
 
-def overlap(other: Part) -> float | None:
-    """Give, of the rows that either method calls positive, the share both do.
+def overlap(other: OtherMethod) -> float | None:
+    """Return, of the rows that either method calls positive, the share both do.
 
     Where positives are few, any two methods agree on nearly every row; on this they
     need not.
     """
-    both, here = number(other, "both"), number(other, "only_here")
-    there = number(other, "only_there")
-    if both is None or here is None or there is None or both + here + there <= 0.0:
-        return number(other, "agreement")
-    return both / (both + here + there)
+    if other.both is None or other.only_here is None or other.only_there is None:
+        return other.agreement
+    either = other.both + other.only_here + other.only_there
+    return other.both / either if either else other.agreement
 
 
-def _check_others(belief: Part) -> Check:
+def _check_others(methods: tuple[OtherMethod, ...]) -> Check:
     question = "Do other methods say the same?"
-    others = [o for o in parts(belief, "others") if not text(o, "error")]
-    alike = [share for o in others if (share := overlap(o)) is not None]
+    others = [other for other in methods if not other.error]
+    alike = [share for other in others if (share := overlap(other)) is not None]
     if not alike:
         return Check(
             "others",
@@ -310,12 +290,8 @@ def _check_others(belief: Part) -> Check:
             "There is nothing to compare the count with.",
         )
     middle = median(alike)
-    counts = [h for o in others if (h := whole(o, "hidden")) is not None]
-    span = (
-        f" They call {count(min(counts))} to {count(max(counts))} unlabelled rows positive."
-        if counts
-        else ""
-    )
+    counts = [other.hidden for other in others if other.hidden is not None]
+    span = f" They call {count(min(counts))} to {count(max(counts))} unlabelled rows positive."
     mostly = middle >= _OVERLAP
     return Check(
         "others",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probgap._core.pages import NONE, count, plural
 from probgap.page._clean import clip
-from probgap.page._read import Part, interval, number, part, parts, text, whole
+from probgap.page._record import RankedRow, TableRecord
+
+if TYPE_CHECKING:
+    from probgap.diagnostics.account import Account, Found
 
 # Beyond this share of the unlabelled rows, an upper end says nothing.
 _ALL = 0.95
@@ -41,21 +45,17 @@ def between(ends: tuple[float, float]) -> str:
     return f"between {whole_number(ends[0])} and {whole_number(ends[1])}"
 
 
-def day(started: str | None) -> str | None:
-    """Write the day of a time stamp; the stamp itself where it is none."""
-    if started is None:
-        return None
+def day(started: str) -> str:
+    """Write the day of a time stamp; the stamp itself, cut, where it is none."""
     try:
-        moment = datetime.fromisoformat(started)
+        stamp = datetime.fromisoformat(started)
     except ValueError:
-        return started
-    return f"{moment.day} {moment:%B %Y}"
+        return clip(started, 40)
+    return f"{stamp.day} {stamp:%B %Y}"
 
 
-def moment(started: str | None) -> str | None:
+def moment(started: str) -> str:
     """Write a time stamp to the minute; as it is, cut, where it is none."""
-    if started is None:
-        return None
     try:
         stamp = datetime.fromisoformat(started)
     except ValueError:
@@ -64,18 +64,12 @@ def moment(started: str | None) -> str | None:
     return f"{stamp.day} {stamp:%B %Y, %H:%M}{zone}"
 
 
-def headline(found: Part, *, doubtful: bool = False) -> str:
+def headline(found: Found, *, doubtful: bool = False) -> str:
     """Answer in one line how many there are, and no more firmly than is due."""
-    unlabelled = whole(found, "unlabelled") or 0
-    among = f"among {plural(unlabelled, 'unlabelled row')}"
-    hidden, ends = number(found, "hidden"), interval(found, "hidden_interval")
-    if hidden is None:
-        return f"No count of the hidden positives {among}"
-    if max(hidden, *(ends or (0.0,))) < 0.5:
+    among = f"among {plural(found.unlabelled, 'unlabelled row')}"
+    if max(found.hidden, *found.hidden_interval) < 0.5:
         return f"No sign of hidden positives {among}"
-    if ends is None:
-        return f"Perhaps {plural(round(hidden), 'more positive')} {among}"
-    words = f"{_span(ends, unlabelled)} more positives {among}"
+    words = f"{_span(found.hidden_interval, found.unlabelled)} more positives {among}"
     return f"Perhaps {words[0].lower()}{words[1:]}" if doubtful else words
 
 
@@ -91,68 +85,52 @@ def _span(ends: tuple[float, float], most: int) -> str:
     return between(ends).capitalize()
 
 
-def lead(found: Part) -> str:
+def lead(found: Found) -> str:
     """Say what the count means for the table."""
-    rows, labelled = whole(found, "rows") or 0, whole(found, "labelled") or 0
-    words = f"You labelled {count(labelled)} of {plural(rows, 'row')} as positive."
-    hidden, share = number(found, "hidden"), number(found, "share_positive")
-    if hidden is None:
-        return words
-    of_all = f" ({percent(share)} of the table)" if share is not None else ""
-    total = f"{count(labelled + round(hidden))} in all{of_all}"
-    return f"{words} The best estimate is {whole_number(hidden)} more, {total}."
-
-
-def how_sure(found: Part) -> tuple[str, str]:
-    """Answer how sure the count is, and what that does and does not cover."""
-    ends = interval(found, "hidden_interval")
-    if ends is None:
-        more = "No interval could be computed for this table. Trust the order of the "
-        return "Not known.", f"{more}list more than the count."
-    level = percent(number(found, "level"))
-    more = (
-        f"A {level} interval. It allows for luck and for several ways in which labels come "
-        "about, not for labels that went by something the columns do not show."
+    total = count(found.labelled + round(found.hidden))
+    return (
+        f"You labelled {count(found.labelled)} of {plural(found.rows, 'row')} as positive. "
+        f"The best estimate is {whole_number(found.hidden)} more, {total} in all "
+        f"({percent(found.share_positive)} of the table)."
     )
-    return f"{between(ends).capitalize()}.", more
 
 
-def which_ones(found: Part, ranked: list[dict[str, Any]]) -> dict[str, Any]:
+def how_sure(found: Found) -> tuple[str, str]:
+    """Answer how sure the count is, and what that does and does not cover."""
+    more = (
+        f"A {percent(found.level)} interval. It allows for luck and for several ways in "
+        "which labels come about, not for labels that went by something the columns do "
+        "not show."
+    )
+    return f"{between(found.hidden_interval).capitalize()}.", more
+
+
+def which_ones(found: Found, ranked: Sequence[RankedRow]) -> dict[str, Any]:
     """Answer which rows: how many, and the names of the first few."""
-    called = whole(found, "called_positive")
+    called = found.called_positive
     return {
-        "names": [row["name"] for row in ranked[:3]],
-        "called": None
-        if called is None
-        else f"{plural(called, 'unlabelled row')} {'is' if called == 1 else 'are'}",
+        "names": [clip(row.id, 24) if row.id else count(row.row) for row in ranked[:3]],
+        "called": f"{plural(called, 'unlabelled row')} {'is' if called == 1 else 'are'}",
     }
 
 
-def row_name(row: Part) -> str:
-    """Name a row by its id, or by its number where it has none."""
-    name = text(row, "id")
-    return clip(name, 24) if name else whole_number(number(row, "row"))
-
-
-def warning_list(account: Part) -> list[dict[str, Any]]:
+def warning_list(account: Account) -> list[dict[str, Any]]:
     """List the warnings, the strong ones first."""
     found = [
         {
-            "strong": item.get("level") == "strong",
-            "what": clip(item.get("what") or "", 600),
-            "do": clip(item.get("do") or "", 600),
+            "strong": w.level == "strong",
+            "what": clip(w.what, 600),
+            "do": clip(w.do, 600),
         }
-        for item in parts(account, "warnings")
+        for w in account.warnings
     ]
     return sorted(found, key=lambda item: not item["strong"])
 
 
-def source_line(account: Part) -> list[str]:
+def source_line(table: TableRecord, started: str | None) -> list[str]:
     """Say which table this is about, and when it was read."""
-    table = part(account, "table")
-    items = [clip(text(table, "name") or "a table", 60)]
-    label, positive = text(table, "label"), text(table, "positive")
-    if label and positive:
-        items.append(f"labelled where {clip(label, 40)} = {clip(positive, 40)}")
-    when = day(text(part(account, "run"), "started"))
-    return [*items, clip(when, 40)] if when else items
+    items = [clip(table.name, 60)]
+    if table.label and table.positive:
+        where = f"{clip(table.label, 40)} = {clip(table.positive, 40)}"
+        items.append(f"labelled where {where}")
+    return [*items, day(started)] if started else items
