@@ -235,6 +235,6 @@ def test_without_matplotlib_it_says_how_to_get_it(monkeypatch):
     def missing(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("probgap._core.optional.import_module", missing)
+    monkeypatch.setattr("probgap._core.errors.import_module", missing)
     with pytest.raises(MissingLibraryError, match=r"matplotlib .*probgap\[report\]"):
         GapDisplay.from_predictions(GAP, LABELLED)

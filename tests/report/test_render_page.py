@@ -183,7 +183,7 @@ def test_a_missing_template_library_is_named(monkeypatch):
     def refuse(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("probgap._core.optional.import_module", refuse)
+    monkeypatch.setattr("probgap._core.errors.import_module", refuse)
     with pytest.raises(MissingLibraryError, match=r"probgap\[report\]"):
         ACCOUNTS["typical"]().render()
 

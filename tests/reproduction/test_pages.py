@@ -311,7 +311,7 @@ def test_a_missing_library_is_named_with_its_cure(monkeypatch, make_rows, tmp_pa
     def refuse(name):
         raise ImportError(name)
 
-    monkeypatch.setattr("probgap._core.optional.import_module", refuse)
+    monkeypatch.setattr("probgap._core.errors.import_module", refuse)
     with pytest.raises(MissingLibraryError, match=r"pip install 'probgap\[report\]'"):
         build_report(make_rows(seeds=1), tmp_path)
     assert list(tmp_path.iterdir()) == []
