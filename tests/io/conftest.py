@@ -1,5 +1,6 @@
 """Small fitted models of every kind, and files of them."""
 
+import hashlib
 import io
 import json
 import zipfile
@@ -16,8 +17,10 @@ from sklearn.preprocessing import OneHotEncoder, RobustScaler
 
 from probgap import PGPUClassifier
 from probgap.datasets import hide_labels, make_square
-from probgap.io import save
-from probgap.io._archive import HEADER, SCHEMA, pack
+from probgap.exceptions import ModelFileError
+from probgap.io import load, save
+
+HEADER, SCHEMA = "probgap.json", "schema.json"
 
 
 @pytest.fixture(scope="session")
@@ -104,19 +107,101 @@ def members_of(path):
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def forge_file(path, *, change=None, header=None, members=None):
-    """Write a file again as someone would who knows the format: digests are right."""
+def write_file(path, about, members):
+    """Write a file as someone would who knows the format: digests are right."""
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
+    header = json.dumps({"format": 2, **about, "sha256": digests})
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in {HEADER: header, **members}.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
+    return path
+
+
+def forge_file(path, *, change=None, header=None, members=None, to=None):
+    """Write a file again, with its plan, its header or some parts changed."""
     parts = members_of(path)
     about = json.loads(parts.pop(HEADER))
-    about.pop("sha256")
     if change is not None:
         schema = json.loads(parts[SCHEMA])
         change(schema)
         parts[SCHEMA] = json.dumps(schema).encode()
-    path.write_bytes(pack({**parts, **(members or {})}, {**about, **(header or {})}))
-    return path
+    return write_file(
+        to or path, {**about, **(header or {})}, {**parts, **(members or {})}
+    )
 
 
 @pytest.fixture
 def forge():
     return forge_file
+
+
+@pytest.fixture
+def write():
+    return write_file
+
+
+def inner_nodes(node):
+    """Return what a node of a plan holds, by name or number."""
+    inner = node.get("fields", node.get("content"))
+    if isinstance(inner, dict) and "__loader__" in inner:
+        inner = inner_nodes(inner)
+    if isinstance(inner, list):
+        inner = dict(enumerate(inner))
+    return inner if isinstance(inner, dict) else {}
+
+
+def nodes_by_path(node, path=""):
+    """Return all nodes of a plan by where they are, as in "reading_.curves.share"."""
+    found = {path: node}
+    for name, inner in inner_nodes(node).items():
+        if isinstance(inner, dict) and "__loader__" in inner:
+            found |= nodes_by_path(inner, f"{path}.{name}".lstrip("."))
+    return found
+
+
+class Altered:
+    """A saved model, and whether files with something changed in it load."""
+
+    def __init__(self, model, folder):
+        self.path, self.forged = folder / "m.skops", folder / "forged.skops"
+        save(model, self.path)
+        self.members = members_of(self.path)
+        self.nodes = nodes_by_path(json.loads(self.members[SCHEMA]))
+
+    def arrays(self):
+        """Return the path and the value of every array."""
+        for path, node in self.nodes.items():
+            if str(node.get("file")).endswith(".npy"):
+                yield path, np.load(io.BytesIO(self.members[node["file"]]))
+
+    def reason(self, path, value):
+        """Return why a file is refused with another value in one place, "" if it loads."""
+
+        def change(schema):
+            node = nodes_by_path(schema)[path]
+            if not isinstance(value, np.ndarray):
+                node["content"] = (
+                    value if isinstance(value, list) else json.dumps(value)
+                )
+            elif "1234567.npy" in members:
+                node["file"] = "1234567.npy"
+
+        members = {}
+        if isinstance(value, np.ndarray):
+            buffer = io.BytesIO()
+            np.save(buffer, value)
+            node = self.nodes[path]
+            uses = [n for n in self.nodes.values() if n.get("file") == node["file"]]
+            name = "1234567.npy" if len(uses) > 1 else node["file"]
+            members = {name: buffer.getvalue()}
+        forge_file(self.path, change=change, members=members, to=self.forged)
+        try:
+            load(self.forged)
+        except ModelFileError as error:
+            return str(error)
+        return ""
+
+
+@pytest.fixture
+def altered(tmp_path):
+    return lambda model: Altered(model, tmp_path)

@@ -232,12 +232,6 @@ def test_a_link_stays_a_link(model, tmp_path, data):
     assert_same(model, load(str(link)), data[0])
 
 
-def test_skops_reads_the_file_too(saved, model, data):
-    skops = pytest.importorskip("skops.io")
-    names = skops.get_untrusted_types(file=saved)
-    assert_same(model, skops.load(saved, trusted=names), data[0])
-
-
 @pytest.mark.parametrize(
     "model",
     [

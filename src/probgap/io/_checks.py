@@ -1,0 +1,216 @@
+"""Checks of a model that was read: whether it is whole, and safe to compute with.
+
+Compiled code in scikit-learn and scipy follows indices that it finds in a model without
+asking whether they point anywhere. In a file made to harm they may not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+
+from probgap.io._archive import refuse
+from probgap.io._parts import LEARNT, PARTS, SCIKIT_LEARN, misfit, public_name
+from probgap.io._trees import boosting_is_sound, forest_is_sound, tree_is_sound
+
+_RULES = {kind: (name, rules) for name, (kind, rules) in PARTS.items()}
+
+
+def walk(model: object) -> Iterator[Any]:
+    """Return everything that a model consists of, once each, the outer first."""
+    seen: set[int] = set()
+    waiting = [model]
+    while waiting:
+        thing = waiting.pop()
+        plain = isinstance(thing, str | bytes | int | float | type)
+        if not plain and id(thing) not in seen:
+            seen.add(id(thing))
+            yield thing
+            waiting.extend(inner_of(thing))
+
+
+def inner_of(thing: Any) -> list[object]:
+    """Return what a thing holds; nothing where it is compiled, or an array of numbers."""
+    if isinstance(thing, dict):
+        return [*thing.keys(), *thing.values()]
+    if isinstance(thing, list | tuple | set | frozenset):
+        return list(thing)
+    if isinstance(thing, np.ndarray):
+        return list(thing.ravel()) if thing.dtype == object else []
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return [getattr(thing, f.name, None) for f in fields(thing)]
+    return list(vars(thing).values()) if hasattr(thing, "__dict__") else []
+
+
+def require_sound_parts(model: object) -> None:
+    """Refuse a model that lacks something, or whose numbers do not fit together."""
+    trees: set[int] = set()
+    owned: set[int] = set()
+    for thing in walk(model):
+        name = _RULES.get(type(thing), (type(thing).__name__, ""))[0]
+        try:
+            fault = _find_fault(thing)
+            owned.update(map(id, _trees_of(thing)))
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+        ) as e:
+            refuse(f"its {name} is not sound ({e})", e)
+        if fault:
+            refuse(f"its {name} {fault}")
+        if name in ("Tree", "TreePredictor"):
+            trees.add(id(thing))
+    if not trees <= owned:
+        refuse("it has a tree that belongs to no forest")
+
+
+def _trees_of(thing: Any) -> list[Any]:
+    """Return the trees that are judged with a thing."""
+    bases = [base.__name__ for base in type(thing).__mro__]
+    if "BaseDecisionTree" in bases:
+        return [getattr(thing, "tree_", None)]
+    boosts = "BaseHistGradientBoosting" in bases
+    rounds = getattr(thing, "_predictors", ()) if boosts else ()
+    return [tree for trees in rounds for tree in trees]
+
+
+def _find_fault(thing: Any) -> str:
+    """Return what is wrong with a thing, "" if nothing is."""
+    kind, own = type(thing), getattr(thing, "__dict__", {})
+    if issparse(thing):
+        return "" if _sparse_is_sound(thing) else "was altered: indices point outside"
+    if not kind.__module__.startswith(("probgap.", "sklearn.")):
+        return ""
+    hidden = [str(n) for n in own if callable(getattr(kind, str(n), None))]
+    if hidden:
+        return f"brings {', '.join(hidden)} of its own"
+    if kind in _RULES and isinstance(thing, BaseEstimator):
+        lacking = _fill_in(thing)
+        if lacking:
+            return f"lacks {', '.join(lacking)}"
+    rules = ""
+    # What is not fitted, a parameter, fails before anything is computed.
+    if is_dataclass(thing) or any(str(name).endswith("_") for name in own):
+        is_listed = public_name("ObjectNode", kind.__module__, kind.__name__)
+        rules = LEARNT if is_listed in SCIKIT_LEARN else _RULES.get(kind, ("", ""))[1]
+    wrong = misfit(thing, rules, {})
+    fault = f"was altered: {wrong} is not what it must be" if wrong else ""
+    for base in kind.__mro__:
+        learnt, is_sound = _COMPILED.get(base.__name__, ("", bool))
+        if (
+            base.__module__.startswith("sklearn.")
+            and learnt in own
+            and not is_sound(thing)
+        ):
+            fault = "was altered: indices in it point outside, or numbers do not fit"
+    return fault
+
+
+def _fill_in(estimator: Any) -> list[str]:
+    """Give parameters that an older file lacks their defaults; return those without."""
+    known = signature(type(estimator).__init__).parameters
+    lacking = [
+        n for n in type(estimator)._get_param_names() if not hasattr(estimator, n)
+    ]
+    for name in lacking:
+        if known[name].default is not Parameter.empty:
+            setattr(estimator, name, known[name].default)
+    return [name for name in lacking if not hasattr(estimator, name)]
+
+
+def _sparse_is_sound(matrix: Any) -> bool:
+    parts = (matrix.data, matrix.indices, matrix.indptr)
+    if not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
+        return False
+    matrix.check_format(full_check=True)
+    return bool(matrix.indptr[-1] <= min(matrix.indices.size, matrix.data.size))
+
+
+def _svm_is_sound(svm: Any) -> bool:
+    """Judge an SVM of libsvm: every count fits the arrays that it counts."""
+    counts = np.asarray(svm._n_support)
+    vectors, coef = svm.support_vectors_, svm._dual_coef_
+    n_classes, n_vectors = counts.size, vectors.shape[0]
+    n_pairs = n_classes * (n_classes - 1) // 2
+    numbers = [vectors, coef, svm.dual_coef_]
+    if any(issparse(part) != svm._sparse for part in numbers):
+        return False
+    if svm._sparse and coef.nnz != (n_classes - 1) * n_vectors:
+        return False
+    numbers = [part.data if svm._sparse else part for part in numbers]
+    numbers += [svm._intercept_, svm.intercept_, svm._probA, svm._probB, svm._gamma]
+    return bool(
+        counts.ndim == 1
+        and n_classes > 1
+        and (counts >= 0).all()
+        and counts.sum() == n_vectors
+        and svm.support_.shape == (n_vectors,)
+        and svm.support_.dtype.kind == "i"
+        and vectors.shape[1] == svm.n_features_in_ == svm.shape_fit_[1]
+        and coef.shape == svm.dual_coef_.shape == (n_classes - 1, n_vectors)
+        and svm._intercept_.shape == svm.intercept_.shape == (n_pairs,)
+        and svm._probA.shape == svm._probB.shape in ((0,), (n_pairs,))
+        and svm.classes_.shape == (n_classes,)
+        and isinstance(svm.kernel, str)
+        and all(np.isfinite(part).all() for part in numbers)
+    )
+
+
+def _vocabulary_is_sound(vectorizer: Any) -> bool:
+    places = sorted(vectorizer.vocabulary_.values())
+    return all(type(p) is int for p in places) and places == list(range(len(places)))
+
+
+def _categories_are_sound(encoder: Any) -> bool:
+    """Judge a one-hot encoder: every level has a column of its own, or a shared one."""
+    sizes = [len(levels) for levels in encoder.categories_]
+    if encoder._infrequent_enabled:
+        for column, mapping in enumerate(encoder._default_to_infrequent_mappings):
+            rare = encoder._infrequent_indices[column]
+            if mapping is None and rare is None:
+                continue
+            if mapping.size != sizes[column] or not (
+                0 <= rare.min() <= rare.max() < sizes[column]
+            ):
+                return False
+            sizes[column] -= rare.size - 1
+            if not 0 <= mapping.min() <= mapping.max() < sizes[column]:
+                return False
+    if encoder._drop_idx_after_grouping is not None:
+        for column, dropped in enumerate(encoder._drop_idx_after_grouping):
+            if dropped is not None:
+                if not 0 <= dropped < sizes[column]:
+                    return False
+                sizes[column] -= 1
+    return list(encoder._n_features_outs) == sizes
+
+
+def _calibrated_is_sound(calibrated: Any) -> bool:
+    n_classes = calibrated.classes.size
+    n_needed = 1 if n_classes == 2 else n_classes
+    return (
+        n_classes > 1
+        and calibrated.classes.ndim == 1
+        and len(calibrated.calibrators) == n_needed
+    )
+
+
+# By class of scikit-learn: the attribute without which it is not fitted, and the judge.
+_COMPILED: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "BaseDecisionTree": ("tree_", tree_is_sound),
+    "BaseForest": ("estimators_", forest_is_sound),
+    "BaseHistGradientBoosting": ("_predictors", boosting_is_sound),
+    "BaseLibSVM": ("support_vectors_", _svm_is_sound),
+    "CountVectorizer": ("vocabulary_", _vocabulary_is_sound),
+    "_CalibratedClassifier": ("calibrators", _calibrated_is_sound),
+    "OneHotEncoder": ("categories_", _categories_are_sound),
+}
