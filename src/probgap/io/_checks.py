@@ -16,10 +16,10 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from probgap.io._archive import refuse
-from probgap.io._parts import LEARNT, PARTS, SCIKIT_LEARN, misfit, public_name
+from probgap.io._parts import PARTS, RULES, SCIKIT_LEARN, misfit, public_name
 from probgap.io._trees import boosting_is_sound, forest_is_sound, tree_is_sound
 
-_RULES = {kind: (name, rules) for name, (kind, rules) in PARTS.items()}
+_NAMES = {kind: name for name, kind in PARTS.items()}
 
 
 def walk(model: object) -> Iterator[Any]:
@@ -53,7 +53,7 @@ def require_sound_parts(model: object) -> None:
     trees: set[int] = set()
     owned: set[int] = set()
     for thing in walk(model):
-        name = _RULES.get(type(thing), (type(thing).__name__, ""))[0]
+        name = _NAMES.get(type(thing), type(thing).__name__)
         try:
             fault = _find_fault(thing)
             owned.update(map(id, _trees_of(thing)))
@@ -83,7 +83,7 @@ def _trees_of(thing: Any) -> list[Any]:
     return [tree for trees in rounds for tree in trees]
 
 
-def _find_fault(thing: Any) -> str:
+def _find_fault(thing: Any) -> str:  # noqa: PLR0911 (one for each fault)
     """Return what is wrong with a thing, "" if nothing is."""
     kind, own = type(thing), getattr(thing, "__dict__", {})
     if issparse(thing):
@@ -93,17 +93,18 @@ def _find_fault(thing: Any) -> str:
     hidden = [str(n) for n in own if callable(getattr(kind, str(n), None))]
     if hidden:
         return f"brings {', '.join(hidden)} of its own"
-    if kind in _RULES and isinstance(thing, BaseEstimator):
+    if kind in _NAMES and isinstance(thing, BaseEstimator):
         lacking = _fill_in(thing)
         if lacking:
             return f"lacks {', '.join(lacking)}"
-    rules = ""
+    known = _NAMES.get(kind, "")
+    if public_name("ObjectNode", kind.__module__, kind.__name__) in SCIKIT_LEARN:
+        known = "scikit-learn"
     # What is not fitted, a parameter, fails before anything is computed.
     if is_dataclass(thing) or any(str(name).endswith("_") for name in own):
-        is_listed = public_name("ObjectNode", kind.__module__, kind.__name__)
-        rules = LEARNT if is_listed in SCIKIT_LEARN else _RULES.get(kind, ("", ""))[1]
-    wrong = misfit(thing, rules, {})
-    fault = f"was altered: {wrong} is not what it must be" if wrong else ""
+        wrong = misfit(thing, RULES.get(known, ""), {})
+        if wrong:
+            return f"was altered: {wrong} is not what it must be"
     for base in kind.__mro__:
         learnt, is_sound = _COMPILED.get(base.__name__, ("", bool))
         if (
@@ -111,8 +112,8 @@ def _find_fault(thing: Any) -> str:
             and learnt in own
             and not is_sound(thing)
         ):
-            fault = "was altered: indices in it point outside, or numbers do not fit"
-    return fault
+            return "was altered: indices in it point outside, or numbers do not fit"
+    return ""
 
 
 def _fill_in(estimator: Any) -> list[str]:
@@ -137,31 +138,22 @@ def _sparse_is_sound(matrix: Any) -> bool:
 
 def _svm_is_sound(svm: Any) -> bool:
     """Judge an SVM of libsvm: every count fits the arrays that it counts."""
-    counts = np.asarray(svm._n_support)
-    vectors, coef = svm.support_vectors_, svm._dual_coef_
-    n_classes, n_vectors = counts.size, vectors.shape[0]
+    sizes: dict[str, int] = {}
+    if misfit(svm, RULES["libsvm"], sizes):
+        return False
+    n_classes, n_vectors = sizes["k"], sizes["v"]
     n_pairs = n_classes * (n_classes - 1) // 2
-    numbers = [vectors, coef, svm.dual_coef_]
-    if any(issparse(part) != svm._sparse for part in numbers):
-        return False
-    if svm._sparse and coef.nnz != (n_classes - 1) * n_vectors:
-        return False
-    numbers = [part.data if svm._sparse else part for part in numbers]
-    numbers += [svm._intercept_, svm.intercept_, svm._probA, svm._probB, svm._gamma]
+    coef = svm._dual_coef_
+    kinds = {issparse(part) for part in (coef, svm.dual_coef_, svm.support_vectors_)}
     return bool(
-        counts.ndim == 1
-        and n_classes > 1
-        and (counts >= 0).all()
-        and counts.sum() == n_vectors
-        and svm.support_.shape == (n_vectors,)
-        and svm.support_.dtype.kind == "i"
-        and vectors.shape[1] == svm.n_features_in_ == svm.shape_fit_[1]
-        and coef.shape == svm.dual_coef_.shape == (n_classes - 1, n_vectors)
-        and svm._intercept_.shape == svm.intercept_.shape == (n_pairs,)
-        and svm._probA.shape == svm._probB.shape in ((0,), (n_pairs,))
-        and svm.classes_.shape == (n_classes,)
+        n_classes > 1
+        and svm._n_support.sum() == n_vectors
+        and (sizes["c"], sizes["p"]) == (n_classes - 1, n_pairs)
+        and sizes["q*"] in (0, n_pairs)
+        and svm.shape_fit_[1] == sizes["d"]
+        and kinds == {svm._sparse}
+        and (not svm._sparse or coef.nnz == (n_classes - 1) * n_vectors)
         and isinstance(svm.kernel, str)
-        and all(np.isfinite(part).all() for part in numbers)
     )
 
 

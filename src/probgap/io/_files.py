@@ -31,24 +31,10 @@ from probgap._core.errors import (
 from probgap._core.files import whole_file
 from probgap._core.learners import Mixture
 from probgap._core.optional import load_library
-from probgap.io._archive import (
-    SCHEMA,
-    pack,
-    refuse,
-    require_honest_arrays,
-    tidied,
-    unpack,
-)
+from probgap.io import _archive, _plan
+from probgap.io._archive import SCHEMA, refuse
 from probgap.io._checks import inner_of, require_sound_parts, walk
-from probgap.io._older import GONE, bring_up_to_date, translate_format_1
-from probgap.io._plan import (
-    find_untrusted,
-    names_in,
-    rename_arrays,
-    require_sound,
-    resolve,
-    translate,
-)
+from probgap.io._older import bring_up_to_date, translate_format_1
 from probgap.io._trees import restore, store
 
 
@@ -104,7 +90,7 @@ def save(
     except (TypeError, ValueError, RecursionError) as error:
         refuse(f"metadata must be a mapping that JSON can hold. Got: {error}.", error)
     about = {"versions": _versions(), "metadata": noted}
-    content = pack(_take_apart(model), about)
+    content = _archive.pack(_take_apart(model), about)
     place = Path(path).resolve()
     try:
         with whole_file(place, binary=True) as file:
@@ -169,7 +155,7 @@ def load(
         for item in items
     ]
     with _refusing(path) as versions:
-        header, members = unpack(Path(path).read_bytes())
+        header, members = _archive.unpack(Path(path).read_bytes())
         versions.update(header["versions"])
         model = _put_together(header["format"], members, by_caller)
     written = str(versions.get("scikit-learn"))[:40]
@@ -209,7 +195,7 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     {'columns': ['age', 'income']}
     """
     with _refusing(path):
-        header, _ = unpack(Path(path).read_bytes())
+        header, _ = _archive.unpack(Path(path).read_bytes())
     metadata: dict[str, Any] = header["metadata"]
     return metadata
 
@@ -266,19 +252,18 @@ def _take_apart(model: BaseEstimator) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(dumped)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     schema = json.loads(members[SCHEMA])
-    nameless = {n for _, n in names_in(schema) if "<" in n or n.startswith("__main__.")}
+    nameless = {
+        n for _, n in _plan.names_in(schema) if "<" in n or n.startswith("__main__.")
+    }
     if nameless:
         refuse(
             "model must be made of classes and functions that can be imported. Got "
             f"{', '.join(sorted(nameless))}; put them into a module."
         )
-    translate(schema)
-    files = rename_arrays(schema)
-    plan = json.dumps(schema, separators=(",", ":")).encode()
-    return {
-        SCHEMA: plan,
-        **{new: tidied(new, members[old]) for old, new in files.items()},
-    }
+    _plan.translate(schema)
+    files = _plan.rename_arrays(schema)
+    arrays = {new: _archive.tidied(new, members[old]) for old, new in files.items()}
+    return {SCHEMA: json.dumps(schema, separators=(",", ":")).encode(), **arrays}
 
 
 def _with_stored_trees(model: Any) -> Any:
@@ -300,18 +285,28 @@ def _put_together(
     schema = json.loads(members[SCHEMA])
     if number == 1:
         translate_format_1(schema)
-    require_sound(schema, members.keys() - {SCHEMA})
-    _require_trusted(find_untrusted(schema, by_caller))
-    resolve(schema)
+    _plan.require_sound(schema, members.keys() - {SCHEMA})
+    untrusted = _plan.find_untrusted(schema, by_caller)
+    gone = [name for name in untrusted if number == 1 and name.startswith("probgap.")]
+    if gone:
+        names = ", ".join(name[:200] for name in gone[:20])
+        refuse(f"this version of probgap does not have {names}: fit again")
+    if untrusted:
+        refuse(
+            f"it holds {len(untrusted)} type(s) or function(s) that are not trusted: "
+            f"{', '.join(name[:200] for name in untrusted[:20])}. If you know them and "
+            "who made the file, name them in trusted"
+        )
+    _plan.resolve(schema)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, content in members.items():
-            require_honest_arrays(name, content)
+            _archive.require_honest_arrays(name, content)
             plan = name == SCHEMA
             archive.writestr(name, json.dumps(schema) if plan else content)
     # skops has a list of its own.
-    names = sorted({name for _, name in names_in(schema)})
-    model = _skops().io.loads(buffer.getvalue(), trusted=names)
+    known = sorted({name for _, name in _plan.names_in(schema)})
+    model = _skops().io.loads(buffer.getvalue(), trusted=known)
     if not (isinstance(model, BaseEstimator) and hasattr(model, "predict")):
         refuse(f"it holds no model but a {type(model).__name__}")
     if number == 1:
@@ -322,20 +317,3 @@ def _put_together(
             learners = tuple(map(restore, thing.learners))
             object.__setattr__(thing, "learners", learners)  # it is frozen
     return model
-
-
-def _require_trusted(untrusted: list[str]) -> None:
-    kinds = [
-        name.rpartition(".")[2] for name in untrusted if name.startswith("probgap.")
-    ]
-    gone = ", ".join(sorted(GONE.intersection(kinds)))
-    if gone:
-        refuse(
-            f"it holds what this version of probgap does not have ({gone}): fit again"
-        )
-    if untrusted:
-        refuse(
-            f"it holds {len(untrusted)} type(s) or function(s) that are not trusted: "
-            f"{', '.join(name[:200] for name in untrusted[:20])}. If you know them and "
-            "who made the file, name them in trusted"
-        )

@@ -19,9 +19,6 @@ from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 from probgap.reading._curves import Curves
 from probgap.reweight import KernelMeanMatching
 
-# Classes that this version no longer has.
-GONE = {"LabellingModel", "BoostedChance", "StackedFeatures", "ForestChance"}
-GONE |= {"ForestScore", "RatePrior"}
 _RENAMED = {
     "DeviceMachine": "DeviceSVM",
     "FeatureMachine": "FeatureSVM",

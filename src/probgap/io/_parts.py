@@ -37,119 +37,107 @@ from probgap.reading._curves import Curves
 from probgap.relabel import Relabelling
 from probgap.reweight import KernelMeanMatching, KMMResult
 
-_FITTED = (
-    "n_features_in_: size d; classes_: any 2; estimator_.classes_: any 2 | other; "
-    "estimator_ gap_estimator_: fed; "
-)
-_CLASSIFIER = (
-    f"{_FITTED} positive_index_: index; observed_gap_: float n -1..1 | None; "
-    "posterior_: float n 0..1 | None; sample_weight_: float n 0.. | None; "
-)
-_GAP = f"{_FITTED} positive_index_: index; observed_gap_: float n -1..1; "
-_MIXED = "mixture_: Mixture;"
-_PGPU = (
-    f"{_CLASSIFIER} observed_gap_: float n; estimator_.held_out_: float n | None; "
-    "relabelling_.labels: int n | None; gap_estimator_.observed_gap_: float n | None; "
-    "reading_: Reading | None"
-)
-
-# By the name in files: the class, and what its fields must be (see ``misfit``).
-PARTS: dict[str, tuple[type, str]] = {
+PARTS: dict[str, type] = {
     # What users fit, and its settings.
-    "PGPUClassifier": (PGPUClassifier, _PGPU),
-    "PGPUClassifierCV": (PGPUClassifierCV, _PGPU),
-    "ElkanNotoClassifier": (ElkanNotoClassifier, _CLASSIFIER),
-    "LiuTaoClassifier": (LiuTaoClassifier, _CLASSIFIER),
-    "NaiveClassifier": (NaiveClassifier, _CLASSIFIER),
-    "NatarajanClassifier": (NatarajanClassifier, _CLASSIFIER),
-    "ObservedGapEstimator": (ObservedGapEstimator, _GAP),
-    "MixedGapEstimator": (MixedGapEstimator, f"{_GAP} {_MIXED} log_odds_: float n"),
-    "MeanSmallest": (MeanSmallest, ""),
-    "Quantile": (Quantile, ""),
-    "KernelMeanMatching": (KernelMeanMatching, ""),
-    "RowFolds": (RowFolds, ""),
+    "PGPUClassifier": PGPUClassifier,
+    "PGPUClassifierCV": PGPUClassifierCV,
+    "ElkanNotoClassifier": ElkanNotoClassifier,
+    "LiuTaoClassifier": LiuTaoClassifier,
+    "NaiveClassifier": NaiveClassifier,
+    "NatarajanClassifier": NatarajanClassifier,
+    "ObservedGapEstimator": ObservedGapEstimator,
+    "MixedGapEstimator": MixedGapEstimator,
+    "MeanSmallest": MeanSmallest,
+    "Quantile": Quantile,
+    "KernelMeanMatching": KernelMeanMatching,
+    "RowFolds": RowFolds,
     # What they found.
-    "Boundary": (Boundary, "value: number; spread: number 0.."),
-    "Relabelling": (Relabelling, "labels: int n -1..1; positive_share: share n"),
-    "KMMResult": (KMMResult, "weights: float n 0.."),
-    "Reading": (
-        Reading,
-        (
-            "boundary class_prior strangeness slope offset: number; n_hidden: number 0..; "
-            "n_labelled n_unlabelled: number 0..; scores: float scores; curves: Curves; "
-            "class_prior_interval n_hidden_interval: interval"
-        ),
-    ),
-    "Curves": (
-        Curves,
-        (
-            "weights: shares k; ceiling share: float k 0..1; middle: float 2 k; "
-            "width: float 2 k >0; spread: float k >0; shift: float k"
-        ),
-    ),
+    "Boundary": Boundary,
+    "Relabelling": Relabelling,
+    "KMMResult": KMMResult,
+    "Reading": Reading,
+    "Curves": Curves,
     # What they predict by.
-    "MixedClassifier": (MixedClassifier, f"{_FITTED} {_MIXED} held_out_: float n"),
-    "Mixture": (
-        Mixture,
-        (
-            "view: Columns | Directions | Words | None; learners: learners; "
-            "weights: float k 0..; intercept: number"
-        ),
-    ),
-    "Columns": (Columns, "centre: float d; scale: float d >0"),
-    "Directions": (Directions, "scale: float d >0; offset: float c; basis: float d c"),
-    "Words": (Words, "counts: flag; factor: float d; basis: float d c"),
-    "KernelFeatures": (
-        KernelFeatures,
-        "landmarks: float m d | sparse m d; gamma: number >0; rotation: float m r",
-    ),
-    "KernelLogistic": (
-        KernelLogistic,
-        (
-            "features: KernelFeatures; features.landmarks: float m d; scale: float d >0; "
-            "coef: float r; intercept: number"
-        ),
-    ),
-    "LinearLogistic": (LinearLogistic, "coef: float d; intercept: number"),
-    "Trees": (
-        Trees,
-        (
-            "is_leaf: bool nodes; feature: int32 inner*; missing_left: bool inner*; "
-            "threshold: split inner*; value: float64 leaves"
-        ),
-    ),
-    "Forest": (
-        StoredForest,
-        "n_features: size d; nodes: trees; frequency: number 0..1; margin: number >0..0.49",
-    ),
-    "Boosting": (
-        StoredBoosting,
-        (
-            "n_features: size d; nodes: trees; n_rounds: rounds; baseline: float64 models; "
-            "margin: number >0..0.49"
-        ),
-    ),
-    "SVM": (RBFMachine, ""),
-    "FeatureSVM": (
-        FeatureMachine,
-        f"{_FITTED} feature_map_: KernelFeatures; coef_: float r; intercept_: number",
-    ),
-    "DeviceSVM": (
-        DeviceMachine,
-        (
-            f"{_FITTED} support_vectors_: float v d; dual_coef_: float 1 v; "
-            "intercept_: float 1; gamma_: number >0"
-        ),
-    ),
-    "DevicePlatt": (DevicePlatt, "slope offset: number"),
+    "MixedClassifier": MixedClassifier,
+    "Mixture": Mixture,
+    "Columns": Columns,
+    "Directions": Directions,
+    "Words": Words,
+    "KernelFeatures": KernelFeatures,
+    "KernelLogistic": KernelLogistic,
+    "LinearLogistic": LinearLogistic,
+    "Forest": StoredForest,
+    "Boosting": StoredBoosting,
+    "Trees": Trees,
+    "SVM": RBFMachine,
+    "FeatureSVM": FeatureMachine,
+    "DeviceSVM": DeviceMachine,
+    "DevicePlatt": DevicePlatt,
 }
+# What fields of parts must be, in the language of ``misfit``; "+" adds to another's rules.
+_TEXT = """
+fitted = n_features_in_: whole d; classes_: any 2; estimator_.classes_: any 2 | other;
+    estimator_ gap_estimator_: fed
+classifier = +fitted; positive_index_: whole 0..1; sample_weight_: float n 0.. | None;
+    observed_gap_: float n -1..1 | None; posterior_: float n 0..1 | None
+PGPUClassifier = +classifier; observed_gap_: float n; reading_: Reading | None;
+    estimator_.held_out_ gap_estimator_.observed_gap_: float n | None;
+    relabelling_.labels: int n | None
+PGPUClassifierCV = +PGPUClassifier
+ElkanNotoClassifier = +classifier
+LiuTaoClassifier = +classifier
+NaiveClassifier = +classifier
+NatarajanClassifier = +classifier
+ObservedGapEstimator = +classifier; observed_gap_: float n
+MixedGapEstimator = +classifier; observed_gap_ log_odds_: float n; mixture_: Mixture
+Boundary = value: number; spread: number 0..
+Relabelling = labels: int n -1..1; positive_share: float? n 0..1
+KMMResult = weights: float n 0..
+Reading = boundary class_prior strangeness slope offset: number;
+    n_hidden n_labelled n_unlabelled: number 0..; curves: Curves; scores: float scores;
+    class_prior_interval n_hidden_interval: interval
+Curves = weights: shares k; ceiling share: float k 0..1; middle: float 2 k;
+    width: float 2 k >0; spread: float k >0; shift: float k
+MixedClassifier = +fitted; mixture_: Mixture; held_out_: float n
+Mixture = view: Columns | Directions | Words | None; learners: learners;
+    weights: float k 0..; intercept: number
+Columns = centre: float d; scale: float d >0
+Directions = scale: float d >0; offset: float c; basis: float d c
+Words = counts: flag; factor: float d; basis: float d c
+KernelFeatures = landmarks: float m d | sparse m d; gamma: number >0; rotation: float m r
+KernelLogistic = features: KernelFeatures; features.landmarks: float m d;
+    scale: float d >0; coef: float r; intercept: number
+LinearLogistic = coef: float d; intercept: number
+Forest = n_features: whole d; nodes: trees; frequency: number 0..1;
+    margin: number >0..0.49
+Boosting = n_features: whole d; nodes: trees; n_rounds: rounds;
+    baseline: float64 models; margin: number >0..0.49
+Trees = is_leaf: bool nodes; feature: int32 inner*; threshold: float64 inner* -inf..inf;
+    missing_left: bool inner*; value: float64 leaves
+FeatureSVM = +fitted; feature_map_: KernelFeatures; coef_: float r; intercept_: number
+DeviceSVM = +fitted; support_vectors_: float v d; dual_coef_: float 1 v;
+    intercept_: float 1; gamma_: number >0
+DevicePlatt = slope offset: number
+libsvm = n_features_in_: whole d; support_vectors_: float v d | sparse v d;
+    _dual_coef_ dual_coef_: float c v | sparse c v; support_: int v; _n_support: int k 0..;
+    _intercept_ intercept_: float p; _probA _probB: float q*; classes_: any k;
+    _gamma: number 0..
+scikit-learn = n_features_in_: whole d | None; coef_ components_: float k d | other;
+    intercept_ random_offset_: float k | other; random_weights_: float d k | other;
+    normalization_: float k k | other; quantiles_: float? q d | other; a_ b_: number | None;
+    center_ lambdas_ mean_ min_ scale_ statistics_ var_: any d | other
+"""
+RULES = dict(
+    text.split(" = ") for text in _TEXT.replace("\n    ", " ").strip().split("\n")
+)
 # Steps of a table's pipeline, and where they are. They compute from their argument alone:
 # nothing in this list may open, write or run anything.
 STEPS = dict.fromkeys(
     ("bend", "hold", "to_categories", "to_documents", "to_numbers"),
     "probgap.tables._steps",
 )
-# What a table's pipeline is made of, and what often stands beside our classifiers.
+# What a table's pipeline is made of, and what often stands beside our classifiers. Scalers
+# and imputers can have learnt that a column has no value.
 SCIKIT_LEARN = frozenset(
     f"sklearn.{module}.{name}"
     for module, names in {
@@ -178,15 +166,6 @@ SCIKIT_LEARN = frozenset(
         "tree": "ExtraTreeClassifier",
     }.items()
     for name in names.split()
-)
-# What these have learnt, if it is an array. Scalers and imputers can have learnt that a
-# column has no value.
-LEARNT = (
-    "n_features_in_: size d | None; coef_ components_: float k d | other; "
-    "intercept_ random_offset_: float k | other; random_weights_: float d k | other; "
-    "normalization_: float k k | other; quantiles_: float? q d | other; "
-    "center_ lambdas_ mean_ min_ scale_ statistics_ var_: any d | other; "
-    "a_ b_: number | None"
 )
 _SPARSE = {f"scipy.sparse.cs{k}_{form}" for k in "rc" for form in ("matrix", "array")}
 _SCALARS = {
@@ -251,11 +230,16 @@ def misfit(thing: object, rules: str, sizes: Sizes) -> str:
     A rule is "fields: form", or several forms with "|" between them. Forms are "float n d"
     for a matrix of finite numbers, "float? n" for a vector that may have gaps, "bool n*"
     for one that may be empty, "float n >0" and "float n 0..1" for vectors within bounds,
-    "number 0.." for a single one, the name of a part, or a word of ``_WORDS``.
+    "number 0.." for a single one, "whole n" for one of the sizes, the name of a part, or
+    a word below.
     """
-    for clause in filter(str.strip, rules.split(";")):
+    for clause in filter(None, rules.split(";")):
         names, _, forms = clause.partition(":")
-        for name in names.split():
+        if not forms:
+            wrong = misfit(thing, RULES[clause.strip(" +")], sizes)
+            if wrong:
+                return wrong
+        for name in names.split() if forms else ():
             value: Any = thing
             for attribute in name.split("."):
                 value = getattr(value, attribute, None)
@@ -267,32 +251,29 @@ def misfit(thing: object, rules: str, sizes: Sizes) -> str:
 def _has_form(value: Any, words: list[str], sizes: Sizes) -> bool:
     kind, *names = words
     if kind in PARTS:
-        return type(value) is PARTS[kind][0] and not misfit(
-            value, PARTS[kind][1], sizes
-        )
+        return type(value) is PARTS[kind] and not misfit(value, RULES[kind], sizes)
     if kind in _WORDS:
         return bool(_WORDS[kind](value, names, sizes))
     bound = names.pop() if names and set(names[-1]) & set(">.") else ""
     if kind == "number":
-        if not isinstance(value, float | int) or isinstance(value, bool):
-            return False
-    elif not (
-        type(value) is np.ndarray
-        and _is_dtype(value.dtype, kind.rstrip("?"))
-        and _agree(names, value.shape, sizes)
-    ):
-        return False
-    if kind == "any" or kind.endswith("?"):
-        return True
+        known = isinstance(value, float | int) and not isinstance(value, bool)
+    elif kind == "whole":
+        known = type(value) is int and value < 2**31
+        known = known and all(_agree([name], (value,), sizes) for name in names)
+    else:
+        broad = {"float": "f", "float?": "f", "int": "i", "any": "biufOSUT"}
+        known = type(value) is np.ndarray and _agree(names, value.shape, sizes)
+        known = known and (
+            value.dtype.kind in broad[kind] if kind in broad else value.dtype == kind
+        )
+    if not known or kind == "any":
+        return known
     least, _, most = bound.lstrip(">").partition("..")
     low, high = float(least or -np.inf), float(most or np.inf)
-    reached = value > low if bound[:1] == ">" else value >= low
-    return bool(np.all(np.isfinite(value) & reached & (value <= high)))
-
-
-def _is_dtype(dtype: np.dtype[Any], kind: str) -> bool:
-    broad = {"float": "f", "int": "i", "any": "biufOSUT"}
-    return dtype.kind in broad[kind] if kind in broad else dtype == kind
+    within = (value > low if bound[:1] == ">" else value >= low) & (value <= high)
+    if "inf" not in bound:
+        within &= np.isfinite(value)
+    return bool(np.all(within | np.isnan(value) if kind[-1] == "?" else within))
 
 
 def _agree(names: list[str], shape: tuple[int, ...], sizes: Sizes) -> bool:
@@ -322,48 +303,39 @@ def _trees(value: Any, _: list[str], sizes: Sizes) -> bool:
 
 
 def _rounds(value: Any, _: list[str], sizes: Sizes) -> bool:
-    whole = type(value) is tuple and all(type(n) is int and n > 0 for n in value)
+    counts = type(value) is tuple and all(type(n) is int and n > 0 for n in value)
     return (
-        whole
+        counts
         and sum(value) == sizes["trees"]
         and _agree(["models"], (len(value),), sizes)
     )
+
+
+def _sparse(value: Any, names: list[str], sizes: Sizes) -> bool:
+    known = issparse(value) and _agree(names, value.shape, sizes)
+    return known and bool(np.isfinite(value.data).all())
+
+
+def _shares(value: Any, names: list[str], sizes: Sizes) -> bool:
+    known = _has_form(value, ["float", *names, "0.."], sizes)
+    return known and bool(abs(value.sum() - 1.0) < 1e-6)
+
+
+def _interval(value: Any, _: list[str], sizes: Sizes) -> bool:
+    known = type(value) is tuple and len(value) == 2
+    return known and all(_has_form(end, ["number"], sizes) for end in value)
 
 
 _WORDS: dict[str, Callable[[Any, list[str], Sizes], bool]] = {
     "None": lambda value, *_: value is None,
     "other": lambda value, *_: not isinstance(value, np.ndarray),
     "flag": lambda value, *_: type(value) is bool,
-    "index": lambda value, *_: type(value) is int and value in (0, 1),
-    "interval": lambda value, *_: (
-        type(value) is tuple
-        and len(value) == 2
-        and all(_has_form(end, ["number"], {}) for end in value)
-    ),
-    # NaN where a rule abstains.
-    "share": lambda value, names, sizes: _has_form(
-        np.where(np.isnan(value), 0.0, value), ["float", *names, "0..1"], sizes
-    ),
-    "split": lambda value, names, sizes: (
-        _has_form(value, ["float64?", *names], sizes) and not np.isnan(value).any()
-    ),
-    "shares": lambda value, names, sizes: (
-        _has_form(value, ["float", *names, "0.."], sizes)
-        and abs(value.sum() - 1.0) < 1e-6
-    ),
-    "size": lambda value, names, sizes: (
-        type(value) is int and value < 2**31 and _agree(names, (value,), sizes)
-    ),
-    "sparse": lambda value, names, sizes: (
-        issparse(value)
-        and _agree(names, value.shape, sizes)
-        and np.isfinite(value.data).all()
-    ),
     # An estimator, if any, expects the columns that its owner has.
-    "fed": lambda value, _, sizes: (
-        getattr(value, "n_features_in_", sizes["d"]) == sizes["d"]
-    ),
+    "fed": lambda v, _, sizes: getattr(v, "n_features_in_", sizes["d"]) == sizes["d"],
+    "interval": _interval,
     "learners": _learners,
     "rounds": _rounds,
+    "shares": _shares,
+    "sparse": _sparse,
     "trees": _trees,
 }

@@ -18,7 +18,7 @@ from probgap.io._parts import PARTS, STEPS, is_trusted, public_name
 Node = dict[str, Any]
 
 _PROTOCOL = 2  # the layout of nodes that this module understands
-_OURS = {(kind.__module__, kind.__name__): name for name, (kind, _) in PARTS.items()}
+_OURS = {(kind.__module__, kind.__name__): name for name, kind in PARTS.items()}
 
 
 def nodes_of(part: Any) -> Iterator[Node]:
@@ -54,7 +54,7 @@ def find_untrusted(schema: Node, by_caller: Collection[str]) -> list[str]:
 
 
 def _fields_now(name: str, _: int) -> list[str]:
-    return [field.name for field in fields(PARTS[name][0])]
+    return [field.name for field in fields(PARTS[name])]
 
 
 def translate(
@@ -123,7 +123,7 @@ def resolve(schema: Node) -> None:
         if node["__loader__"] == "FunctionNode":
             node["__module__"] = STEPS[name]
         elif name in PARTS:
-            kind = PARTS[name][0]
+            kind = PARTS[name]
             node["__module__"], node["__class__"] = kind.__module__, kind.__name__
             if is_dataclass(kind):
                 values = _values(name, kind, node.pop("fields", {}))

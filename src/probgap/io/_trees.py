@@ -9,7 +9,7 @@ anew when a model is read, by the version that is there.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
@@ -74,41 +74,32 @@ class Trees:
         """How many nodes are still to come, but for the first, before each and last."""
         return np.concatenate([[0], np.cumsum(np.where(self.is_leaf, -1, 1))])
 
-    def to_table(self, leaf: Table, names: tuple[str, ...]) -> Table:
-        """Return scikit-learn's table of the nodes of one tree.
+    def to_tables(self, leaf: Table, names: tuple[str, ...]) -> list[Table]:
+        """Return scikit-learn's table of the nodes of each tree.
 
         Nodes to come are one more after an inner node and one less after a leaf. A right
         child is where there are as many as before its parent, for the first time.
         """
-        to_come = self.to_come[:-1]
-        order = np.argsort(to_come, kind="stable")
+        to_come = self.to_come
+        ends = np.flatnonzero(np.diff(np.minimum.accumulate(to_come))) + 1
+        few = np.abs(to_come).max() < 2**15  # which numpy sorts faster
+        order = np.argsort(
+            to_come[:-1].astype(np.int16 if few else None), kind="stable"
+        )
         again = np.flatnonzero(np.diff(to_come[order]) == 0)
-        right = np.zeros(to_come.size, dtype=np.intp)
+        right = np.zeros(order.size, dtype=np.intp)
         right[order[again]] = order[again + 1]
         inner = np.flatnonzero(~self.is_leaf)
+        start = np.repeat(np.append(0, ends[:-1]), np.diff(ends, prepend=0))[inner]
         table = np.repeat(leaf, self.is_leaf.size)
-        parts = (
-            inner + 1,
-            right[inner],
-            self.feature,
-            self.threshold,
-            self.missing_left,
-        )
+        if names == _OF_ROUND:
+            table["is_leaf"] = self.is_leaf
+            table["value"][self.is_leaf] = self.value
+        children = inner + 1 - start, right[inner] - start
+        parts = (*children, self.feature, self.threshold, self.missing_left)
         for name, part in zip(names, parts, strict=True):
             table[name][inner] = part
-        return table
-
-    def split(self) -> Iterator[Self]:
-        """Return the trees one by one."""
-        ends = np.flatnonzero(np.diff(np.minimum.accumulate(self.to_come))) + 1
-        leaf_ends = np.cumsum(self.is_leaf)[ends - 1]
-        nodes, leaves = (
-            np.split(self.is_leaf, ends[:-1]),
-            np.split(self.value, leaf_ends[:-1]),
-        )
-        inner = (self.feature, self.threshold, self.missing_left)
-        each = (np.split(part, (ends - leaf_ends)[:-1]) for part in inner)
-        return (type(self)(*parts) for parts in zip(nodes, *each, leaves, strict=True))
+        return np.split(table, ends[:-1])
 
     def count(self, n_features: int) -> int:
         """Return how many trees these are; 0 if not trees alone, of that many features."""
@@ -159,11 +150,11 @@ class StoredForest:
         leaf = np.zeros(1, dtype=state["nodes"].dtype)
         leaf["left_child"] = leaf["right_child"] = _NO_CHILD
         leaf["feature"] = leaf["threshold"] = -2  # as scikit-learn has it for leaves
-        for nodes in self.nodes.split():
-            table = nodes.to_table(leaf, _OF_TREE)
-            values = np.zeros((table.size, 1, 1))
-            values[nodes.is_leaf, 0, 0] = nodes.value
-            state.update(nodes=table, values=values, node_count=table.size)
+        values = np.zeros((self.nodes.is_leaf.size, 1, 1))
+        values[self.nodes.is_leaf, 0, 0] = self.nodes.value
+        for table in self.nodes.to_tables(leaf, _OF_TREE):
+            own, values = np.split(values, [table.size])
+            state.update(nodes=table, values=own, node_count=table.size)
             state["max_depth"] = _depth(table["left_child"], table["right_child"])
             one = copy.copy(first)
             one.n_features_in_ = self.n_features
@@ -219,12 +210,8 @@ class StoredBoosting:
         like = first._predictors[0][0]
         leaf = np.zeros(1, dtype=like.nodes.dtype)
         bits = like.binned_left_cat_bitsets, like.raw_left_cat_bitsets
-        rounds = []
-        for nodes in self.nodes.split():
-            table = nodes.to_table(leaf, _OF_ROUND)
-            table["is_leaf"] = nodes.is_leaf
-            table["value"][nodes.is_leaf] = nodes.value
-            rounds.append([type(like)(table, *bits)])
+        tables = self.nodes.to_tables(leaf, _OF_ROUND)
+        rounds = [[type(like)(table, *bits)] for table in tables]
         models = []
         for n_rounds, baseline in zip(self.n_rounds, self.baseline, strict=True):
             model = copy.copy(first)
