@@ -61,7 +61,7 @@ def table_pipeline():
             ("words", words, "words"),
         ]
     )
-    return make_pipeline(columns, PGPUClassifier(random_state=0))
+    return make_pipeline(columns, PGPUClassifier.paper(random_state=0))
 
 
 @pytest.fixture(scope="session")
@@ -107,14 +107,18 @@ def members_of(path):
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def write_file(path, about, members):
+def write_file(path, about, members, digests=None):
     """Write a file as someone would who knows the format: digests are right."""
-    digests = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
+    digests = digests or {name: digest(data) for name, data in members.items()}
     header = json.dumps({"format": 2, **about, "sha256": digests})
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in {HEADER: header, **members}.items():
             archive.writestr(zipfile.ZipInfo(name), data)
     return path
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
 
 
 def forge_file(path, *, change=None, header=None, members=None, to=None):
@@ -166,7 +170,9 @@ class Altered:
         self.path, self.forged = folder / "m.skops", folder / "forged.skops"
         save(model, self.path)
         self.members = members_of(self.path)
-        self.nodes = nodes_by_path(json.loads(self.members[SCHEMA]))
+        self.header = json.loads(self.members.pop(HEADER))
+        self.schema = json.loads(self.members[SCHEMA])
+        self.nodes = nodes_by_path(self.schema)
 
     def arrays(self):
         """Return the path and the value of every array."""
@@ -176,25 +182,24 @@ class Altered:
 
     def reason(self, path, value):
         """Return why a file is refused with another value in one place, "" if it loads."""
-
-        def change(schema):
-            node = nodes_by_path(schema)[path]
-            if not isinstance(value, np.ndarray):
-                node["content"] = (
-                    value if isinstance(value, list) else json.dumps(value)
-                )
-            elif "1234567.npy" in members:
-                node["file"] = "1234567.npy"
-
-        members = {}
+        node = self.nodes[path]
         if isinstance(value, np.ndarray):
-            buffer = io.BytesIO()
+            name, buffer = "1234567.npy", io.BytesIO()
             np.save(buffer, value)
-            node = self.nodes[path]
-            uses = [n for n in self.nodes.values() if n.get("file") == node["file"]]
-            name = "1234567.npy" if len(uses) > 1 else node["file"]
-            members = {name: buffer.getvalue()}
-        forge_file(self.path, change=change, members=members, to=self.forged)
+            if sum(n.get("file") == node["file"] for n in self.nodes.values()) == 1:
+                name = node["file"]
+            new, members = {"file": name}, {name: buffer.getvalue()}
+        else:
+            content = value if isinstance(value, list) else json.dumps(value)
+            new, members = {"content": content}, {}
+        before = dict(node)
+        node.update(new)
+        members[SCHEMA] = json.dumps(self.schema).encode()
+        node.clear()
+        node.update(before)
+        digests = {name: digest(data) for name, data in members.items()}
+        digests = {**self.header["sha256"], **digests}
+        write_file(self.forged, self.header, {**self.members, **members}, digests)
         try:
             load(self.forged)
         except ModelFileError as error:

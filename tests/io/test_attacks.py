@@ -2,15 +2,15 @@
 
 import io
 import json
-import subprocess
 import sys
+import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, save_npz
 
-from probgap import PGPUClassifier
+from probgap.baselines import NaiveClassifier
 from probgap.exceptions import ModelFileError
 from probgap.io import load, save
 
@@ -179,7 +179,7 @@ def test_trust_of_the_caller_opens_a_door(data, tmp_path):
     from sklearn.naive_bayes import GaussianNB  # noqa: PLC0415
 
     path = tmp_path / "m.skops"
-    model = PGPUClassifier(estimator=GaussianNB(), random_state=0).fit(*data)
+    model = NaiveClassifier(GaussianNB()).fit(*data)
     save(model, path)
     refused(path, r"1 type\(s\) .*: sklearn.naive_bayes.GaussianNB. If you know them")
     for trusted in ([GaussianNB], ["sklearn.naive_bayes.GaussianNB"]):
@@ -362,12 +362,10 @@ def test_deep_plans_are_refused(saved, write):
             load(saved)
 
 
-def test_a_sparse_part_cannot_hide_a_bomb(data, tmp_path, forge, set_defaults):
-    set_defaults(most_exact=100, landmark_range=(20, 20))
+def test_a_sparse_part_cannot_hide_a_bomb(data, tmp_path, forge):
     path = tmp_path / "m.skops"
     X, labels = data
-    model = PGPUClassifier(boundary=-0.5, random_state=0)
-    save(model.fit(csr_matrix(X), labels), path)
+    save(NaiveClassifier().fit(csr_matrix(X), labels), path)
     with zipfile.ZipFile(path) as archive:
         name = next(n for n in archive.namelist() if n.endswith(".npz"))
     for content, why in (
@@ -402,26 +400,12 @@ def test_a_header_cannot_be_missing_or_hold_wrong_digests(saved):
     refused(saved, "lists other parts than it has")
 
 
-def test_a_refusal_is_quick_and_small(saved, forge, tmp_path):
-    # In a process that may not take more than a gigabyte beyond what it has.
+def test_a_refusal_needs_no_memory(saved, forge):
     with zipfile.ZipFile(saved) as archive:
         name = next(n for n in archive.namelist() if n.endswith(".npy"))
     forge(saved, members={name: array_bytes("(10000000000,)")})
-    script = (
-        "import sys, resource, skops.io\n"
-        "from probgap.io import load\n"
-        "from probgap.exceptions import ModelFileError\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "try:\n    load(sys.argv[1])\nexcept ModelFileError as e:\n    print(e)\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)\n"
-    )
-    pytest.importorskip("resource")
-    out = subprocess.run(
-        [sys.executable, "-c", script, str(saved)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert "claims an array" in out.stdout
-    assert out.stdout.endswith("True\n")
+    tracemalloc.start()
+    refused(saved, "claims an array")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 10 * saved.stat().st_size

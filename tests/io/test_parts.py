@@ -15,6 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.tree._tree import Tree
 
 from probgap import PGPUClassifier
+from probgap._core.machine import FeatureMachine
 from probgap.baselines import NaiveClassifier
 from probgap.exceptions import ModelFileError
 from probgap.io import load, save
@@ -214,11 +215,10 @@ def test_sparse_machines_are_looked_into_too(data, tmp_path):
     refused(model, tmp_path / "m.skops", "csr_")
 
 
-def test_sparse_landmarks_point_at_their_own_columns(data, tmp_path, set_defaults):
+def test_sparse_landmarks_point_at_their_own_columns(data, tmp_path):
     X, labels = data
-    set_defaults(most_exact=100, landmark_range=(20, 20))
-    model = clone(WITH_SVM).fit(csr_matrix(X), labels)
-    model.estimator_.feature_map_.landmarks.indices[-1] = 2
+    model = FeatureMachine(n_components=20, random_state=0).fit(csr_matrix(X), labels)
+    model.feature_map_.landmarks.indices[-1] = 2
     refused(model, tmp_path / "m.skops", "csr_matrix is not sound|csr_matrix was")
 
 
