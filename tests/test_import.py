@@ -14,7 +14,6 @@ OPTIONAL = (
     "typer",
     "gensim",
     "dask",
-    "piqp",
     "cvxopt",
     "hypothesis",
 )

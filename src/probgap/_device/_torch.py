@@ -21,8 +21,33 @@ _SHARE = 0.9
 _SHARE_OF_HOST = 0.5
 
 
+class Arrays:
+    """Arrays of numpy, where another namespace would have a device.
+
+    ``xp`` is a namespace: what it has under the same name in numpy and torch is used.
+    """
+
+    xp: Any = np
+
+    def put(self, array: NDArray[Any]) -> Any:
+        """Return an array where and as others are."""
+        return np.asarray(array, dtype=np.float64)
+
+    def get(self, array: Any) -> NDArray[Any]:
+        """Return an array of numpy."""
+        return np.asarray(array)
+
+    def true_rows(self, mask: Any) -> Any:
+        """Return where a vector is true."""
+        return np.flatnonzero(mask)
+
+    def take_along(self, array: Any, order: Any) -> Any:
+        """Take entries of each column."""
+        return np.take_along_axis(array, order, axis=0)
+
+
 @dataclass(frozen=True, slots=True)
-class Device:
+class Device(Arrays):
     """Where arrays are kept and computed with.
 
     Attributes
@@ -41,6 +66,12 @@ class Device:
         """Whether it is the computer's own processor."""
         return self.name == "cpu"
 
+    def true_rows(self, mask: Tensor) -> Tensor:
+        return mask.nonzero()[:, 0]
+
+    def take_along(self, array: Tensor, order: Tensor) -> Tensor:
+        return array.gather(0, order)
+
     def put(self, array: NDArray[Any], *, single: bool = False) -> Tensor:
         """Copy an array to the device, in double precision unless told otherwise."""
         kind = np.float32 if single else np.float64
@@ -57,7 +88,7 @@ class Device:
         return self.xp.empty(shape, dtype=kind, device=self.name)
 
     def zeros(self, *shape: int) -> Tensor:
-        """Give an array of zeros, in double precision."""
+        """Return an array of zeros, in double precision."""
         return self.xp.zeros(shape, dtype=self.xp.float64, device=self.name)
 
     def get(self, tensor: Tensor) -> NDArray[Any]:
@@ -66,7 +97,7 @@ class Device:
         return array
 
     def budget(self) -> float:
-        """Give the bytes that may be planned with."""
+        """Return the bytes that may be planned with."""
         if self.is_cpu:
             return _SHARE_OF_HOST * _host_memory()
         self.xp.cuda.empty_cache()
@@ -118,7 +149,7 @@ def open_device(name: str) -> Device:
 
 
 def _host_memory() -> float:
-    """Give the free memory of the computer in bytes; 4 GiB where it does not say."""
+    """Return the free memory of the computer in bytes; 4 GiB where it does not say."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:  # noqa: PTH123 (no file)
             for line in lines:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "piqp", "skops")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "skops")
 _LEARNT_FROM = ("number", "category", "text")
 _N_RANKED = 20
 _N_SHOWN_COLUMNS = 4

@@ -31,7 +31,7 @@ from probgap.experiments._shared import Memory
 
 Row = dict[str, Any]
 
-_LIBRARIES = ("probgap", "numpy", "scipy", "scikit-learn", "joblib", "piqp", "gensim")
+_LIBRARIES = ("probgap", "numpy", "scipy", "scikit-learn", "joblib", "gensim")
 
 
 def run(

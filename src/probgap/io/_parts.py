@@ -45,7 +45,7 @@ _TREES = ("sklearn.tree._tree.Tree", f"{_BOOSTING}.predictor.TreePredictor")
 # What classes of ours got since files of them were written, and what it was before.
 _ADDED: dict[str, dict[str, Any]] = {
     "probgap.gap._observed.ObservedGapEstimator": {"device": None, "verbose": 0},
-    "probgap.reweight._solvers.KMMResult": {"n_passes": 0.0, "bytes_moved": 0.0},
+    "probgap.reweight._problem.KMMResult": {"n_passes": 0.0, "bytes_moved": 0.0},
 }
 
 

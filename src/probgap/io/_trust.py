@@ -25,14 +25,16 @@ _OURS = frozenset(
         "probgap._core.folds.RowFolds",
         "probgap._core.machine.FeatureMachine",
         "probgap._core.svm.RBFMachine",
-        "probgap._device._estimators.DeviceMachine",
+        "probgap._device._estimators.DeviceMachine",  # before 0.2
+        "probgap._device._estimators.DeviceSVM",
         "probgap._device._estimators.DevicePlatt",
         "probgap.boundary.Boundary",
         "probgap.boundary.MeanSmallest",
         "probgap.boundary.Quantile",
         "probgap.relabel.Relabelling",
         "probgap.reweight._matching.KernelMeanMatching",
-        "probgap.reweight._solvers.KMMResult",
+        "probgap.reweight._problem.KMMResult",
+        "probgap.reweight._solvers.KMMResult",  # before 0.2
     }
 )
 
