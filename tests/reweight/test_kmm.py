@@ -153,6 +153,12 @@ def test_the_median_heuristic_is_the_default():
     assert result.gamma == pytest.approx(1.0 / (2.0 * 2.0**2))
 
 
+def test_a_result_shows_its_evidence(rng):
+    shown = kernel_mean_matching(*shifted(rng))._repr_html_()
+    for fact in ("120, largest", "duality gap", "KKT residual", "(iterations"):
+        assert fact in shown
+
+
 def test_effective_sample_size():
     uniform = KMMResult(np.ones(10), 0.0, 0.0, 0.0, 0, True, "exact", None)
     assert uniform.effective_sample_size == pytest.approx(10.0)
@@ -195,6 +201,7 @@ def test_a_tolerance_out_of_reach_is_said_aloud(rng):
             r"warm_start must be 20 finite weights\. Got shape \(1,\)",
         ),
         ({"warm_start": [np.nan] * 20}, r"warm_start must be 20 finite weights"),
+        ({"device": "nowhere"}, r"device must be 'cuda'.*Got 'nowhere'"),
         ({"X_source": [[np.nan, 1.0]]}, r"X_source contains NaN"),
         ({"X_target": [[1.0]]}, r"as many features as X_source\. Got 1 and 2"),
     ],

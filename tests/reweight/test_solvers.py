@@ -167,12 +167,9 @@ def batch():
 def test_what_pivoting_does_not_solve_goes_to_the_interior_point(batch):
     [plain] = solve_batch(batch, 1e-4, None, certify=True)
     assert plain.solver == "pivoting"
-    for largest, solver in ((60, "exact"), (10, "iterative")):
-        [rescued] = solve_batch(
-            batch, 1e-4, None, certify=True, max_steps=0, largest_dense=largest
-        )
-        assert (rescued.solver, rescued.converged) == (solver, True)
-        assert rescued.objective - plain.objective <= rescued.duality_gap
+    [rescued] = solve_batch(batch, 1e-4, None, certify=True, max_steps=0)
+    assert (rescued.solver, rescued.converged) == ("exact", True)
+    assert abs(rescued.objective - plain.objective) <= 1e-9
     [exact] = solve_batch(batch, 1e-7, None, certify=True, max_steps=0)
     assert exact.kkt_residual <= 1e-8
     assert_allclose(exact.weights, plain.weights, atol=1e-4)

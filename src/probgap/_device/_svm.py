@@ -21,7 +21,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap._core.types import Array, Mask, Vector
+from probgap._core.types import Array, Mask
 from probgap._device._hessian import DeviceHessian
 from probgap._device._interior import TINY, State, follow_barrier
 from probgap._device._kernel import DeviceKernel, Points, Traffic, multiply_part
@@ -61,27 +61,76 @@ _IN_VAIN = 3
 _ENOUGH = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SVMSolutions:
     """Dual solutions of SVMs, one column or number for each.
 
-    ``coef`` is label times dual variable, ``decision`` that of the sample of each variable,
-    ``duality_gap`` relative to the primal objective, ``kkt_residual`` how far a unit step
-    against the gradient moves a dual variable, ``n_iter`` the steps of all parts,
-    ``n_passes`` products in values of the whole kernel, ``plan`` that of the largest part.
+    ``coef`` is label times dual variable. ``gap`` bounds how far the objective is from the
+    least, ``duality_gap`` is that as a share of the primal objective, ``kkt_residual`` how
+    far a unit step against the gradient moves a dual variable. ``n_iter`` are the steps of
+    all parts, ``n_passes`` products in values of the whole kernel, ``plan`` that of the
+    largest part, ``decision`` that of the sample of each variable. Arrays are the device's
+    until all is solved.
     """
 
-    coef: Array
-    decision: Array
-    intercept: Vector
-    dual_objective: Vector
-    duality_gap: Vector
-    kkt_residual: Vector
-    converged: Mask
-    n_iter: int
-    n_passes: float
-    bytes_moved: float
-    plan: MemoryPlan
+    coef: Tensor
+    gradient: Tensor
+    objective: Tensor
+    gap: Tensor
+    duality_gap: Tensor
+    intercept: Tensor
+    kkt_residual: Tensor
+    converged: Tensor
+    n_iter: int = 0
+    n_passes: float = 0.0
+    bytes_moved: float = 0.0
+    plan: MemoryPlan | None = None
+    decision: Tensor = None
+
+    @property
+    def dual_objective(self) -> Tensor:
+        """The objective as it is maximised."""
+        return -self.objective
+
+    @classmethod
+    def nothing(cls, problems: Programmes) -> SVMSolutions:
+        """Return what is known before the first point."""
+        full_like, low = problems.device.xp.full_like, problems.low
+        objective, gap, share, residual = (
+            full_like(low, float("inf")) for _ in range(4)
+        )
+        x, level = 0.0 * problems.linear, 0.0 * low
+        gradient, never = x - problems.linear, gap < 0.0
+        return cls(x, gradient, objective, gap, share, level, residual, never)
+
+    def arrays(self) -> list[str]:
+        """Return the names of what there is of each SVM."""
+        return [f.name for f in fields(self)[:8]]
+
+    def see(
+        self,
+        active: Tensor,
+        problems: Programmes,
+        x: Tensor,
+        gradient: Tensor,
+        tol: float,
+    ) -> None:
+        """Keep points that are better than those found before."""
+        objective = problems.objective(x, gradient)
+        gap, level = problems.duality_gap(x, gradient)
+        share = gap / (problems.reference - objective + gap).clamp(min=TINY)
+        level = problems.device.xp.where(problems.sum_is_given, level, 0.0)
+        residual = problems.kkt_residual(x, gradient, level)
+        good = share <= tol
+        better = problems.device.true_rows(good | (gap < self.gap[active]))
+        new = (x, gradient, objective, gap, share, level, residual, good)
+        for name, value in zip(self.arrays(), new, strict=True):
+            getattr(self, name)[..., active[better]] = value[..., better]
+
+    def take(self, columns: Tensor, other: SVMSolutions, chosen: Tensor) -> None:
+        """Put some of what others found in the place of some of this."""
+        for name in self.arrays():
+            getattr(self, name)[..., columns] = getattr(other, name)[..., chosen]
 
 
 def solve_svms(
@@ -149,20 +198,13 @@ def solve_svms(
             reference=zero,
         )
         found = _solve_in_parts(field, problems, tol)
-        get = device.get
-        return SVMSolutions(
-            coef=get(found.x),
-            decision=get(found.gradient + sign + found.multiplier),
-            intercept=get(found.multiplier),
-            dual_objective=-get(found.objective),
-            duality_gap=get(found.share),
-            kkt_residual=get(found.residual),
-            converged=get(found.converged),
-            n_iter=found.n_iter,
-            n_passes=field.traffic.passes,
-            bytes_moved=field.traffic.bytes_moved,
-            plan=max(field.plans, key=lambda plan: plan.n_rows),
-        )
+        found.decision = device.get(found.gradient + sign + found.intercept)
+        for name in found.arrays():
+            setattr(found, name, device.get(getattr(found, name)))
+        traffic = field.traffic
+        found.n_passes, found.bytes_moved = traffic.passes, traffic.bytes_moved
+        found.plan = max(field.plans, key=lambda plan: plan.n_rows)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,69 +263,7 @@ class _Field:
         return product[self.rows]
 
 
-@dataclass(slots=True)
-class _Found:
-    """Feasible points and what is known of them, one column or number for each problem.
-
-    ``gap`` bounds how far the objective is from the least, ``share`` is that as a share
-    of the gain over the reference.
-    """
-
-    x: Tensor
-    gradient: Tensor
-    objective: Tensor
-    gap: Tensor
-    share: Tensor
-    multiplier: Tensor
-    residual: Tensor
-    converged: Tensor
-    n_iter: int = 0
-
-    @classmethod
-    def nothing(cls, problems: Programmes) -> _Found:
-        """Return what is known before the first point."""
-        xp = problems.device.xp
-        gap, share, objective, residual = (
-            xp.full_like(problems.low, float("inf")) for _ in range(4)
-        )
-        return cls(
-            xp.zeros_like(problems.linear),
-            -problems.linear,
-            objective,
-            gap,
-            share,
-            0.0 * problems.low,
-            residual,
-            problems.low != problems.low,
-        )
-
-    def see(
-        self,
-        active: Tensor,
-        problems: Programmes,
-        x: Tensor,
-        gradient: Tensor,
-        tol: float,
-    ) -> None:
-        """Keep points that are better than those found before."""
-        objective = problems.objective(x, gradient)
-        gap, multiplier = problems.duality_gap(x, gradient)
-        share = gap / (problems.reference - objective + gap).clamp(min=TINY)
-        multiplier = problems.device.xp.where(problems.sum_is_given, multiplier, 0.0)
-        residual = problems.kkt_residual(x, gradient, multiplier)
-        good = share <= tol
-        better = problems.device.true_rows(good | (gap < self.gap[active]))
-        new = (x, gradient, objective, gap, share, multiplier, residual, good)
-        for f, value in zip(fields(self), new, strict=False):
-            getattr(self, f.name)[..., active[better]] = value[..., better]
-
-    def take(self, columns: Tensor, other: _Found, chosen: Tensor) -> None:
-        """Put some of what others found in the place of some of this."""
-        for f in fields(self)[:-1]:
-            getattr(self, f.name)[..., columns] = getattr(other, f.name)[..., chosen]
-
-
-def _solve_in_parts(field: _Field, problems: Programmes, tol: float) -> _Found:
+def _solve_in_parts(field: _Field, problems: Programmes, tol: float) -> SVMSolutions:
     """Solve all problems, from a guess, to a share of the gain over their reference."""
     n = problems.linear.shape[0]
     drawn = _guess(field, problems) if n > field.smallest else None
@@ -291,7 +271,7 @@ def _solve_in_parts(field: _Field, problems: Programmes, tol: float) -> _Found:
         return _solve_whole(field, problems, tol)
     guess, worth = drawn
     xp, true_rows = problems.device.xp, problems.device.true_rows
-    found = _Found.nothing(problems)
+    found = SVMSolutions.nothing(problems)
     active = true_rows(problems.low == problems.low)
     before = xp.full_like(problems.low, float("inf"))
     share, part_tol, farness = _SHARE, max(_FIRST_TOL, tol), guess.abs()
@@ -322,38 +302,38 @@ def _solve_in_parts(field: _Field, problems: Programmes, tol: float) -> _Found:
             return found
         active, problems = active[keep], problems.only(keep)
         x, gradient, worth = x[:, keep], gradient[:, keep], worth[keep]
-        gap, before = found.share[active], before[keep]
+        gap, before = found.duality_gap[active], before[keep]
         share *= _MORE if bool((gap > _GAIN * before).any()) else _LESS
         before = gap
         part_tol = max(_SHARE_OF_TOL * tol, _SHARE_OF_GAP * float(gap.max()))
         _gap, level = problems.duality_gap(x, gradient)
         farness = _farness(problems, x, gradient + level)
     rest = _solve_whole(field, problems, tol)
-    found.see(active, problems, rest.x, rest.gradient, tol)
+    found.see(active, problems, rest.coef, rest.gradient, tol)
     found.n_iter += rest.n_iter
     return found
 
 
-def _solve_whole(field: _Field, problems: Programmes, tol: float) -> _Found:
+def _solve_whole(field: _Field, problems: Programmes, tol: float) -> SVMSolutions:
     hessian = field.hessian(problems)
     return _follow(hessian, problems, _first_point(problems, hessian), tol)
 
 
 def _follow(
     hessian: DeviceHessian, problems: Programmes, start: Tensor, tol: float
-) -> _Found:
+) -> SVMSolutions:
     """Solve until what is rounded to bounds is good."""
-    found = _Found.nothing(problems)
+    found = SVMSolutions.nothing(problems)
     in_vain = problems.device.xp.zeros_like(problems.low)
     see = partial(_see_rounded, found, hessian, tol, in_vain)
     found.n_iter = follow_barrier(hessian, problems, start, see)
     # Where there is no step left, what could not be rounded is good as it is.
-    found.converged |= found.share <= tol
+    found.converged |= found.duality_gap <= tol
     return found
 
 
 def _see_rounded(
-    found: _Found,
+    found: SVMSolutions,
     hessian: DeviceHessian,
     tol: float,
     in_vain: Tensor,
@@ -368,10 +348,10 @@ def _see_rounded(
         these, some, columns = problems.only(chosen), state.only(chosen), active[chosen]
         xp = problems.device.xp
         late = in_vain[columns] >= _IN_VAIN
-        enough = late & (found.share[columns] <= _ENOUGH * tol)
+        enough = late & (found.duality_gap[columns] <= _ENOUGH * tol)
         x = _round(these, some, xp.where(late, _NEARER, _NEAR))
         gradient = hessian.product(x, careful=True) - these.linear
-        rounded = _Found.nothing(these)
+        rounded = SVMSolutions.nothing(these)
         every = xp.arange(columns.numel(), device=columns.device)
         rounded.see(every, these, x, gradient, tol)
         fine = problems.device.true_rows(rounded.converged)
@@ -400,10 +380,10 @@ def _guess(field: _Field, problems: Programmes) -> tuple[Tensor, Tensor] | None:
     if not bool(sides.all()):
         return None
     found = _solve_in_parts(replace(field.at(few), say=None), smaller, _TOL_OF_GUESS)
-    used = field.device.true_rows((found.x != 0.0).any(dim=1))
-    product = field.product(few[used], found.x[used])
+    used = field.device.true_rows((found.coef != 0.0).any(dim=1))
+    product = field.product(few[used], found.coef[used])
     gain = smaller.reference - found.objective
-    return product - problems.linear + found.multiplier, gain
+    return product - problems.linear + found.intercept, gain
 
 
 def _nearest(problems: Programmes, farness: Tensor, share: float) -> Tensor:
@@ -461,12 +441,12 @@ def _improve(
     few = replace(few, reference=problems.reference - done)
     found = _follow(hessian, few, start[some], tol)
     del hessian  # its memory is needed
-    change = found.x - here
+    change = found.coef - here
     moved = true_rows((change != 0.0).any(dim=1))
     gradient = gradient + field.product(some[moved], change[moved])
     gradient[some] = found.gradient
     x = x.clone()
-    x[some] = found.x
+    x[some] = found.coef
     return x, gradient, found.n_iter
 
 

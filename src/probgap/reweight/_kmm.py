@@ -100,9 +100,8 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
             Guesses which weights lie at a bound, solves for the others by Cholesky
             factorisation, and mends the guess. Exact up to rounding; as fast as a few
             factorisations, O(n^3), and a single one where few bounds bind. Where guesses
-            do not come right, an interior point method takes over, with a factor of full
-            rank up to 6000 source samples and one of low rank beyond. Both names mean the
-            same.
+            do not come right, an interior point method takes over, some 15 factorisations.
+            Both names mean the same.
         "auto"
             With fewer than 500 source samples, with a ``tol`` below 1e-6, or with a kernel
             that is not known to be positive semidefinite: "pivoting". Otherwise, or where

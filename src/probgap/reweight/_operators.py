@@ -1,10 +1,10 @@
-"""Kernel matrices that are multiplied with, but never written down as a whole."""
+"""Products with kernel matrices that are never written down as a whole."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,43 +27,6 @@ _SHORT = 256
 # Exponents of the RBF kernel are differences of numbers as large as this at most, or
 # single precision would not leave six digits of them.
 _LARGEST_FOR_SINGLE = 8.0
-
-
-class KernelOperator(Protocol):
-    """A symmetric matrix: what it takes to multiply with it, and with a part of it."""
-
-    def product(self, vectors: Array, *, careful: bool = False) -> Array:
-        """Multiply with one vector or several, ``careful`` with less rounding."""
-
-    def restrict(self, rows: Rows) -> KernelOperator | None:
-        """Return the matrix of some rows and the same columns, if that is cheaper."""
-
-
-class DenseKernel:
-    """A matrix that is there as a whole."""
-
-    def __init__(self, matrix: Array) -> None:
-        self.matrix = matrix
-
-    def product(self, vectors: Array, *, careful: bool = False) -> Array:  # noqa: ARG002 (it always is)
-        product: Array = self.matrix @ vectors
-        return product
-
-    def restrict(self, rows: Rows) -> None:
-        """There may be no memory for a copy."""
-
-
-class ThinKernel:
-    """``F @ F.T`` by F, multiplied in double precision whatever F is in."""
-
-    def __init__(self, factor: NDArray[Any]) -> None:
-        self.factor = factor
-
-    def product(self, vectors: Array, *, careful: bool = False) -> Array:  # noqa: ARG002 (it always is)
-        return times(self.factor, times_transposed(self.factor, vectors))
-
-    def restrict(self, rows: Rows) -> None:
-        """Products with all rows are cheaper than a copy of some."""
 
 
 def times(factor: NDArray[Any], vectors: Array) -> Array:

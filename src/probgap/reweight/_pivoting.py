@@ -102,16 +102,14 @@ class Guess:
     certify: bool
     centre: Vector
     patience: int
-    allowed: int
     answer: Vector | None = None
     witness: Vector | None = None
-    fewest: int = -1
+    fewest: int | None = None
+    failures: int = 0
     steps: int = 0
 
     @classmethod
-    def first(
-        cls, bounds: Bounds, rows: Rows, certify: bool, patience: int = _PATIENCE
-    ) -> Guess:
+    def first(cls, bounds: Bounds, rows: Rows, certify: bool, patience: int) -> Guess:
         """Guess that no bound is active but those that leave no choice."""
         low, high = bounds.band
         return cls(
@@ -122,7 +120,6 @@ class Guess:
             certify=certify,
             centre=np.full(rows.size, 1.0 / rows.size),
             patience=patience,
-            allowed=patience,
         )
 
     @property
@@ -181,10 +178,10 @@ class Guess:
         if count == 0:
             self.answer = self.centre = u
             return
-        if self.fewest < 0 or count < self.fewest:
-            self.fewest, self.patience = count, self.allowed
-        elif self.patience > 0:
-            self.patience -= 1
+        if self.fewest is None or count < self.fewest:
+            self.fewest, self.failures = count, 0
+        elif self.failures < self.patience:
+            self.failures += 1
         else:
             # One at a time, always the last: this cannot come back to an old guess.
             if band == self.band:

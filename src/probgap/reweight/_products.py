@@ -27,12 +27,7 @@ from probgap._core.types import Array, Mask, Vector
 from probgap._device._interior import follow_barrier, solve_part
 from probgap._device._programme import Programmes
 from probgap._device._torch import Arrays
-from probgap.reweight._operators import (
-    DenseKernel,
-    KernelOperator,
-    times,
-    times_transposed,
-)
+from probgap.reweight._operators import PanelKernel, times, times_transposed
 from probgap.reweight._pivoting import AT_UPPER, AT_ZERO, FREE
 from probgap.reweight._problem import Best, Bounds, Goal
 
@@ -67,19 +62,22 @@ _JITTER = (0.0, 1e-7, 1e-5, 1e-3)
 
 
 class KernelHessian:
-    """``K / n``, and ``factor @ factor.T`` with ``rest`` on the diagonal in place of K."""
+    """``K / n``, and ``factor @ factor.T`` with ``rest`` on the diagonal in place of K.
+
+    Where there is no kernel, the factor is all there is.
+    """
 
     def __init__(
-        self, kernel: KernelOperator, factor: NDArray[Any], rest: float, n: int
+        self, kernel: PanelKernel | None, factor: NDArray[Any], rest: float, n: int
     ) -> None:
         self.device = Arrays()
-        if factor.shape[1] == 0:
-            factor = np.zeros((factor.shape[0], 1))
         self.kernel, self.factor, self.rest, self.n = kernel, factor, rest, n
         self._at_hand: tuple[NDArray[np.intp], KernelHessian] = np.arange(n), self
 
     def product(self, vectors: Array, *, careful: bool = False) -> Array:
         """Multiply with columns, ``careful`` with less rounding."""
+        if self.kernel is None:
+            return self.thin_product(vectors)
         if vectors.shape[1] == 1:
             return self.kernel.product(vectors[:, 0], careful=careful)[:, None] / self.n
         return self.kernel.product(vectors, careful=careful) / self.n
@@ -107,33 +105,31 @@ class KernelHessian:
         if absent.any() or n_free < _WORTH_A_COPY * self._at_hand[0].size:
             self._at_hand = np.arange(self.n), self
             some = n_free + int(_SPARE_ROWS * n_free)
-            if some < _WORTH_A_COPY * self.n:
+            if self.kernel is not None and some < _WORTH_A_COPY * self.n:
                 order = np.argpartition(np.where(free, -np.inf, near), some)
                 rows = np.sort(order[:some])
                 part = self.kernel.restrict(rows)
-                if part is not None:
-                    thin = self.factor[rows]
-                    self._at_hand = rows, KernelHessian(part, thin, self.rest, self.n)
+                thin = self.factor[rows]
+                self._at_hand = rows, KernelHessian(part, thin, self.rest, self.n)
         return self._at_hand
 
 
-class DenseHessian(KernelHessian):
+class DenseHessian:
     """``K / n`` by a matrix that is there as a whole; systems are solved by factorising."""
 
     def __init__(self, matrix: Array) -> None:
-        n = matrix.shape[0]
-        super().__init__(DenseKernel(matrix), np.zeros((n, 1)), 0.0, n)
-        self._matrix = matrix
+        self.device, self._matrix, self.n = Arrays(), matrix, matrix.shape[0]
 
-    def thin_product(self, vectors: Array) -> Array:
-        """Multiply with the matrix."""
-        return self.product(vectors)
+    def product(self, vectors: Array, *, careful: bool = False) -> Array:  # noqa: ARG002 (it always is)
+        """Multiply with columns."""
+        product: Array = self._matrix @ vectors / self.n
+        return product
 
-    def precondition(self, diagonal: Array, inside: Mask) -> Any:
-        """Invert the sum of that and a diagonal; all rows are inside."""
-        del inside
-        shifted = self._matrix + np.diag(self.n * diagonal[:, 0])
-        factor = _factorise(shifted)
+    thin_product = product
+
+    def precondition(self, diagonal: Array, inside: Mask) -> Any:  # noqa: ARG002 (all are)
+        """Invert the sum of that and a diagonal."""
+        factor = _factorise(self._matrix + np.diag(self.n * diagonal[:, 0]))
         return lambda residual: (
             self.n * cho_solve(factor, residual[:, 0], check_finite=False)[:, None]
         )
@@ -235,8 +231,6 @@ def _by_interior_point(hessian: Any, best: Best, max_steps: int) -> int:
     """Close the duality gap from the middle of the bounds; return the steps."""
     bounds, device = best.bounds, hessian.device
     n, (low, high) = bounds.n, bounds.band
-    if bounds.upper <= low:
-        return 0
     middle = min(max(1.0, 0.9 * low + 0.1 * high), 0.1 * low + 0.9 * high)
     ones = np.ones((n, 1))
     problem = Programmes(

@@ -25,9 +25,7 @@ from probgap._core.types import Array, Matrix, Vector
 from probgap.reweight._growing import GrowingFactor
 from probgap.reweight._operators import (
     BlockKernel,
-    DenseKernel,
     PanelKernel,
-    ThinKernel,
     times,
     times_transposed,
 )
@@ -46,8 +44,8 @@ _DEFINITE = ("rbf", "laplacian", "linear", "cosine", "polynomial", "poly")
 # Fewer source samples than this, or a smaller tolerance, and pivoting is as fast.
 _SMALL = 500
 _EXACT_TOL = 1e-6
-# What pivoting does not solve has a factor of full rank up to this size; beyond, that
-# would take minutes. It is to leave this share of the KKT residual that will do.
+# What is not solved otherwise goes to pivoting up to this size; beyond, that would take
+# minutes. The interior point method there is to leave this share of the KKT residual.
 _LARGEST_DENSE = 6000
 _AS_EXACT = 1e-2
 # Columns that show whether the rank is low: what they leave is then at most this.
@@ -123,10 +121,9 @@ def solve_batch(
     gamma: float | None,
     *,
     certify: bool,
-    largest_dense: int = _LARGEST_DENSE,
     **limits: int,
 ) -> list[KMMResult]:
-    """Solve problems by pivoting, and those that it does not solve by products.
+    """Solve problems by pivoting, and those that it does not solve by an interior point.
 
     ``certify`` asks for a close bound on the least objective, for some more time.
     ``limits`` are those of :func:`solve_by_pivoting`.
@@ -154,10 +151,7 @@ def solve_batch(
             best.at_uniform = float(uniform @ (half - best.kappa))
         result = best.result("pivoting", guess.steps, gamma)
         if not result.converged:
-            if best.bounds.n <= largest_dense:
-                other = _by_interior_point(kernel, best, batch.ridge, gamma)
-            else:
-                other = _by_dense_products(kernel, best, gamma)
+            other = _by_interior_point(kernel, best, batch.ridge, gamma)
             if other.kkt_residual < result.kkt_residual:
                 result = other
         results.append(result)
@@ -180,19 +174,6 @@ def _by_interior_point(
     best = Best(bounds, tried.kappa, tried.goal, tried.at_uniform)
     best.see(found.weights, kernel @ found.weights / n - best.kappa)
     return best.result("exact", steps, gamma)
-
-
-def _by_dense_products(kernel: Array, tried: Best, gamma: float | None) -> KMMResult:
-    """Solve by products with a matrix that is there already."""
-    n = tried.bounds.n
-    diagonal = np.maximum(kernel.diagonal(), 0.0)
-    growing = GrowingFactor(lambda p: kernel[:, p], diagonal, np.float32)
-    growing.grow(_rank_of_preconditioner(n), lambda rest: not rest.any())
-    rest = float(growing.rest.mean())
-    hessian = KernelHessian(DenseKernel(kernel), growing.factor, rest, n)
-    goal = Goal.of(tried.goal.share, float(diagonal.mean()) or 1.0)
-    best, steps = solve_by_products(hessian, tried.kappa, tried.bounds, goal)
-    return best.result("iterative", steps, gamma)
 
 
 def _solve_at_scale(task: Task, solver: str) -> KMMResult:
@@ -223,7 +204,7 @@ def _by_features(task: Task) -> KMMResult:
     kappa = times(features, times_transposed(task.target, np.full(m, 1.0 / m)))
     diagonal = np.einsum("ij,ij->i", features, features, dtype=np.float64)
     goal = Goal.of(task.tol, float(diagonal.mean()) or 1.0)
-    hessian = KernelHessian(ThinKernel(features), features, 0.0, task.bounds.n)
+    hessian = KernelHessian(None, features, 0.0, task.bounds.n)
     best, steps = solve_by_products(hessian, kappa, task.bounds, goal, task.start)
     return best.result("low_rank", steps, None)
 
@@ -283,7 +264,7 @@ def _with_factor(
 
     # Weights are not known yet; those of a good answer are about uniform here.
     blur(np.ones(n))
-    hessian = KernelHessian(ThinKernel(factor), factor, 0.0, n)
+    hessian = KernelHessian(None, factor, 0.0, n)
     best, steps = solve_by_products(hessian, factor @ mean, task.bounds, goal, start)
     blur(best.weights)
     return best.result("low_rank", steps, task.gamma)
