@@ -287,7 +287,7 @@ def test_a_band_at_its_edge_is_held_there():
 
 def test_what_cannot_be_reached_ends_all_the_same():
     problem = hard_problem(0.5, 1000.0)
-    best, steps = solve_by_products(*problem, Goal.of(1e-15))
+    best, steps = solve_by_products(*problem, Goal(0.0, 1e-25))
     assert not best.is_good_enough
     assert 0 < steps <= 65
     good, _ = solve_by_products(*problem, Goal.of(1e-4))

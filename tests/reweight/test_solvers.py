@@ -84,7 +84,7 @@ def test_every_solver_keeps_the_bounds_and_finds_the_optimum(solver, problem):
     # nothing can, the interior point method stops at a KKT residual of 1e-6.
     least_gain = 1e-9 if result.solver == "pivoting" else 1e-7
     assert result.objective - least <= 1e-4 * gain + least_gain
-    assert result.objective - least <= result.duality_gap + 1e-12
+    assert result.objective - least <= result.duality_gap + 1e-10
 
 
 @pytest.mark.parametrize("d", [1, 2, 8, 20])

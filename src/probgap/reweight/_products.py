@@ -181,6 +181,7 @@ def _factorise(matrix: Array) -> Any:
     return cho_factor(np.diag(np.abs(matrix).sum(axis=1)), lower=True)
 
 
+@np.errstate(all="ignore")  # at the limits of precision it stops by itself
 def solve_by_products(
     hessian: Any,
     kappa: Vector,
@@ -248,9 +249,8 @@ def _by_interior_point(hessian: Any, best: Best, max_steps: int) -> int:
         _see_feasible(best, hessian, point, gradient)
         return device.put(np.array([best.is_good_enough])) > 0.0
 
-    with np.errstate(all="ignore"):  # at the limits of precision it stops by itself
-        start = device.put(middle * ones)
-        return follow_barrier(hessian, problem, start, see, max_steps=max_steps)
+    start = device.put(middle * ones)
+    return follow_barrier(hessian, problem, start, see, max_steps=max_steps)
 
 
 @dataclass(slots=True)
