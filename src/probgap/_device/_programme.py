@@ -15,18 +15,9 @@ _BISECTIONS = 100
 class Programmes:
     """Minimise ``x H x / 2 - linear x`` over ``lower <= x <= upper`` and a band of sum(x).
 
-    One column for each problem; all have the same H.
-
-    Attributes
-    ----------
-    device : Arrays
-        Where the arrays are.
-    linear, lower, upper : Tensor of shape (n, n_problems)
-        Linear term and box. A variable whose bounds are the same is none.
-    low, high : Tensor of shape (n_problems,)
-        Least and greatest sum.
-    reference : Tensor of shape (n_problems,)
-        Objective of a plain answer: duality gaps are judged as shares of the gain over it.
+    One column for each problem; all have the same H. A variable whose bounds are the same
+    is none. ``low`` and ``high`` bound the sum. ``reference`` is the objective of a plain
+    answer: duality gaps are judged as shares of the gain over it.
     """
 
     device: Arrays

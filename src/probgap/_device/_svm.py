@@ -149,27 +149,11 @@ def solve_svms(
 ) -> SVMSolutions:
     """Solve the duals of SVMs with hinge loss that differ in what samples count for.
 
-    Parameters
-    ----------
-    device : Device
-        Where to.
-    samples : ndarray of shape (n, n_features)
-        The samples.
-    positive : ndarray of bool of shape (n_variables,)
-        The class of each variable.
-    caps : ndarray of shape (n_variables, n_svms)
-        What a sample counts for, C times its weight; 0 for one that is left out. Each SVM
-        has both classes.
-    gamma, tol : float
-        Width of the RBF kernel, and the relative duality gap.
-    rows : ndarray of shape (n_variables,), default=None
-        The sample of each variable, where one counts for both classes.
-    budget : float, default=None
-        Bytes to plan with, by default what the device has.
-    say : callable, default=None
-        Told each plan before memory is taken.
-    smallest, max_rounds : int
-        So few variables are one part, and so often parts are tried.
+    ``positive`` is the class of each variable, ``rows`` its sample where one counts for
+    both classes. ``caps`` is what a sample counts for in each SVM, C times its weight, 0
+    for one that is left out; each SVM has both classes. ``budget`` is the bytes to plan
+    with, by default what the device has, and ``say`` is told each plan before memory is
+    taken. ``smallest`` variables are one part, and parts are tried ``max_rounds`` times.
     """
     n_variables, n_svms = caps.shape
     if smallest is None:

@@ -22,10 +22,7 @@ _SHARE_OF_HOST = 0.5
 
 
 class Arrays:
-    """Arrays of numpy, where another namespace would have a device.
-
-    ``xp`` is a namespace: what it has under the same name in numpy and torch is used.
-    """
+    """Arrays of numpy; of ``xp`` only what numpy and torch both have is used."""
 
     xp: Any = np
 
@@ -48,15 +45,7 @@ class Arrays:
 
 @dataclass(frozen=True, slots=True)
 class Device(Arrays):
-    """Where arrays are kept and computed with.
-
-    Attributes
-    ----------
-    name : str
-        What torch calls it, such as "cuda:0" or "cpu".
-    xp : module
-        torch itself, for functions that are no methods of an array.
-    """
+    """Where arrays are kept and computed with: torch's name of it, and torch itself."""
 
     name: str
     xp: Any
@@ -124,13 +113,7 @@ class Device(Arrays):
 
 
 def open_device(name: str) -> Device:
-    """Find a device by torch's name for it, or say what is missing.
-
-    Parameters
-    ----------
-    name : str
-        "cuda", "cuda:0" and so on for a GPU; "cpu" for torch on the processor.
-    """
+    """Find a device by torch's name for it, or say what is missing."""
     kind, _, number = name.partition(":")
     if kind not in ("cuda", "cpu") or (number and not number.isdecimal()):
         msg = f"device must be 'cuda', 'cuda:0' and the like, 'cpu' or None. Got {name!r}."
