@@ -20,7 +20,6 @@ OPTIONAL = (
     "typer",
     "gensim",
     "dask",
-    "piqp",
     "cvxopt",
     "hypothesis",
 )

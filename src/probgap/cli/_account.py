@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from probgap.diagnostics.account import NextRow
     from probgap.page import RankedRow, RunRecord, TableRecord
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "piqp", "skops")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "skops")
 _LEARNT_FROM = ("number", "category", "text")
 _N_RANKED = 20
 _N_SHOWN_COLUMNS = 4

@@ -16,7 +16,7 @@ from probgap import __version__
 from probgap.cli import _options as given
 from probgap.cli._errors import BAD_INPUT, plain_errors
 
-_CORE = ("numpy", "scipy", "scikit-learn", "joblib", "piqp", "threadpoolctl", "typer")
+_CORE = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "typer")
 # Library, the extra that brings it, and what it is for.
 _OPTIONAL = (
     ("pandas", "report", "tables"),

@@ -20,7 +20,7 @@ from probgap._core.learners import KernelLogistic, LinearLogistic
 from probgap._core.mixture import MixedClassifier, Mixture
 from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.views import Columns, Directions, Words
-from probgap._device._estimators import DeviceMachine, DevicePlatt
+from probgap._device._estimators import DevicePlatt, DeviceSVM
 from probgap.baselines import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
@@ -70,7 +70,7 @@ PARTS: dict[str, type] = {
     "Trees": Trees,
     "SVM": FastSVC,
     "FeatureSVM": NystroemSVM,
-    "DeviceSVM": DeviceMachine,
+    "DeviceSVM": DeviceSVM,
     "DevicePlatt": DevicePlatt,
 }
 # What fields of parts must be, in the language of ``misfit``; "+" adds to another's rules.

@@ -29,7 +29,7 @@ from probgap.reproduction._plan import Job
 
 Row = dict[str, Any]
 
-_LIBRARIES = ("probgap", "numpy", "scipy", "scikit-learn", "joblib", "piqp", "gensim")
+_LIBRARIES = ("probgap", "numpy", "scipy", "scikit-learn", "joblib", "gensim")
 _SCORES = ("accuracy", "balanced_accuracy", "f1", "auc", "seconds")
 _DIGITS = 4
 

@@ -1,4 +1,4 @@
-"""Machines on a device against scikit-learn's SVC: the same optimum, and its proof."""
+"""SVMs on a device against scikit-learn's SVC: the same optimum, and its proof."""
 
 import numpy as np
 import pytest
@@ -10,25 +10,23 @@ from probgap._core.kernels import scale_gamma
 
 pytest.importorskip("torch", reason="needs torch: make test-torch")
 
-from probgap._device import _parts
-from probgap._device._estimators import DeviceMachine
-from probgap._device._kernel import DeviceKernel, Traffic, multiply_part
-from probgap._device._machines import solve_machines
+from probgap._device._estimators import DeviceSVM
+from probgap._device._kernel import DeviceKernel, Points, Traffic, multiply_part
 from probgap._device._plan import plan_memory
-from probgap._device._points import Points
+from probgap._device._svm import solve_svms
 
 GAMMA = 0.25
 
 
 def dual_of(svc, X, positive):
-    """Give the dual objective of a fitted SVC."""
+    """Return the dual objective of a fitted SVC."""
     coef = svc.dual_coef_[0]
     kernel = rbf_kernel(svc.support_vectors_, gamma=svc._gamma)
     return np.abs(coef).sum() - 0.5 * coef @ kernel @ coef
 
 
 def primal_of(X, positive, caps, solved, column):
-    """Give the primal objective of a solution, from scratch."""
+    """Return the primal objective of a solution, from scratch."""
     coef = solved.coef[:, column]
     inner = rbf_kernel(X, gamma=GAMMA) @ coef
     decision = inner + solved.intercept[column]
@@ -52,10 +50,7 @@ def assert_as_svc(solved, svc, X, positive, column=0):
 
 @pytest.mark.parametrize("smallest", [10_000, 150], ids=["whole", "parts"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_machines_are_those_of_scikit_learn(
-    device, overlapping, monkeypatch, smallest, weighted
-):
-    monkeypatch.setattr(_parts, "SMALLEST", smallest)
+def test_svms_are_those_of_scikit_learn(device, overlapping, smallest, weighted):
     X, positive = overlapping
     weight = np.ones(len(X))
     if weighted:
@@ -63,7 +58,9 @@ def test_machines_are_those_of_scikit_learn(
     without = weight.copy()
     without[::5] = 0.0
     caps = np.column_stack([weight, without])
-    solved = solve_machines(device, X, positive, caps, gamma=GAMMA, tol=1e-4)
+    solved = solve_svms(
+        device, X, positive, caps, gamma=GAMMA, tol=1e-4, smallest=smallest
+    )
     for column in (0, 1):
         used = caps[:, column] > 0.0
         svc = SVC(gamma=GAMMA, tol=1e-5).fit(
@@ -75,13 +72,12 @@ def test_machines_are_those_of_scikit_learn(
 
 
 @pytest.mark.parametrize("smallest", [10_000, 150], ids=["whole", "parts"])
-def test_the_duality_gap_is_that_of_the_whole_problem(
-    device, overlapping, monkeypatch, smallest
-):
-    monkeypatch.setattr(_parts, "SMALLEST", smallest)
+def test_the_duality_gap_is_that_of_the_whole_problem(device, overlapping, smallest):
     X, positive = overlapping
     caps = np.ones((len(X), 1))
-    solved = solve_machines(device, X, positive, caps, gamma=GAMMA, tol=1e-4)
+    solved = solve_svms(
+        device, X, positive, caps, gamma=GAMMA, tol=1e-4, smallest=smallest
+    )
     primal = primal_of(X, positive, caps, solved, 0)
     gap = (primal - solved.dual_objective[0]) / primal
     assert -1e-6 <= gap <= 1e-4 + 1e-6
@@ -93,70 +89,96 @@ def test_the_duality_gap_is_that_of_the_whole_problem(
     assert abs(solved.coef.sum()) < 1e-8
 
 
-def test_parts_take_fewer_kernel_values(device, overlapping, monkeypatch):
+def test_parts_take_fewer_kernel_values(device, overlapping):
     X, positive = overlapping
-    caps = np.ones((len(X), 1))
-    passes = []
-    for smallest in (10_000, 150):
-        monkeypatch.setattr(_parts, "SMALLEST", smallest)
-        solved = solve_machines(device, X, positive, caps, gamma=GAMMA, tol=1e-4)
-        passes.append(solved.n_passes)
-    assert passes[1] < 0.7 * passes[0]
+    whole, parts = (
+        solve_svms(
+            device,
+            X,
+            positive,
+            np.ones((len(X), 1)),
+            gamma=GAMMA,
+            tol=1e-4,
+            smallest=smallest,
+        )
+        for smallest in (10_000, 150)
+    )
+    assert parts.n_passes < 0.7 * whole.n_passes
 
 
 @pytest.mark.parametrize("rounds", [0, 1])
 def test_where_parts_do_not_close_the_gap_everything_is_one(
-    device, overlapping, monkeypatch, rounds
+    device, overlapping, rounds
 ):
-    monkeypatch.setattr(_parts, "SMALLEST", 150)
-    monkeypatch.setattr(_parts, "_MAX_ROUNDS", rounds)
     X, positive = overlapping
-    caps = np.ones((len(X), 1))
-    solved = solve_machines(device, X, positive, caps, gamma=GAMMA, tol=1e-4)
+    solved = solve_svms(
+        device,
+        X,
+        positive,
+        np.ones((len(X), 1)),
+        gamma=GAMMA,
+        tol=1e-4,
+        smallest=150,
+        max_rounds=rounds,
+    )
     assert solved.converged.all()
     assert solved.plan.n_rows == len(X)
 
 
-def test_a_class_too_rare_to_be_drawn_is_solved_whole(device, monkeypatch):
-    monkeypatch.setattr(_parts, "SMALLEST", 30)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 3))
-    positive = np.zeros(400, dtype=bool)
-    drawn = np.random.default_rng(_parts._SEED).choice(400, size=100, replace=False)
-    positive[np.setdiff1d(np.arange(400), drawn)[:2]] = True
-    solved = solve_machines(device, X, positive, np.ones((400, 1)), gamma=0.3, tol=1e-4)
-    assert solved.converged.all()
-    assert_as_svc(solved, SVC(gamma=0.3, tol=1e-5).fit(X, positive), X, positive)
+def test_a_class_too_rare_to_be_drawn_is_solved_whole(device):
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    svc = SVC(gamma=0.3, tol=1e-5)
+    for rare in range(0, 400, 50):  # of some of these, no part has a positive
+        positive = np.arange(400) == rare
+        solved = solve_svms(
+            device, X, positive, np.ones((400, 1)), gamma=0.3, tol=1e-4, smallest=30
+        )
+        assert_as_svc(solved, svc.fit(X, positive), X, positive)
+
+
+def both_classes(overlapping):
+    """Return samples, some of which count for both classes, and these as copies."""
+    X, positive = overlapping[0][:500], overlapping[1][:500]
+    share = np.where(positive, 1.0, np.where(np.arange(500) % 3 == 0, 0.3, 0.0))
+    rows = np.concatenate([np.flatnonzero(share > 0), np.flatnonzero(share < 1)])
+    labels = np.repeat([True, False], [(share > 0).sum(), (share < 1).sum()])
+    weights = np.concatenate([share[share > 0], 1.0 - share[share < 1]])
+    svc = SVC(gamma=GAMMA, tol=1e-5).fit(X[rows], labels, sample_weight=weights)
+    return X, share, rows, labels, weights, svc
 
 
 @pytest.mark.parametrize("smallest", [10_000, 150], ids=["whole", "parts"])
-def test_a_sample_of_both_classes_is_as_two_samples(
-    device, overlapping, monkeypatch, smallest
-):
-    monkeypatch.setattr(_parts, "SMALLEST", smallest)
-    X, positive = overlapping[0][:500], overlapping[1][:500]
-    share = np.where(positive, 1.0, np.where(np.arange(500) % 3 == 0, 0.3, 0.0))
-    weight = np.ones(500)
-    ours = DeviceMachine(gamma=GAMMA).fit_on_shares(X, share, weight)
-    both = np.concatenate([np.flatnonzero(share > 0), np.flatnonzero(share < 1)])
-    labels = np.repeat([1, 0], [(share > 0).sum(), (share < 1).sum()])
-    weights = np.concatenate([share[share > 0], 1.0 - share[share < 1]])
-    svc = SVC(gamma=GAMMA, tol=1e-5).fit(X[both], labels, sample_weight=weights)
+def test_a_sample_of_both_classes_is_as_two_samples(device, overlapping, smallest):
+    X, _, rows, labels, weights, svc = both_classes(overlapping)
+    solved = solve_svms(
+        device,
+        X,
+        labels,
+        weights[:, None],
+        gamma=GAMMA,
+        tol=1e-4,
+        rows=rows,
+        smallest=smallest,
+    )
+    assert_as_svc(solved, svc, X[rows], labels)
+
+
+def test_an_svm_is_fitted_on_shares(overlapping):
+    X, share, _, labels, _, svc = both_classes(overlapping)
+    ours = DeviceSVM(gamma=GAMMA).fit_on_shares(X, share, np.ones(500))
     theirs = svc.decision_function(X)
     away = np.abs(theirs) > 1e-3
     assert ((ours.decision_function(X) > 0) == (theirs > 0))[away].mean() >= 0.999
     assert ours.dual_objective_ == pytest.approx(dual_of(svc, X, labels), rel=1e-4)
 
 
-def test_kernels_that_are_not_kept_give_the_same_machine(
-    device, overlapping, monkeypatch
-):
+def test_kernels_that_are_not_kept_give_the_same_svm(device, overlapping):
     X, positive = overlapping
     caps = np.ones((len(X), 1))
     plans = []
-    kept = solve_machines(device, X, positive, caps, gamma=GAMMA, tol=1e-4)
+    kept = solve_svms(device, X, positive, caps, gamma=GAMMA, tol=1e-4)
     # As much as is needed besides the kernel, with few landmarks.
-    free = solve_machines(
+    free = solve_svms(
         device,
         X,
         positive,
@@ -210,14 +232,14 @@ def test_storage_in_single_precision_changes_no_decision(
     """The kernel in double precision, put in its place, gives the same decisions."""
     X, positive = overlapping
     caps = np.ones((len(X), 1))
-    single = solve_machines(device, X, positive, caps, gamma=GAMMA, tol=1e-6)
+    single = solve_svms(device, X, positive, caps, gamma=GAMMA, tol=1e-6)
     exact = device.put(rbf_kernel(X, gamma=GAMMA))
     monkeypatch.setattr(
         DeviceKernel,
         "product",
         lambda _self, vectors, careful=False: exact @ vectors,  # noqa: ARG005
     )
-    double = solve_machines(device, X, positive, caps, gamma=GAMMA, tol=1e-6)
+    double = solve_svms(device, X, positive, caps, gamma=GAMMA, tol=1e-6)
     assert_array_equal(single.decision > 0.0, double.decision > 0.0)
     assert_allclose(single.decision, double.decision, atol=1e-3)
     assert single.dual_objective == pytest.approx(double.dual_objective, rel=1e-6)
@@ -225,11 +247,11 @@ def test_storage_in_single_precision_changes_no_decision(
 
 def test_scale_is_that_of_scikit_learn(device, overlapping):
     X, positive = overlapping[0][:300], overlapping[1][:300]
-    machine = DeviceMachine().fit(X, positive)
+    svm = DeviceSVM().fit(X, positive)
     svc = SVC(tol=1e-5).fit(X, positive)
-    assert machine.gamma_ == pytest.approx(svc._gamma)
-    assert machine.gamma_ == pytest.approx(scale_gamma(X))
-    assert_allclose(machine.decision_function(X), svc.decision_function(X), atol=0.02)
+    assert svm.gamma_ == pytest.approx(svc._gamma)
+    assert svm.gamma_ == pytest.approx(scale_gamma(X))
+    assert_allclose(svm.decision_function(X), svc.decision_function(X), atol=0.02)
 
 
 def test_where_nothing_can_be_rounded_the_inside_is_good(device):
@@ -238,9 +260,7 @@ def test_where_nothing_can_be_rounded_the_inside_is_good(device):
     X = rng.normal(size=(2000, 6)) * np.logspace(-2, 2, 6)
     positive = rng.random(2000) < 0.25
     gamma = 1.0 / (6.0 * X.var())
-    solved = solve_machines(
-        device, X, positive, np.ones((2000, 1)), gamma=gamma, tol=1e-4
-    )
+    solved = solve_svms(device, X, positive, np.ones((2000, 1)), gamma=gamma, tol=1e-4)
     assert solved.converged[0]
     assert solved.duality_gap[0] <= 1e-4
     svc = SVC(gamma=gamma, tol=1e-6, cache_size=500).fit(X, positive)
