@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from probgap import PGPUClassifier
 from probgap._core.defaults import DEFAULTS
 from probgap.datasets import hide_labels, make_square
 
@@ -57,6 +58,13 @@ def square():
     gap = 2.0 * posterior - 1.0
     s = hide_labels(X, y_true, gap, ("linear", 0.6), random_state=4)
     return read_only(X, y_true, gap, s)
+
+
+@pytest.fixture(scope="session")
+def square_model(square):
+    """The default, fitted to the square: to be read, not to be changed."""
+    X, _, _, s = square
+    return PGPUClassifier(random_state=0).fit(X, s)
 
 
 SMALL_TABLE = """
