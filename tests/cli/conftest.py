@@ -13,11 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from probgap.cli._app import app
-from probgap.cli._prepare import Request
-from probgap.cli.fit import fit_into
+from probgap.cli import _analysis
 from probgap.diagnostics import _examine
 
 
@@ -56,17 +53,6 @@ def table(cases, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def probgap():
-    """Run the command in this process; the result has exit_code, stdout and stderr."""
-    runner = CliRunner()
-
-    def run(*words, **options):
-        return runner.invoke(app, [str(word) for word in words], **options)
-
-    return run
-
-
-@pytest.fixture(scope="session")
 def fitted(table, probgap, tmp_path_factory):
     """A run of fit, with what it printed."""
     for library in ("skops", "matplotlib", "jinja2"):
@@ -74,7 +60,9 @@ def fitted(table, probgap, tmp_path_factory):
     out = tmp_path_factory.mktemp("fitted") / "results"
     result = probgap("fit", table, "--label", "found", "--id", "case", "--out", out)
     assert result.exit_code == 0, result.stderr
-    return SimpleNamespace(out=out, table=table, printed=result.stdout)
+    return SimpleNamespace(
+        out=out, table=table, printed=result.stdout, said=result.stderr
+    )
 
 
 @pytest.fixture(scope="session")
@@ -140,16 +128,27 @@ def quick(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def small(good, tmp_path_factory):
-    """A fit to the small table."""
+def small(good, probgap, tmp_path_factory):
+    """A fit to the small table, and what there was before its files were written."""
     pytest.importorskip("skops")
     folder = tmp_path_factory.mktemp("small")
     (folder / "t.csv").write_text(good.csv())
-    request = Request(str(folder / "t.csv"), "found", id="case")
+    found = []
     with pytest.MonkeyPatch.context() as patch:
         shorten_checks(patch)
-        analysis = fit_into(request, folder / "out", force=False, shown=False)
-    return SimpleNamespace(analysis=analysis, out=folder / "out")
+        patch.setattr(_analysis, "analyse", keeping(found, _analysis.analyse))
+        words = ("--label", "found", "--id", "case", "--out", folder / "out")
+        result = probgap("fit", folder / "t.csv", *words)
+    assert result.exit_code == 0, result.stderr
+    return SimpleNamespace(analysis=found[0], out=folder / "out")
+
+
+def keeping(found, function):
+    def run(*arguments):
+        found.append(function(*arguments))
+        return found[-1]
+
+    return run
 
 
 @pytest.fixture
