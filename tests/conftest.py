@@ -16,6 +16,7 @@ from probgap import PGPUClassifier
 from probgap._core.defaults import DEFAULTS
 from probgap.cli._app import app
 from probgap.datasets import hide_labels, make_square
+from probgap.diagnostics import _examine
 
 settings.register_profile("probgap", deadline=None, max_examples=40)
 settings.load_profile("probgap")
@@ -80,6 +81,23 @@ def probgap():
         return runner.invoke(app, [str(word) for word in words], **options)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def shorten_checks():
+    """Leave the checks that fit again and again out of the command fit."""
+
+    def shorten(patch):
+        names = ("columns", "what to label next")
+        checks = {name: _examine._CHECKS[name] for name in names}
+        patch.setattr(_examine, "_CHECKS", checks)
+
+    return shorten
+
+
+@pytest.fixture
+def quick(monkeypatch, shorten_checks):
+    shorten_checks(monkeypatch)
 
 
 @pytest.fixture

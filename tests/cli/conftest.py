@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 
 from probgap.cli import _analysis
-from probgap.diagnostics import _examine
 
 
 def make_frame(n=240, seed=0):
@@ -115,20 +114,8 @@ def good():
     return SimpleNamespace(frame=make_small, csv=csv, parquet=parquet)
 
 
-def shorten_checks(patch):
-    names = ("columns", "what to label next")
-    checks = {name: _examine._CHECKS[name] for name in names}
-    patch.setattr(_examine, "_CHECKS", checks)
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """Leave the checks that fit again and again out of a fit."""
-    shorten_checks(monkeypatch)
-
-
 @pytest.fixture(scope="session")
-def small(good, probgap, tmp_path_factory):
+def small(good, probgap, shorten_checks, tmp_path_factory):
     """A fit to the small table, and what there was before its files were written."""
     pytest.importorskip("skops")
     folder = tmp_path_factory.mktemp("small")
