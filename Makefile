@@ -64,7 +64,7 @@ contracts: $(VENV)/.dev
 # A file's tests run in one process, where they share what was fitted once.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 STAGES := tests/reweight tests/test_boundary.py tests/test_device.py tests/test_gap.py tests/test_relabel.py \
-  tests/pgpu/test_algorithm.py tests/pgpu/test_kernel_features.py tests/pgpu/test_search.py
+  $(addprefix tests/pgpu/test_,algorithm.py html.py kernel_features.py search.py) tests/dask/test_classifier.py
 
 unit: $(VENV)/.dev
 	$(PYTEST) $(addprefix --ignore=,$(STAGES))
