@@ -17,7 +17,7 @@ ifneq ($(wildcard ../shared/data),)
 export PROBGAP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo docs test test-torch test-browser lint types contracts unit slow floors peers reproduce docs-reproduction reading bench-accuracy figures dist lock clean
+.PHONY: help demo docs test test-torch test-browser lint types contracts unit coverage slow floors peers reproduce docs-reproduction reading bench-accuracy figures dist lock clean
 
 help:
 	@echo "make demo    set up, hide labels of a real data set, win them back (offline, under two minutes)"
@@ -25,6 +25,7 @@ help:
 	@echo "make docs    the documentation, every block of code run, into docs/_build/html (a minute)"
 	@echo "make test-torch  exact kernels by torch on the processor, in an environment of its own"
 	@echo "make test-browser  the page of a fit in Chromium, where there is one"
+	@echo "make coverage  all tests, with the lines that they reach"
 	@echo "make slow    the slow tests: theory at growing n, the full accuracy table"
 	@echo "make floors  the tests at the oldest supported versions"
 	@echo "make peers   the baselines against other people's code"
@@ -59,9 +60,20 @@ types: $(VENV)/.dev
 contracts: $(VENV)/.dev
 	$(BIN)/lint-imports
 
+# Counting lines makes tests take nearly twice as long (on Python 3.11): it is done where
+# every branch of the stages must be reached, and for all of the package by make coverage.
+# A file's tests run in one process, where they share what was fitted once.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+STAGES := tests/reweight tests/test_boundary.py tests/test_device.py tests/test_gap.py tests/test_relabel.py \
+  $(addprefix tests/pgpu/test_,algorithm.py html.py kernel_features.py search.py) tests/dask/test_classifier.py
+
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+	$(PYTEST) $(addprefix --ignore=,$(STAGES))
+	$(PYTEST) --cov --cov-report= --cov-fail-under=0 $(STAGES)
 	$(BIN)/coverage report --include='*/gap/*,*/boundary.py,*/relabel.py,*/reweight/*' --fail-under=100
+
+coverage: $(VENV)/.dev
+	$(PYTEST) --cov --cov-report=term
 
 # torch comes without CUDA from the index that pip has; it stays out of the other environment.
 $(TORCH)/.torch: pyproject.toml requirements/lock.txt

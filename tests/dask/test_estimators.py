@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 
 from probgap.boundary import Quantile
 from probgap.dask import PGPUClassifier
-from probgap.dask._estimators import is_made_for_dask
 from probgap.exceptions import InvalidInputError
 from probgap.reweight import KernelMeanMatching
 
@@ -104,12 +103,6 @@ def assert_same_answer(model, one, X, close=CLOSE):
         one.gap_estimator_.predict_proba(X),
         atol=close,
     )
-
-
-def test_an_estimator_is_known_by_where_its_class_comes_from():
-    assert is_made_for_dask(OnBlocks())
-    assert not is_made_for_dask(LogisticRegression())
-    assert not is_made_for_dask(None)
 
 
 @pytest.fixture(scope="module")
@@ -240,10 +233,7 @@ def test_dataframes_words_and_empty_blocks(table):
             r"cv must be an integer or None with a gap_estimator made for dask",
         ),
         ({"gap_estimator": OnBlocks(), "cv": 1000}, r"at least 1000 labelled"),
-        (
-            {"gap_estimator": OneColumn()},
-            r"two probabilities for each row.*\(\d+, 1\)",
-        ),
+        ({"gap_estimator": OneColumn()}, r"two probabilities for each row.*\(\d+, 1\)"),
         (
             {"gap_estimator": Gathering()},
             r"must return a dask array from predict_proba .* Got ndarray",
