@@ -168,10 +168,7 @@ def compare_methods(
 def compare_with_fit(
     methods: Iterable[str], samples: Any, labelled: Mask, called: Mask, seed: int
 ) -> tuple[list[dict[str, Any]], int]:
-    """Compare methods, fitted on half of the rows, with a fit on the other half.
-
-    ``called`` tells which rows the fit calls positive. Also returns on how many rows.
-    """
+    """Compare methods, fitted on half of the rows, with what a fit calls the others."""
     train, test = split(labelled, 2, seed)[0]
     seen, unseen = take_rows(samples, train), take_rows(samples, test)
     rows = []

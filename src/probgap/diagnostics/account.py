@@ -62,10 +62,7 @@ class Worlds:
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """Rows of about the same predicted chance to be labelled, and the share that is.
-
-    ``low`` and ``high`` are the ends of its Wilson interval, at 90%.
-    """
+    """Rows of like chances to be labelled; the share that is, with a 90% interval."""
 
     predicted: float
     observed: float
@@ -76,11 +73,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class CurveBin:
-    """Rows of about the same estimated gap, and the share that is labelled.
-
-    ``low`` and ``high`` are the ends of its Wilson interval, at 90%; ``fit`` is the share
-    by an isotonic fit to all bins.
-    """
+    """Rows of like gaps; the share labelled with a 90% interval, and an isotonic fit."""
 
     gap_low: float
     gap_high: float

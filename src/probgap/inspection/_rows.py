@@ -233,11 +233,7 @@ def _append_row(rows: Any, row: Any) -> Any:
 
 
 def _mix_rows(table: Any, columns: list[Any], source: Rows) -> Any:
-    """Return rows whose cells come from several rows of a table.
-
-    ``source`` has a row for each new one, and a column for each of ``columns``: from
-    which row of the table the cell is. Other columns are from the first row.
-    """
+    """Return rows whose cells come from the rows ``source`` of a table, or the first."""
     if not hasattr(table, "columns"):
         return np.take_along_axis(table, source, axis=0)
     at = {name: source[:, j] for j, name in enumerate(columns)}

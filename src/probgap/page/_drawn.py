@@ -174,7 +174,7 @@ def _count(value: float) -> str:
 
 
 def _head(chart: Chart, words: str) -> None:
-    """Say above the upright axis what it counts."""
+    """Write above the upright axis what it counts."""
     at = (chart.x[0], chart.y[1])
     chart.text(at, words, "note", shift=(-40, -14), anchor="start")
 

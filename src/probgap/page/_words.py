@@ -86,7 +86,7 @@ def _span(ends: tuple[float, float], most: int) -> str:
 
 
 def lead(found: Found) -> str:
-    """Say what the count means for the table."""
+    """Return what the count means for the table."""
     total = count(found.labelled + round(found.hidden))
     return (
         f"You labelled {count(found.labelled)} of {plural(found.rows, 'row')} as positive. "
@@ -128,7 +128,7 @@ def warning_list(account: Account) -> list[dict[str, Any]]:
 
 
 def source_line(table: TableRecord, started: str | None) -> list[str]:
-    """Say which table this is about, and when it was read."""
+    """Return which table this is about, and when it was read."""
     items = [clip(table.name, 60)]
     if table.label and table.positive:
         where = f"{clip(table.label, 40)} = {clip(table.positive, 40)}"
