@@ -169,20 +169,15 @@ class DeviceKernel:
     def _multiply_tiles(self, vectors: Tensor, width: int) -> Tensor:
         """Compute half of the tiles, and use each for itself and for its mirror image."""
         result = self.device.zeros(*vectors.shape)
-        points = self.points
-        for here, there in self._pairs():
-            tile = points.tile(points.left[here], points.right[there])
-            self.traffic.bytes_moved += _BYTES_COMPUTED * tile.numel()
-            add_product(result[here], tile, vectors[there], width)
-            if here != there:
-                add_product(result[there], tile.T, vectors[here], width)
-        return result
-
-    def _pairs(self) -> Iterator[tuple[slice, slice]]:
-        parts = list(_slices(self.n, self.plan.tile))
+        points, parts = self.points, list(_slices(self.n, self.plan.tile))
         for k, here in enumerate(parts):
             for there in parts[: k + 1]:
-                yield here, there
+                tile = points.tile(points.left[here], points.right[there])
+                self.traffic.bytes_moved += _BYTES_COMPUTED * tile.numel()
+                add_product(result[here], tile, vectors[there], width)
+                if here != there:
+                    add_product(result[there], tile.T, vectors[here], width)
+        return result
 
 
 def _slices(n: int, size: int) -> Iterator[slice]:

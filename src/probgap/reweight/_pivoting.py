@@ -18,7 +18,7 @@ every problem of a batch, and one Cholesky factor of it serves them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,30 +97,23 @@ class Guess:
 
     rows: Rows
     bounds: Bounds
-    state: NDArray[np.int8]
-    band: int
     certify: bool
-    centre: Vector
     patience: int
+    state: NDArray[np.int8] = field(init=False)
+    band: int = field(init=False)
+    centre: Vector = field(init=False)
     answer: Vector | None = None
     witness: Vector | None = None
     fewest: int | None = None
     failures: int = 0
     steps: int = 0
 
-    @classmethod
-    def first(cls, bounds: Bounds, rows: Rows, certify: bool, patience: int) -> Guess:
+    def __post_init__(self) -> None:
         """Guess that no bound is active but those that leave no choice."""
-        low, high = bounds.band
-        return cls(
-            rows,
-            bounds,
-            state=np.zeros(rows.size, dtype=np.int8),
-            band=AT_UPPER if low == high else FREE,
-            certify=certify,
-            centre=np.full(rows.size, 1.0 / rows.size),
-            patience=patience,
-        )
+        low, high = self.bounds.band
+        self.state = np.zeros(self.rows.size, dtype=np.int8)
+        self.band = AT_UPPER if low == high else FREE
+        self.centre = np.full(self.rows.size, 1.0 / self.rows.size)
 
     @property
     def done(self) -> bool:
@@ -201,7 +194,7 @@ def solve_by_pivoting(
 ) -> list[Guess]:
     """Solve every problem of a batch: one factorisation for all, where few bounds bind."""
     guesses = [
-        Guess.first(batch.bounds(j), np.flatnonzero(chosen), certify, patience)
+        Guess(np.flatnonzero(chosen), batch.bounds(j), certify, patience)
         for j, chosen in enumerate(batch.chosen)
     ]
     n = batch.kappa.size

@@ -201,10 +201,6 @@ class Goal:
         return cls(tol, _KKT_SHARE * tol * unit, unit)
 
 
-def _nothing() -> Vector:
-    return np.empty(0)
-
-
 @dataclass(slots=True)
 class Best:
     """The least objective and the greatest lower bound so far.
@@ -217,8 +213,8 @@ class Best:
     kappa: Vector
     goal: Goal
     at_uniform: float = np.nan
-    weights: Vector = field(default_factory=_nothing)
-    gradient: Vector = field(default_factory=_nothing)
+    weights: Vector = field(init=False)
+    gradient: Vector = field(init=False)
     objective: float = np.inf
     bound: float = -np.inf
 

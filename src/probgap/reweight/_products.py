@@ -190,7 +190,6 @@ def solve_by_products(
     start: Vector | None = None,
     *,
     max_steps: int = _MAX_STEPS,
-    max_barrier_steps: int = _MAX_BARRIER_STEPS,
 ) -> tuple[Best, int]:
     """Minimise from feasible weights; return what was found, and the steps it took.
 
@@ -210,7 +209,7 @@ def solve_by_products(
         steps += 1
         _step(state, hessian, best)
     if not best.is_good_enough:
-        steps += _by_interior_point(hessian, best, max_barrier_steps)
+        steps += _by_interior_point(hessian, best)
     return best, steps
 
 
@@ -228,20 +227,15 @@ def _see_feasible(best: Best, hessian: Any, point: Vector, gradient: Vector) -> 
     best.see(feasible, gradient)
 
 
-def _by_interior_point(hessian: Any, best: Best, max_steps: int) -> int:
+def _by_interior_point(hessian: Any, best: Best) -> int:
     """Close the duality gap from the middle of the bounds; return the steps."""
     bounds, device = best.bounds, hessian.device
     n, (low, high) = bounds.n, bounds.band
     middle = min(max(1.0, 0.9 * low + 0.1 * high), 0.1 * low + 0.9 * high)
     ones = np.ones((n, 1))
-    problem = Programmes(
-        device,
-        *(
-            device.put(a)
-            for a in (best.kappa[:, None], 0.0 * ones, bounds.upper * ones)
-        ),
-        *(device.put(np.array([a])) for a in (n * low, n * high, best.at_uniform)),
-    )
+    columns = (best.kappa[:, None], 0.0 * ones, bounds.upper * ones)
+    numbers = np.array([[n * low], [n * high], [best.at_uniform]])
+    problem = Programmes(device, *map(device.put, (*columns, *numbers)))
 
     def see(_active: Any, _problems: Programmes, state: Any) -> Any:
         point, gradient = (device.get(a)[:, 0] for a in (state.x, state.gradient))
@@ -249,8 +243,8 @@ def _by_interior_point(hessian: Any, best: Best, max_steps: int) -> int:
         _see_feasible(best, hessian, point, gradient)
         return device.put(np.array([best.is_good_enough])) > 0.0
 
-    start = device.put(middle * ones)
-    return follow_barrier(hessian, problem, start, see, max_steps=max_steps)
+    start, most = device.put(middle * ones), _MAX_BARRIER_STEPS
+    return follow_barrier(hessian, problem, start, see, max_steps=most)
 
 
 @dataclass(slots=True)
