@@ -67,7 +67,8 @@ def _numbers(account: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _table_line(table: Mapping[str, Any]) -> str:
-    used = [c for c in table["columns"] if c["use"] in ("number", "category", "text")]
+    uses = ("number", "date", "category", "text")
+    used = [c for c in table["columns"] if c["use"] in uses]
     left = [c for c in table["columns"] if c["use"] == "left out"]
     columns = "1 column" if len(used) == 1 else f"{len(used)} columns"
     files = len(table.get("files", ()))

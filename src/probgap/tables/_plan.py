@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError
+from probgap._core.types import Mask
 from probgap.tables._cells import NestedCellsError
 from probgap.tables._kinds import Kind, check_finite, describe, find_kind
 from probgap.tables._labels import read_labels
-from probgap.tables._names import check_columns
-from probgap.tables._optional import Frame, Series
+from probgap.tables._lazy import Frame, Series
+from probgap.tables._read import check_columns
 
 # With so few labelled rows, a column that agrees with them may do so by chance.
 _FEW_LABELLED = 3
@@ -30,7 +30,7 @@ class ColumnUse:
     ----------
     name : str
         Name of the column.
-    use : {"number", "category", "text", "label", "id", "left out"}
+    use : {"number", "date", "category", "text", "label", "id", "left out"}
         What it is taken as.
     why : str
         The reason, in words.
@@ -38,6 +38,8 @@ class ColumnUse:
         Cells without a value, and values that differ.
     example : str
         A cell of the column, cut where it is long.
+    day_first : bool, default=False
+        Whether dates such as 3/4/2020 begin with the day.
     """
 
     name: str
@@ -46,6 +48,7 @@ class ColumnUse:
     n_missing: int
     n_distinct: int
     example: str
+    day_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +67,13 @@ class ColumnPlan:
     n_rows: int
 
     def names(self, *uses: str) -> tuple[str, ...]:
-        """Give the names of the columns of some uses, in the table's order."""
+        """Return the names of the columns of some uses, in the table's order."""
         return tuple(column.name for column in self.columns if column.use in uses)
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the columns that a model learns from."""
-        return self.names("number", "category", "text")
+        return self.names("number", "date", "category", "text")
 
     @property
     def min_frequency(self) -> int:
@@ -78,7 +81,7 @@ class ColumnPlan:
         return _min_frequency(self.n_rows)
 
     def as_dicts(self) -> list[dict[str, Any]]:
-        """Give the columns as plain dicts, fit for JSON."""
+        """Return the columns as plain dicts, fit for JSON."""
         return [asdict(column) for column in self.columns]
 
 
@@ -94,13 +97,15 @@ def plan_columns(
     """Decide for every column whether a model learns from it, and as what.
 
     *Numbers* stay numbers, even if they have few values. Text whose cells are all
-    numbers is numbers, unless one begins with a superfluous zero (a code). A column of
-    text with *words* to read (four or more in a cell, most cells different) is text,
-    any other is a *category*.
+    numbers is numbers, unless one begins with a superfluous zero (a code). A column whose
+    cells are all *dates*, as text or as numbers such as 20200131, is dates; whether
+    3/4/2020 begins with the day or the month shows in the other cells, and where it does
+    not, with the day if points stand between. A column of text with *words* to read (four
+    or more in a cell, most cells different) is text, any other is a *category*.
 
     Left out, with the reason: columns the caller drops; constant and empty ones, and
-    those with more than 98% of cells missing; dates and times; names of rows: text with
-    nearly all values different, whole numbers that count the rows (1, 2, 3, ...), and
+    those with more than 98% of cells missing; times of day without a date; dates with
+    cells among them that are none; names of rows: text with nearly all values different, whole numbers that count the rows (1, 2, 3, ...), and
     whole numbers that nearly all differ *and* whose column is called an id, index or
     key (a number is never left out for being all different); columns of lists or the
     like; a second column that tells the same as a first; and columns that mirror the
@@ -189,7 +194,7 @@ def _min_frequency(n_rows: int) -> int:
     return max(2, min(10, n_rows // 100))
 
 
-def _labelled(column: Series, positive: str | None) -> NDArray[np.bool_] | None:
+def _labelled(column: Series, positive: str | None) -> Mask | None:
     try:
         return read_labels(column, positive).labelled
     except InvalidInputError:
@@ -206,9 +211,7 @@ def _keep(column: Series, use: str, why: str) -> ColumnUse:
     return ColumnUse(str(column.name), use, why, n_missing, n_distinct, example)
 
 
-def _use_of(
-    column: Series, labelled: NDArray[np.bool_] | None, seen: dict[bytes, str]
-) -> ColumnUse:
+def _use_of(column: Series, labelled: Mask | None, seen: dict[bytes, str]) -> ColumnUse:
     name = str(column.name)
     try:
         kind = find_kind(column, min_frequency=_min_frequency(len(column)))
@@ -225,11 +228,12 @@ def _use_of(
             seen[kind.key] = name
             if use == "number":
                 check_finite(column)
-    return ColumnUse(name, use, why, kind.n_missing, kind.n_distinct, kind.example)
+    counts = (kind.n_missing, kind.n_distinct, kind.example)
+    return ColumnUse(name, use, why, *counts, kind.day_first)
 
 
-def _mirror(kind: Kind, labelled: NDArray[np.bool_] | None) -> str:
-    """Say in which way a column mirrors the label, or nothing."""
+def _mirror(kind: Kind, labelled: Mask | None) -> str:
+    """Return in which way a column mirrors the label, or nothing."""
     if labelled is None or labelled.sum() < _FEW_LABELLED:
         return ""
     present = kind.codes >= 0

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import glob
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from probgap._core.errors import InvalidInputError
 from probgap.tables._csv import CsvBatches
-from probgap.tables._names import check_columns
-from probgap.tables._optional import Frame, load
+from probgap.tables._lazy import Frame, pa, pd, pq
 from probgap.tables._parquet import ParquetBatches, to_frame
 from probgap.tables._source import PARQUET, OpenSource, Source
 
@@ -117,7 +119,7 @@ def open_table(
 
 
 class TableReader:
-    """An open table: a context manager that gives DataFrames, chunk by chunk.
+    """An open table: a context manager and an iterator of DataFrames, chunk by chunk.
 
     Made by :func:`open_table`.
 
@@ -142,7 +144,7 @@ class TableReader:
         if chunk_rows < 1:
             msg = f"chunk_rows must be at least 1. Got {chunk_rows!r}."
             raise InvalidInputError(msg)
-        load("pandas")
+        _ = pd.DataFrame  # a missing library is named before the file is opened
         self._chunk_rows = chunk_rows
         self._source = OpenSource(source, hashed=hashed)
         self.name = self._source.name
@@ -176,11 +178,11 @@ class TableReader:
         return (*unzipped, *self._rows.notes)
 
     def batches(self) -> Iterator[Any]:
-        """Give the rows as Arrow batches, in the sizes in which they come."""
+        """Return the rows as Arrow batches, in the sizes in which they come."""
         return self._rows.batches(self._wanted)
 
     def finish(self) -> str:
-        """Read to the end and give the SHA-256 of the file, if it was asked for."""
+        """Read to the end and return the SHA-256 of the file, if it was asked for."""
         return self._source.counted.finish()
 
     def __iter__(self) -> Iterator[Frame]:
@@ -215,3 +217,75 @@ class TableReader:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def find_tables(source: str) -> list[str]:
+    """Find the files of a table.
+
+    Parameters
+    ----------
+    source : str
+        A folder, whose Parquet files are meant; a pattern such as
+        ``"data/*.parquet"``; or anything else, which is taken for one file.
+
+    Returns
+    -------
+    list of str
+        The files, in the order of their names; of several, those that hold rows.
+
+    Raises
+    ------
+    InvalidInputError
+        If a folder or a pattern names no file.
+
+    Examples
+    --------
+    >>> from probgap.tables import find_tables
+    >>> find_tables("cases.csv")
+    ['cases.csv']
+    """
+    path = Path(source)
+    if path.is_dir():
+        files = sorted(str(file) for file in path.glob("*.parquet"))
+    elif glob.has_magic(source) and not path.exists():
+        found = glob.glob(source)  # noqa: PTH207 (a pattern may be absolute)
+        files = sorted(file for file in found if Path(file).is_file())
+    else:
+        return [source]
+    # Other tools write files without rows beside those that have some.
+    files = [file for file in files if _may_hold_rows(file)] or files
+    if not files:
+        msg = (
+            "The table must be a file, or a folder or pattern that names Parquet files. "
+            f"Got {source!r}, which names none."
+        )
+        raise InvalidInputError(msg)
+    return files
+
+
+def _may_hold_rows(file: str) -> bool:
+    try:
+        return int(pq.read_metadata(file).num_rows) > 0
+    except (pa.ArrowException, OSError):
+        return True  # what it is will be seen when it is read
+
+
+def check_columns(
+    wanted: Iterable[str], columns: Sequence[str], *, name: str = "The table"
+) -> None:
+    """Raise, with names alike, if a wanted column is not among ``columns``."""
+    have = set(columns)
+    lacking = [column for column in wanted if column not in have]
+    if not lacking:
+        return
+    close = get_close_matches(lacking[0], columns, n=3, cutoff=0.6)
+    shown = ", ".join(map(repr, close or columns[:8]))
+    more = "" if close or len(columns) <= 8 else f" and {len(columns) - 8} more"
+    what = f"columns {', '.join(map(repr, lacking[:8]))}"
+    if len(lacking) == 1:
+        what = f"a column {lacking[0]!r}"
+    elif len(lacking) > 8:
+        what += f" and {len(lacking) - 8} more"
+    did = "Did you mean" if close else "It has"
+    msg = f"{name} must have {what}. Got none; {did.lower()} {shown}{more}"
+    raise InvalidInputError(msg + ("?" if close else "."))

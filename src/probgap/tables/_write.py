@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from probgap._core.errors import InvalidInputError
 from probgap.tables._cells import NUMBER, is_number_typed, to_cells
-from probgap.tables._optional import Frame, Series, load
+from probgap.tables._lazy import Frame, Series, pa, pc, pd, pq
 
 Target: TypeAlias = str | os.PathLike[str] | Any
 
@@ -51,7 +51,7 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
     >>> stream.getvalue()
     "note,x\r\n'=cmd(),-0.5\r\n-2,3.0\r\n"
     """
-    safe = load("pandas").DataFrame(
+    safe = pd.DataFrame(
         {at: _harmless(frame.iloc[:, at]) for at in range(frame.shape[1])},
         index=frame.index,
     )
@@ -66,9 +66,7 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
         )
 
     if not isinstance(path_or_stream, str | os.PathLike):
-        if isinstance(path_or_stream, io.TextIOBase) or hasattr(
-            path_or_stream, "encoding"
-        ):
+        if hasattr(path_or_stream, "encoding"):
             write(path_or_stream)
         else:
             text = io.StringIO(newline="")
@@ -86,7 +84,7 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
 
 @contextmanager
 def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
-    """Give a function that writes frames to a Parquet file, one after the other.
+    """Return a function that writes frames to a Parquet file, one after the other.
 
     The first decides the types of the columns; text and anything else that is no number
     becomes text. Memory does not grow with the number of frames.
@@ -113,7 +111,6 @@ def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
     >>> pd.read_parquet(stream)["x"].tolist()
     [1, 2, 3]
     """
-    pa, pq = load("pyarrow"), load("pyarrow.parquet")
     writer: Any = None
 
     def write(frame: Frame) -> None:
@@ -135,14 +132,12 @@ def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
 
 
 def _plain(column: Series) -> Any:
-    pa = load("pyarrow")
     if column.dtype.kind in "biuf":
         return pa.array(column.to_numpy())
     return to_cells(column).cast(pa.string())
 
 
 def _harmless(column: Series) -> Series:
-    pc = load("pyarrow.compute")
     if column.dtype.kind in "biuf":
         return column
     cells = to_cells(column)
@@ -153,7 +148,7 @@ def _harmless(column: Series) -> Series:
         risky = pc.and_not(risky, pc.match_substring_regex(cells, NUMBER))
         quoted = pc.replace_substring_regex(cells, "^", "'", max_replacements=1)
         cells = pc.if_else(risky, quoted, cells)
-    return load("pandas").Series(cells.to_pylist(), index=column.index, dtype=object)
+    return pd.Series(cells.to_pylist(), index=column.index, dtype=object)
 
 
 def _harmless_name(name: str) -> str:
