@@ -1,5 +1,6 @@
 """Everything between a file and a matrix: read, plan, prepare and write tables."""
 
+from probgap.tables._kinds import ColumnUse
 from probgap.tables._labels import (
     LabelColumn,
     count_levels,
@@ -7,7 +8,7 @@ from probgap.tables._labels import (
     read_labels,
 )
 from probgap.tables._parquet import RowGroups, list_row_groups, read_row_groups
-from probgap.tables._plan import ColumnPlan, ColumnUse, plan_columns
+from probgap.tables._plan import ColumnPlan, plan_columns
 from probgap.tables._read import Table, TableReader, find_tables, open_table, read_table
 from probgap.tables._steps import (
     make_preprocessor,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask, Vector
-from probgap.tables._lazy import Cells, Series, pa, pc
+from probgap.tables._base import Cells, Series, pa, pc
 
 _MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none")
 _NO_NUMBER = ("?", "-", "--", ".", "n.a.", "nil", "missing", "unknown")
@@ -172,14 +172,3 @@ def _is_one_of(text: Cells, words: tuple[str, ...]) -> Cells:
 
 def _null_unless(keep: Cells, cells: Cells) -> Cells:
     return pc.if_else(keep, cells, pa.scalar(None, cells.type))
-
-
-def bad_cell(column: Series, at: int, rule: str, advice: str = "") -> InvalidInputError:
-    """Return an error that names a cell by its column and its row in the table."""
-    label = column.index[at]
-    row = int(label) if isinstance(label, int | np.integer) else at
-    msg = (
-        f"Column {str(column.name)!r} must hold {rule}. Got {str(column.iloc[at])[:60]!r} "
-        f"in row {row + 1}; mend the cell, or empty it if the value is not known{advice}."
-    )
-    return InvalidInputError(msg)

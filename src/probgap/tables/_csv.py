@@ -11,9 +11,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from probgap._core.errors import InvalidInputError
+from probgap.tables._base import arrow_csv, pa, pc, refuse, shorten
 from probgap.tables._cells import NUMBER
-from probgap.tables._lazy import arrow_csv, pa, pc
 from probgap.tables._source import OpenSource, TextBytes
 
 _DELIMITERS = {",": None, ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -43,8 +42,7 @@ class CsvBatches:
             head += self._text.read_text(_HEAD)
         rest = self._read_header(head, whole=self._text.ended)
         if self._text.ended and not rest.strip():
-            msg = f"{self._name} must hold rows below its header. Got a header alone."
-            raise InvalidInputError(msg)
+            refuse(f"{self._name} must hold rows below its header. Got a header alone.")
         self._text.unread(rest)
 
     def _read_header(self, text: str, *, whole: bool) -> str:
@@ -52,21 +50,18 @@ class CsvBatches:
         blank = re.match(r"(?:[ \t]*[\r\n])*", text)
         body = text[blank.end() :] if blank else text
         if not body.strip():
-            msg = f"{self._name} must hold a header and rows. Got " + (
-                "an empty file." if whole else "blank lines alone."
-            )
-            raise InvalidInputError(msg)
+            got = "an empty file" if whole else "blank lines alone"
+            refuse(f"{self._name} must hold a header and rows. Got {got}.")
         announced = re.match(r"\"?sep=(.)\"?\r?\n", body)
         body = body[announced.end() :] if announced else body
         self._delimiter = announced[1] if announced else _sniff(body, whole=whole)
         cells, rest = _first_record(body, self._delimiter, whole=whole, name=self._name)
         columns, notes = tidy_names(cells, self._name)
         if len(columns) > 1 and all(re.match(NUMBER, cell.strip()) for cell in cells):
-            msg = (
+            refuse(
                 f"The first line of {self._name} must hold the names of the columns. Got "
                 f"numbers alone ({', '.join(cells[:4])} ...); add a line with names."
             )
-            raise InvalidInputError(msg)
         kind = _DELIMITERS.get(self._delimiter)
         self._header_notes = (*([f"{kind} separated"] if kind else []), *notes)
         self._n_lines = len(text[: len(text) - len(rest)].splitlines())
@@ -110,22 +105,20 @@ class CsvBatches:
             for batch in reader:
                 yield batch if self._delimiter != ";" else self._with_points(batch)
         except pa.ArrowInvalid as error:
-            raise InvalidInputError(self._explain(error, bad)) from error
+            refuse(self._explain(error, bad))
 
     def close(self) -> None:
         """Do nothing: the rows need nothing but the source."""
 
     def _with_points(self, batch: Any) -> Any:
-        arrays = []
-        for column in batch.columns:
+        arrays = batch.columns
+        for at, column in enumerate(arrays):
             found = pc.match_substring_regex(column, _DECIMAL_COMMA)
             if pc.any(found).as_py():
                 self._commas = True
                 whole = pc.replace_substring(column, ".", "")
                 points = pc.replace_substring(whole, ",", ".")
-                arrays.append(pc.if_else(found, points, column))
-            else:
-                arrays.append(column)
+                arrays[at] = pc.if_else(found, points, column)
         return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
 
     def _explain(self, error: Exception, bad: list[Any]) -> str:
@@ -141,12 +134,10 @@ class CsvBatches:
         if several or row.text.count('"') % 2:
             lines = ", which runs over several lines" if several else ""
             where += f"{lines}: is a quote left open?"
-        text = " ".join(row.text.split())
-        text = text if len(text) <= 60 else text[:57] + "..."
         return (
             f"Every row of {self._name} must have {row.expected_columns} cells, as its "
-            f"header has. Got {row.actual_columns} in {where} ({text!r}); mend the row, "
-            "or quote cells that hold the delimiter."
+            f"header has. Got {row.actual_columns} in {where} ({shorten(row.text, 60)!r}); "
+            "mend the row, or quote cells that hold the delimiter."
         )
 
 
@@ -164,11 +155,10 @@ def tidy_names(cells: Sequence[object], name: str) -> tuple[list[str], tuple[str
     twice = [column for column, count in Counter(columns).items() if count > 1]
     if twice:
         where = [i for i, column in enumerate(columns, start=1) if column == twice[0]]
-        msg = (
+        refuse(
             f"The columns of {name} must have names of their own. Got {twice[0]!r} for "
             f"columns {', '.join(map(str, where[:5]))}; rename all but one of them."
         )
-        raise InvalidInputError(msg)
     return columns, tuple(notes)
 
 
@@ -206,6 +196,7 @@ def _first_record(
             what = "a name of more than 131,072 characters; is a quote left open?"
     rest = text[stream.tell() :]
     if not cells or (not rest and not whole):
-        msg = f"The first line of {name} must hold the names of the columns. Got "
-        raise InvalidInputError(msg + what)
+        refuse(
+            f"The first line of {name} must hold the names of the columns. Got {what}"
+        )
     return cells, rest

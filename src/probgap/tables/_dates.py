@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.types import Mask, Vector
+from probgap.tables._base import Cells, pc
 from probgap.tables._cells import encode_levels
-from probgap.tables._lazy import Cells, pc
 
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun"]
 _MONTHS += ["jul", "aug", "sep", "oct", "nov", "dec"]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.types import Mask, Vector
+from probgap.tables._base import Cells, Series, pc, refuse_cell, shorten
 from probgap.tables._cells import (
-    bad_cell,
+    NestedCellsError,
     encode_levels,
     is_exact,
     is_number_typed,
@@ -21,7 +22,6 @@ from probgap.tables._cells import (
     to_text,
 )
 from probgap.tables._dates import judge_dates
-from probgap.tables._lazy import Cells, Series, pc
 
 # A column whose cells are numbers but for this share at most was meant as numbers ...
 _STRAY_SHARE = 0.1
@@ -35,6 +35,7 @@ _SAMPLE = 1_000
 # Words of two letters or more; of scripts without blanks, each sign by itself.
 TOKEN = r"(?u)[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\b\w\w+\b"
 _FOREIGN = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}]{4}"
+OR_DROP = ", or leave the column out (--drop)"
 _ID_NAME = re.compile(
     r"(?:^|[\W_])(?:id|ids|uid|uuid|guid|index|idx|key|rowid|rownum)$"
     r"|^id(?:[\W_]|$)|[a-z](?:Id|ID|UUID|Key)$"
@@ -43,36 +44,67 @@ _ID_NAME = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """What a column holds, and what shows it.
+class ColumnUse:
+    """How one column is used.
 
-    ``codes`` number the values, -1 where missing; ``key`` is the same for two columns that
-    tell the same.
+    Attributes
+    ----------
+    name : str
+        Name of the column.
+    use : {"number", "date", "category", "text", "label", "id", "left out"}
+        What it is taken as.
+    why : str
+        The reason, in words.
+    n_missing, n_distinct : int
+        Cells without a value, and values that differ.
+    example : str
+        A cell of the column, cut where it is long.
+    day_first : bool, default=False
+        Whether dates such as 3/4/2020 begin with the day.
     """
 
+    name: str
     use: str
     why: str
-    day_first: bool
     n_missing: int
     n_distinct: int
     example: str
-    codes: NDArray[np.int64]
-    key: bytes
+    day_first: bool = False
 
 
-def find_kind(column: Series, *, min_frequency: int) -> Kind:
-    """Find out what a column holds."""
+def describe(column: Series, use: str, why: str) -> ColumnUse:
+    """Return the use of a column that is not to be judged."""
+    try:
+        cells = to_cells(column)
+    except NestedCellsError:
+        return ColumnUse(str(column.name), use, why, 0, 0, "")
+    levels, codes = encode_levels(cells)
+    counts = int((codes < 0).sum()), len(levels)
+    return ColumnUse(str(column.name), use, why, *counts, _example(cells, codes))
+
+
+def judge(column: Series) -> tuple[ColumnUse, NDArray[np.int64], NDArray[Any]]:
+    """Return what a column holds, which value each row has, and what tells them apart.
+
+    The values are numbered, -1 where missing. They are told apart as numbers, if the column
+    holds numbers, and else by these codes.
+    """
     cells = to_cells(column)
     values, bad = to_floats(cells)
-    numeric = not bad.any() and is_exact(cells) and not _all_words(cells, values)
-    codes, n_distinct = _encode_numbers(values) if numeric else _encode(cells)
+    numeric = not bad.any() and is_exact(cells)
+    if numeric and (is_number_typed(cells) or not np.isnan(values).all()):
+        found, codes = _encode_numbers(values)
+    else:
+        found, codes = encode_levels(cells)
+        # Words for none are no numbers, if there is more than one of them.
+        numeric = numeric and len(found) < 2
+    n_distinct = len(found)
     present = codes >= 0
-    n_present = int(present.sum())
-    n_missing = len(codes) - n_present
-    levels = dates = None
+    n_present, n_missing = int(present.sum()), int((~present).sum())
+    texts = dates = None
     if n_present and (not numeric or _may_be_dates(column.name, values[present])):
-        levels = pc.drop_null(to_levels(cells))
-        dates = judge_dates(levels)
+        texts = pc.drop_null(to_levels(cells))
+        dates = judge_dates(texts)
     if not n_present:
         use, why = "left out", "all cells are empty"
     elif n_missing > _MOSTLY_MISSING * len(codes):
@@ -85,57 +117,31 @@ def find_kind(column: Series, *, min_frequency: int) -> Kind:
         use, why = _judge_numbers(column.name, values[present], n_distinct)
     else:
         _refuse_strays(column, values, bad, n_distinct)
-        rare = int(np.bincount(codes[present]).max()) < min_frequency
-        use, why = _judge_text(column.name, levels, n_distinct, rare=rare)
-    key = hashlib.sha256((values if numeric else codes).tobytes()).digest()
+        rare = int(np.bincount(codes[present]).max()) < min_frequency(len(codes))
+        use, why = _judge_text(column.name, texts, n_distinct, rare=rare)
+    counts = n_missing, n_distinct, _example(cells, codes)
     day_first = dates is not None and dates[2]
-    example = _example(cells, present)
-    return Kind(use, why, day_first, n_missing, n_distinct, example, codes, key)
+    judged = ColumnUse(str(column.name), use, why, *counts, day_first)
+    return judged, codes, values if numeric else codes
 
 
-def describe(column: Series) -> tuple[int, int, str]:
-    """Return the missing cells, the values that differ, and a cell, of any column."""
-    cells = to_cells(column)
-    codes, n_distinct = _encode(cells)
-    present = codes >= 0
-    return int((~present).sum()), n_distinct, _example(cells, present)
+def min_frequency(n_rows: int) -> int:
+    """Return in how many rows a level of a category must be found to count by itself."""
+    return max(2, min(10, n_rows // 100))
 
 
-def check_finite(column: Series) -> None:
-    """Raise if a column of numbers has an infinite one, or one beyond all bounds."""
-    values, _ = to_floats(to_cells(column))
-    if np.isinf(values).any():
-        at = int(np.argmax(np.isinf(values)))
-        advice = ", or leave the column out (--drop)"
-        raise bad_cell(column, at, "finite numbers", advice)
+def _example(cells: Cells, codes: NDArray[np.int64]) -> str:
+    present = np.flatnonzero(codes >= 0)
+    return shorten(to_text(cells)[int(present[0])].as_py(), 40) if present.size else ""
 
 
-def _all_words(cells: Cells, values: Vector) -> bool:
-    """Return whether text has no numbers, but words for none of more than one kind."""
-    if is_number_typed(cells) or not np.isnan(values).all():
-        return False
-    return len(encode_levels(cells)[0]) > 1
-
-
-def _encode_numbers(values: Vector) -> tuple[NDArray[np.int64], int]:
+def _encode_numbers(values: Vector) -> tuple[Vector, NDArray[np.int64]]:
     present = ~np.isnan(values)
     # Zero has two signs, which are one number.
     found, inverse = np.unique(values[present] + 0.0, return_inverse=True)
     codes = np.full(len(values), -1, dtype=np.int64)
     codes[present] = inverse
-    return codes, len(found)
-
-
-def _encode(cells: Cells) -> tuple[NDArray[np.int64], int]:
-    levels, codes = encode_levels(cells)
-    return codes, len(levels)
-
-
-def _example(cells: Cells, present: Mask) -> str:
-    if not present.any():
-        return ""
-    text = " ".join((to_text(cells)[int(np.argmax(present))].as_py() or "").split())
-    return text if len(text) <= 40 else text[:37] + "..."
+    return found, codes
 
 
 def _may_be_dates(name: object, values: Vector) -> bool:
@@ -143,10 +149,11 @@ def _may_be_dates(name: object, values: Vector) -> bool:
     named = re.search(r"(?i)date|day|datum", str(name)) is not None
     if not named and len(values) < _MANY_ROWS:
         return False
-    if not np.all((values >= 19000101) & (values <= 20991231) & (values % 1 == 0)):
+    if not np.all((values >= 19000101) & (values <= 20991231)):
         return False
     month, day = values // 100 % 100, values % 100
-    return bool(np.all((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)))
+    valid = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (day % 1 == 0)
+    return bool(valid.all())
 
 
 def _judge_numbers(name: object, values: Vector, n_distinct: int) -> tuple[str, str]:
@@ -173,12 +180,11 @@ def _refuse_strays(column: Series, values: Vector, bad: Mask, n_distinct: int) -
     n_bad, n_good = int(bad.sum()), int((~np.isnan(values)).sum())
     if not n_bad or n_bad > _STRAY_SHARE * (n_bad + n_good) or n_distinct <= _CODES:
         return
+    cells = "cells are" if n_bad > 1 else "cell is"
     rule = (
-        f"numbers or words, not both: {n_good} cells are numbers, {n_bad} other "
-        f"cell{'s are' if n_bad > 1 else ' is'} not"
+        f"numbers or words, not both: {n_good} are numbers, {n_bad} other {cells} not"
     )
-    advice = ", or leave the column out (--drop)"
-    raise bad_cell(column, int(np.argmax(bad)), rule, advice)
+    refuse_cell(column, int(np.argmax(bad)), rule, OR_DROP)
 
 
 def _judge_text(

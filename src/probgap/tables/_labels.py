@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from probgap._core.checks import _WORDS_FOR_UNLABELLED
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask
+from probgap.tables._base import Series, pa, pc, refuse, shorten
 from probgap.tables._cells import to_cells, to_levels
-from probgap.tables._lazy import Series, pa, pc
 
 _UNLABELLED = _WORDS_FOR_UNLABELLED | {"", "0", "-1", "f"}
 _ALIASES = {"1": "true", "true": "1", "0": "false", "false": "0"}
@@ -152,10 +152,9 @@ def read_label_counts(
     marked = {v: n for v, n in named.items() if v.casefold() == key}
     others = {v: n for v, n in named.items() if v.casefold() != key}
     if not others:
-        msg = (
+        refuse(
             f"{name} must leave some rows unlabelled. Got {values[0]!r} in all of them."
         )
-        raise InvalidInputError(msg)
     marker = max(marked, key=lambda value: (marked[value], value))
     others = dict(sorted(others.items(), key=lambda item: (item[0] != "", -item[1])))
     n_labelled = sum(marked.values())
@@ -174,40 +173,37 @@ def _find_marker(name: str, values: list[str], positive: str | None) -> str:
         wanted = to_levels(pa.array([str(positive)], pa.large_string()))[0].as_py()
         key = (wanted or "").casefold()
         if not key:
-            msg = f"positive (--positive) must be a value, not an empty cell. Got {positive!r}."
-            raise InvalidInputError(msg)
+            rule = "positive (--positive) must be a value, not an empty cell."
+            refuse(f"{rule} Got {positive!r}.")
         for each in (key, _ALIASES.get(key, key)):
             if each in keys:
                 return each
-        msg = (
+        refuse(
             f"{name} must hold the value that positive (--positive) names. Got "
             f"{_listed(values)}, but never {positive!r}."
         )
-        raise InvalidInputError(msg)
     markers = {key: value for key, value in keys.items() if key not in _UNLABELLED}
     if len(markers) == 1:
         return next(iter(markers))
-    if markers:
+    advice = "the known positives with --positive (positive= in Python)."
+    if not any(values):
+        msg = f"{name} must mark some rows as positive. Got empty cells alone."
+    elif not markers:
         msg = (
-            f"{name} must hold one value besides those for unlabelled. Got "
-            f"{_listed(list(markers.values()))}; say which one marks the known "
-            "positives with --positive (positive= in Python)."
-        )
-    elif any(values):
-        msg = (
-            f"{name} must mark some rows as positive. Got {_listed(values)} alone, "
-            "taken as unlabelled; if one of them marks the known positives, name it "
-            "with --positive (positive= in Python)."
+            f"{name} must mark some rows as positive. Got {_listed(values)} alone, taken "
+            f"as unlabelled; if one of them is not, name what marks {advice}"
         )
     else:
-        msg = f"{name} must mark some rows as positive. Got empty cells alone."
+        msg = (
+            f"{name} must hold one value besides those for unlabelled. Got "
+            f"{_listed(list(markers.values()))}; say which one marks {advice}"
+        )
     raise InvalidInputError(msg)
 
 
 def _listed(values: list[str]) -> str:
     shown = [
-        repr(value if len(value) <= 40 else value[:37] + "...") if value else "empty"
-        for value in values[:_SHOWN]
+        repr(shorten(value, 40)) if value else "empty" for value in values[:_SHOWN]
     ]
     more = len(values) - len(shown)
     return ", ".join(shown) + (f" and {more} more values" if more else "")

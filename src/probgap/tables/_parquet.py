@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from probgap._core.errors import InvalidInputError
+from probgap.tables._base import Frame, pa, pc, pd, pq, refuse
 from probgap.tables._csv import tidy_names
-from probgap.tables._lazy import Frame, pa, pc, pd, pq
 from probgap.tables._source import PARQUET, OpenSource
 
 _BATCH_ROWS = 8_192
@@ -102,11 +102,10 @@ def read_row_groups(piece: RowGroups, columns: Sequence[str]) -> Frame:
     with closing(_open(piece.file)) as rows:
         missing = [name for name in columns if name not in rows.columns]
         if missing:
-            msg = (
+            refuse(
                 f"Every file must have the same columns. Got none named {missing[0]!r} "
                 f"in {piece.file}."
             )
-            raise InvalidInputError(msg)
         batches = list(rows.batches(columns, piece.groups))
     return to_frame(batches, start=piece.first)
 
@@ -122,8 +121,7 @@ def to_frame(batches: list[Any], *, start: int) -> Frame:
 def _open(file: str) -> ParquetBatches:
     with closing(OpenSource(file)) as source:
         if source.peek(len(PARQUET)) != PARQUET:
-            msg = f"{file} must be a Parquet file, not gzipped. Got another kind."
-            raise InvalidInputError(msg)
+            refuse(f"{file} must be a Parquet file, not gzipped. Got another kind.")
         return ParquetBatches(source)
 
 
@@ -164,8 +162,7 @@ class ParquetBatches:
         self._fields = dict(zip(columns, fields, strict=True))
         self.columns = tuple(columns)
         if self._file.metadata.num_rows == 0 or not columns:
-            msg = f"{self._name} must hold rows and columns. Got an empty table."
-            raise InvalidInputError(msg)
+            refuse(f"{self._name} must hold rows and columns. Got an empty table.")
 
     def batches(
         self, columns: Sequence[str], row_groups: Sequence[int] | None = None
@@ -205,22 +202,20 @@ class ParquetBatches:
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             what = " ".join(str(error).split()).rstrip(".")[:160]
-            msg = (
+            refuse(
                 f"{self._name} must be a whole Parquet file. Got a damaged one: {what}."
             )
-            raise InvalidInputError(msg) from error
 
     def _refuse_nested(self, column: str) -> None:
         kind, types = self._fields[column].type, pa.types
         if types.is_dictionary(kind):
             kind = kind.value_type
         if types.is_nested(kind) or types.is_union(kind):
-            msg = (
+            refuse(
                 f"Column {column!r} of {self._name} must hold one value per cell. Got "
                 f"the nested type {str(kind)[:60]}; unpack it into columns of its own, "
                 "or leave it out of the file."
             )
-            raise InvalidInputError(msg)
 
     def _to_plain(self, array: Any, column: str) -> Any:
         if pa.types.is_dictionary(array.type):
@@ -232,9 +227,8 @@ class ParquetBatches:
             return pc.cast(array, pa.float64(), safe=False)
         try:
             return pc.cast(array, pa.string())
-        except pa.ArrowException as error:
-            msg = (
+        except pa.ArrowException:
+            refuse(
                 f"Column {column!r} of {self._name} must hold numbers, text, dates or "
                 f"booleans. Got the type {kind}; leave it out of the file."
             )
-            raise InvalidInputError(msg) from error

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-from probgap._core.errors import InvalidInputError
+from probgap.tables._base import Frame, check_columns, pa, pd, pq, refuse
 from probgap.tables._csv import CsvBatches
-from probgap.tables._lazy import Frame, pa, pd, pq
 from probgap.tables._parquet import ParquetBatches, to_frame
 from probgap.tables._source import PARQUET, OpenSource, Source
 
@@ -142,8 +139,7 @@ class TableReader:
         hashed: bool = False,
     ) -> None:
         if chunk_rows < 1:
-            msg = f"chunk_rows must be at least 1. Got {chunk_rows!r}."
-            raise InvalidInputError(msg)
+            refuse(f"chunk_rows must be at least 1. Got {chunk_rows!r}.")
         _ = pd.DataFrame  # a missing library is named before the file is opened
         self._chunk_rows = chunk_rows
         self._source = OpenSource(source, hashed=hashed)
@@ -151,7 +147,6 @@ class TableReader:
         self.n_bytes = self._source.n_bytes
         with ExitStack() as on_error:
             on_error.callback(self._source.close)
-            self._source.refuse_other_formats()
             is_parquet = self._source.peek(len(PARQUET)) == PARQUET
             self._rows = (ParquetBatches if is_parquet else CsvBatches)(self._source)
             on_error.callback(self._rows.close)
@@ -162,7 +157,7 @@ class TableReader:
     def select(self, columns: Iterable[str]) -> None:
         """Read these columns alone, in this order, from now on."""
         self._wanted = tuple(dict.fromkeys(columns))
-        check_columns(self._wanted, self.columns, name=self.name)
+        check_columns(self._wanted, self.columns, self.name)
 
     @property
     def bytes_read(self) -> int:
@@ -210,12 +205,7 @@ class TableReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -255,11 +245,10 @@ def find_tables(source: str) -> list[str]:
     # Other tools write files without rows beside those that have some.
     files = [file for file in files if _may_hold_rows(file)] or files
     if not files:
-        msg = (
+        refuse(
             "The table must be a file, or a folder or pattern that names Parquet files. "
             f"Got {source!r}, which names none."
         )
-        raise InvalidInputError(msg)
     return files
 
 
@@ -268,24 +257,3 @@ def _may_hold_rows(file: str) -> bool:
         return int(pq.read_metadata(file).num_rows) > 0
     except (pa.ArrowException, OSError):
         return True  # what it is will be seen when it is read
-
-
-def check_columns(
-    wanted: Iterable[str], columns: Sequence[str], *, name: str = "The table"
-) -> None:
-    """Raise, with names alike, if a wanted column is not among ``columns``."""
-    have = set(columns)
-    lacking = [column for column in wanted if column not in have]
-    if not lacking:
-        return
-    close = get_close_matches(lacking[0], columns, n=3, cutoff=0.6)
-    shown = ", ".join(map(repr, close or columns[:8]))
-    more = "" if close or len(columns) <= 8 else f" and {len(columns) - 8} more"
-    what = f"columns {', '.join(map(repr, lacking[:8]))}"
-    if len(lacking) == 1:
-        what = f"a column {lacking[0]!r}"
-    elif len(lacking) > 8:
-        what += f" and {len(lacking) - 8} more"
-    did = "Did you mean" if close else "It has"
-    msg = f"{name} must have {what}. Got none; {did.lower()} {shown}{more}"
-    raise InvalidInputError(msg + ("?" if close else "."))

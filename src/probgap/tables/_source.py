@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-from probgap._core.errors import InvalidInputError
+from probgap.tables._base import refuse
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
@@ -59,16 +59,12 @@ class _Counted(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         filled = 0
-        while filled < len(buffer):
-            part = self._stream.read(len(buffer) - filled)
+        while part := self._stream.read(len(buffer) - filled):
             if not isinstance(part, bytes):
-                msg = (
+                refuse(
                     "source must be a path or a stream of bytes. Got a stream of "
                     f"{type(part).__name__}; open it in binary mode."
                 )
-                raise InvalidInputError(msg)
-            if not part:
-                break
             buffer[filled : filled + len(part)] = part
             filled += len(part)
             if self._hash is not None:
@@ -97,27 +93,20 @@ class OpenSource:
         self.counted = _Counted(self._open(source), hashed=hashed)
         self._stream = io.BufferedReader(self.counted, _BUFFER)
         try:
-            self.unzipped = self._unzip()
+            self.unzipped = self.peek(2) == _GZIP
+            if self.unzipped:
+                unzip = _Counted(gzip.GzipFile(fileobj=self._stream))
+                self._stream = io.BufferedReader(unzip, _BUFFER)
+            self._refuse_other_formats()
         except BaseException:
             self.close()
             raise
-
-    def _unzip(self) -> bool:
-        if self.peek(2) != _GZIP:
-            return False
-        unzipped = _Counted(gzip.GzipFile(fileobj=self._stream))
-        self._stream = io.BufferedReader(unzipped, _BUFFER)
-        if self.peek(2) == _GZIP:
-            msg = f"{self.name} must be gzipped at most once. Got gzip in gzip."
-            raise InvalidInputError(msg)
-        return True
 
     def _open(self, source: Source) -> BinaryIO:
         if isinstance(source, str) and source == "-":
             self.name = "standard input"
             if sys.stdin is None:
-                msg = "standard input must be open. Got none; name a file instead of -."
-                raise InvalidInputError(msg)
+                refuse("standard input must be open. Got none; name a file, not -.")
             return sys.stdin.buffer
         if isinstance(source, str | os.PathLike):
             path = self.path = Path(os.fspath(source))
@@ -126,16 +115,13 @@ class OpenSource:
                 self._opened = path.open("rb")
                 self.n_bytes = path.stat().st_size if path.is_file() else None
             except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or str(error)
-                msg = f"The table must be a file that can be read. Got {str(path)!r}: "
-                raise InvalidInputError(msg + f"{reason}.") from error
+                why = getattr(error, "strerror", None) or error
+                rule = "The table must be a file that can be read."
+                refuse(f"{rule} Got {str(path)!r}: {why}.")
             return self._opened
         if not hasattr(source, "read"):
-            msg = (
-                "source must be a path, '-' or a binary stream. Got "
-                f"{type(source).__name__}."
-            )
-            raise InvalidInputError(msg)
+            kind = type(source).__name__
+            refuse(f"source must be a path, '-' or a binary stream. Got {kind}.")
         self.name = Path(str(getattr(source, "name", "stream"))).name
         return source
 
@@ -154,25 +140,23 @@ class OpenSource:
         try:
             yield
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            msg = (
+            refuse(
                 f"{self.name} must be a whole gzip file. Got one that is cut off or "
                 f"damaged ({str(error).rstrip('.')}); copy it again."
             )
-            raise InvalidInputError(msg) from error
         except OSError as error:
-            msg = f"{self.name} must be readable to its end. Got: {error}."
-            raise InvalidInputError(msg) from error
+            refuse(f"{self.name} must be readable to its end. Got: {error}.")
 
-    def refuse_other_formats(self) -> None:
-        """Raise if the bytes begin as something that is not a table."""
+    def _refuse_other_formats(self) -> None:
         head = self.peek(16)
+        if self.unzipped and head.startswith(_GZIP):
+            refuse(f"{self.name} must be gzipped at most once. Got gzip in gzip.")
         for magic, what in _OTHERS.items():
             if head.startswith(magic):
-                msg = (
+                refuse(
                     f"{self.name} must be CSV, TSV or Parquet, maybe gzipped. Got "
                     f"{what}; save the table as CSV or Parquet."
                 )
-                raise InvalidInputError(msg)
 
     def close(self) -> None:
         """Close the file, if this object opened it."""
@@ -209,11 +193,10 @@ class TextBytes:
         self.ended = not raw
         text = self._decode(raw)
         if "\0" in text:
-            msg = (
+            refuse(
                 f"{self._source.name} must be CSV, TSV or Parquet, maybe gzipped. Got "
                 "bytes that are no text; save the table as CSV in UTF-8."
             )
-            raise InvalidInputError(msg)
         return text
 
     def unread(self, text: str) -> None:
@@ -233,12 +216,11 @@ class TextBytes:
             return self._decoder.decode(raw, final=self.ended)
         except UnicodeDecodeError as error:
             if self._wide:
-                msg = (
+                refuse(
                     f"{self._source.name} must be text in the encoding that its first "
                     f"bytes announce ({error.encoding}). Got bytes that are not; save "
                     "it as UTF-8."
                 )
-                raise InvalidInputError(msg) from error
         codecs.register_error(_LENIENT, _as_latin1)
         self.note = "read as latin-1 where it is not UTF-8"
         self._decoder = codecs.getincrementaldecoder("utf-8")(_LENIENT)
@@ -250,7 +232,6 @@ def _as_latin1(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     byte = error.object[error.start : error.start + 1]
-    try:
-        return byte.decode("cp1252"), error.start + 1
-    except UnicodeDecodeError:
-        return byte.decode("latin-1"), error.start + 1
+    # Windows leaves five bytes without a meaning.
+    text = byte.decode("cp1252", "ignore") or byte.decode("latin-1")
+    return text, error.start + 1

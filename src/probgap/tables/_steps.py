@@ -24,12 +24,11 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from probgap._core.errors import InvalidInputError
 from probgap._core.types import Array
-from probgap.tables._cells import bad_cell, to_cells, to_floats, to_levels, to_text
+from probgap.tables._base import Frame, pc, refuse, refuse_cell
+from probgap.tables._cells import to_cells, to_floats, to_levels, to_text
 from probgap.tables._dates import to_days
 from probgap.tables._kinds import TOKEN
-from probgap.tables._lazy import Frame, pc
 from probgap.tables._plan import ColumnPlan
 
 _MISSING_LEVEL = "(missing)"
@@ -167,11 +166,10 @@ def needed_columns(model: Any) -> tuple[str, ...]:
     while isinstance(model, Pipeline):
         model = model.steps[0][1]
     if not isinstance(model, ColumnTransformer):
-        msg = (
+        refuse(
             "model must be a plan of columns, a ColumnTransformer or a pipeline that "
             f"begins with one. Got {type(model).__name__}."
         )
-        raise InvalidInputError(msg)
     return tuple(name for _, _, names in model.transformers for name in names)
 
 
@@ -268,7 +266,7 @@ def to_numbers(frame: Frame) -> Array:
         if wrong.any():
             at_row = int(np.argmax(wrong))
             rule = "numbers" if bad[at_row] else "finite numbers"
-            raise bad_cell(column, at_row, rule)
+            refuse_cell(column, at_row, rule)
         out[:, at] = np.clip(values, -_LARGEST, _LARGEST)
     return out
 
@@ -363,7 +361,7 @@ def to_dates(frame: Frame, day_first: Collection[str] = ()) -> Array:
         if bad.any():
             order = "day first" if column.name in day_first else "month first"
             rule = f"dates, such as 2020-01-31 ({order} where the year is last)"
-            raise bad_cell(column, int(np.argmax(bad)), rule)
+            refuse_cell(column, int(np.argmax(bad)), rule)
         stamps = np.nan_to_num(days).astype("int64").astype("datetime64[D]")
         months = stamps.astype("datetime64[M]").astype("int64")  # since 1970
         parts = (1970 + months // 12, 1 + months % 12, (days + 3) % 7, days)

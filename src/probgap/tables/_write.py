@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from probgap._core.errors import InvalidInputError
+from probgap.tables._base import Frame, Series, pa, pc, pd, pq, refuse
 from probgap.tables._cells import NUMBER, is_number_typed, to_cells
-from probgap.tables._lazy import Frame, Series, pa, pc, pd, pq
 
 Target: TypeAlias = str | os.PathLike[str] | Any
 
@@ -78,8 +77,7 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
         with path.open("w", encoding="utf-8", newline="") as stream:
             write(stream)
     except OSError as error:
-        msg = f"The file must be writable. Got {str(path)!r}: {error.strerror}."
-        raise InvalidInputError(msg) from error
+        refuse(f"The file must be writable. Got {str(path)!r}: {error.strerror}.")
 
 
 @contextmanager
@@ -121,8 +119,7 @@ def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
         try:
             writer.write_table(rows.cast(writer.schema))
         except pa.ArrowException as error:
-            msg = f"Columns must keep the types of the first rows. Got: {error}."
-            raise InvalidInputError(msg) from error
+            refuse(f"Columns must keep the types of the first rows. Got: {error}.")
 
     try:
         yield write
