@@ -83,26 +83,24 @@ class CsvBatches:
             bad.append(row)
             return "error"
 
+        reading = arrow_csv.ReadOptions(
+            use_threads=False, block_size=_BLOCK, column_names=self.columns
+        )
+        parsing = arrow_csv.ParseOptions(
+            delimiter=self._delimiter,
+            newlines_in_values=True,
+            invalid_row_handler=note_bad_row,
+        )
+        converting = arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(self.columns, pa.string()),
+            include_columns=list(columns),
+            strings_can_be_null=True,
+            null_values=[""],
+            check_utf8=False,
+        )
         try:
-            reader = arrow_csv.open_csv(
-                self._text,
-                read_options=arrow_csv.ReadOptions(
-                    use_threads=False, block_size=_BLOCK, column_names=self.columns
-                ),
-                parse_options=arrow_csv.ParseOptions(
-                    delimiter=self._delimiter,
-                    newlines_in_values=True,
-                    invalid_row_handler=note_bad_row,
-                ),
-                convert_options=arrow_csv.ConvertOptions(
-                    column_types=dict.fromkeys(self.columns, pa.string()),
-                    include_columns=list(columns),
-                    strings_can_be_null=True,
-                    null_values=[""],
-                    check_utf8=False,
-                ),
-            )
-            for batch in reader:
+            options = (reading, parsing, converting)
+            for batch in arrow_csv.open_csv(self._text, *options):
                 yield batch if self._delimiter != ";" else self._with_points(batch)
         except pa.ArrowInvalid as error:
             refuse(self._explain(error, bad))

@@ -92,12 +92,10 @@ def judge(column: Series) -> tuple[ColumnUse, NDArray[np.int64], NDArray[Any]]:
     cells = to_cells(column)
     values, bad = to_floats(cells)
     numeric = not bad.any() and is_exact(cells)
-    if numeric and (is_number_typed(cells) or not np.isnan(values).all()):
-        found, codes = _encode_numbers(values)
-    else:
-        found, codes = encode_levels(cells)
+    if numeric and not is_number_typed(cells) and np.isnan(values).all():
         # Words for none are no numbers, if there is more than one of them.
-        numeric = numeric and len(found) < 2
+        numeric = len(encode_levels(cells)[0]) < 2
+    found, codes = _encode_numbers(values) if numeric else encode_levels(cells)
     n_distinct = len(found)
     present = codes >= 0
     n_present, n_missing = int(present.sum()), int((~present).sum())

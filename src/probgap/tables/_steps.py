@@ -56,7 +56,7 @@ def make_preprocessor(plan: ColumnPlan) -> ColumnTransformer:
     in the middle, logarithmic far outside. So neither a single huge value nor a long tail
     presses all others together. Then it is standardised, and held between -5 and 5.
     *Dates* become the year, the month, the weekday and the days since the first date,
-    each prepared as a number. *Categories* become one column for each of their 24 commonest
+    each prepared as a number (:func:`to_dates`). *Categories* become one column for each of their 24 commonest
     levels; rare levels (fewer than 10 rows; fewer in tables below 1,000 rows) and
     levels that come up later share one, and missing is a level. *Text* becomes TF-IDF
     weights of its words, hashed, brought down to 40 columns by a truncated singular
@@ -98,12 +98,9 @@ def make_preprocessor(plan: ColumnPlan) -> ColumnTransformer:
         )
         blocks.append(("dates", _numbers(read, 4 * len(dates)), dates))
     if categories:
-        levels = sum(
-            min(column.n_distinct, _MOST_LEVELS)
-            for column in plan.columns
-            if column.use == "category"
-        )
-        step = _categories(plan.min_frequency, levels)
+        distinct = [c.n_distinct for c in plan.columns if c.use == "category"]
+        n_levels = sum(min(n, _MOST_LEVELS) for n in distinct)
+        step = _categories(plan.min_frequency, n_levels)
         blocks.append(("categories", step, categories))
     width = max(2, min(_TEXT_COLUMNS, _ALL_TEXT_COLUMNS // max(1, len(texts))))
     for at, text in enumerate(texts, start=1):
@@ -181,12 +178,8 @@ def _numbers(read: FunctionTransformer, n_columns: int) -> Pipeline:
         ("scale", StandardScaler()),
         ("hold", FunctionTransformer(hold, feature_names_out="one-to-one")),
     ]
-    both = FeatureUnion(
-        [
-            ("value", Pipeline(values)),
-            ("missing", MissingIndicator(error_on_new=False)),
-        ]
-    )
+    missing = MissingIndicator(error_on_new=False)
+    both = FeatureUnion([("value", Pipeline(values)), ("missing", missing)])
     return Pipeline([("read", read), ("numbers", both), *_narrow(n_columns)])
 
 
@@ -208,21 +201,19 @@ def _text(width: int) -> Pipeline:
         alternate_sign=False,
         norm=None,
     )
-    return Pipeline(
-        [
-            ("read", FunctionTransformer(to_documents)),
-            ("words", words),
-            ("weights", TfidfTransformer(sublinear_tf=True)),
-            ("topics", TruncatedSVD(width, random_state=0)),
-            ("length", Normalizer()),
-        ]
-    )
+    steps = [
+        ("read", FunctionTransformer(to_documents)),
+        ("words", words),
+        ("weights", TfidfTransformer(sublinear_tf=True)),
+        ("topics", TruncatedSVD(width, random_state=0)),
+        ("length", Normalizer()),
+    ]
+    return Pipeline(steps)
 
 
 def _narrow(n_columns: int) -> list[tuple[str, Any]]:
-    if n_columns <= _WIDE:
-        return []
-    return [("narrow", TruncatedSVD(_NARROW, random_state=0))]
+    narrow = ("narrow", TruncatedSVD(_NARROW, random_state=0))
+    return [narrow] if n_columns > _WIDE else []
 
 
 def to_numbers(frame: Frame) -> Array:
@@ -264,9 +255,8 @@ def to_numbers(frame: Frame) -> Array:
         values, bad = to_floats(to_cells(column))
         wrong = bad | np.isinf(values)
         if wrong.any():
-            at_row = int(np.argmax(wrong))
-            rule = "numbers" if bad[at_row] else "finite numbers"
-            refuse_cell(column, at_row, rule)
+            row = int(np.argmax(wrong))
+            refuse_cell(column, row, "numbers" if bad[row] else "finite numbers")
         out[:, at] = np.clip(values, -_LARGEST, _LARGEST)
     return out
 
@@ -359,8 +349,8 @@ def to_dates(frame: Frame, day_first: Collection[str] = ()) -> Array:
         column = frame.iloc[:, at]
         days, bad = to_days(to_cells(column), day_first=column.name in day_first)
         if bad.any():
-            order = "day first" if column.name in day_first else "month first"
-            rule = f"dates, such as 2020-01-31 ({order} where the year is last)"
+            order = "day/month" if column.name in day_first else "month/day"
+            rule = f"dates, as year-month-day or {order}/year"
             refuse_cell(column, int(np.argmax(bad)), rule)
         stamps = np.nan_to_num(days).astype("int64").astype("datetime64[D]")
         months = stamps.astype("datetime64[M]").astype("int64")  # since 1970

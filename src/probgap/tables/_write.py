@@ -14,7 +14,8 @@ from probgap.tables._cells import NUMBER, is_number_typed, to_cells
 
 Target: TypeAlias = str | os.PathLike[str] | Any
 
-_DANGER = r"^[=+\-@\t\r]"
+# How cells begin that a spreadsheet takes for a formula.
+_DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> None:
@@ -54,15 +55,14 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
         {at: _harmless(frame.iloc[:, at]) for at in range(frame.shape[1])},
         index=frame.index,
     )
-    names = [_harmless_name(str(name)) for name in frame.columns]
+    names = [
+        f"'{name}" if str(name).startswith(_DANGEROUS) else str(name)
+        for name in frame.columns
+    ]
 
     def write(stream: Any) -> None:
-        safe.to_csv(
-            stream,
-            index=False,
-            header=names if header else False,
-            lineterminator="\r\n",
-        )
+        shown = names if header else False
+        safe.to_csv(stream, index=False, header=shown, lineterminator="\r\n")
 
     if not isinstance(path_or_stream, str | os.PathLike):
         if hasattr(path_or_stream, "encoding"):
@@ -140,13 +140,9 @@ def _harmless(column: Series) -> Series:
     cells = to_cells(column)
     if is_number_typed(cells):
         return column
-    risky = pc.fill_null(pc.match_substring_regex(cells, _DANGER), False)
+    risky = pc.fill_null(pc.match_substring_regex(cells, r"^[=+\-@\t\r]"), False)
     if pc.any(risky).as_py():
         risky = pc.and_not(risky, pc.match_substring_regex(cells, NUMBER))
         quoted = pc.replace_substring_regex(cells, "^", "'", max_replacements=1)
         cells = pc.if_else(risky, quoted, cells)
     return pd.Series(cells.to_pylist(), index=column.index, dtype=object)
-
-
-def _harmless_name(name: str) -> str:
-    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
