@@ -29,7 +29,7 @@ def run(*words):
 @pytest.fixture
 def folder(table, tmp_path, monkeypatch):
     X, _, s = table
-    monkeypatch.setattr(pieces, "_ROWS_AT_ONCE", 300)
+    monkeypatch.setitem(pieces.list_row_groups.__kwdefaults__, "max_rows", 300)
     n = s.size
     frame = pd.DataFrame(X, columns=list("abcd")).assign(
         case=[f"C-{i}" for i in range(n)],

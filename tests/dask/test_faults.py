@@ -33,7 +33,7 @@ def folder(table, tmp_path):
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(pieces, "_ROWS_AT_ONCE", 300)
+    monkeypatch.setitem(pieces.list_row_groups.__kwdefaults__, "max_rows", 300)
 
 
 def fit(folder):
@@ -78,7 +78,7 @@ def test_files_become_blocks_in_the_order_of_their_names(folder, table, monkeypa
     assert_array_equal(frame[NAMES].compute().to_numpy(), table[0])
     some = read_parquet([str(folder / "part-1.parquet")], columns=["b"])
     assert_array_equal(some.compute()["b"], table[0][500:1000, 1])
-    monkeypatch.setattr(pieces, "_ROWS_AT_ONCE", 1000)
+    monkeypatch.setitem(pieces.list_row_groups.__kwdefaults__, "max_rows", 1000)
     assert read_parquet(str(folder)).npartitions == 3
 
 

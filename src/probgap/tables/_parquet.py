@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from probgap._core.errors import InvalidInputError
@@ -64,17 +64,16 @@ def list_row_groups(
     >>> pieces, columns = list_row_groups("cases.parquet")  # doctest: +SKIP
     """
     with closing(_open(file)) as rows:
-        sizes, columns = rows.row_group_sizes(), rows.columns
-    pieces: list[RowGroups] = []
-    groups: list[int] = []
-    first = n_rows = 0
+        stored, columns = rows.metadata, rows.columns
+    sizes = [stored.row_group(at).num_rows for at in range(stored.num_row_groups)]
+    pieces = [RowGroups(file, (), 0, 0)]
     for group, size in enumerate(sizes):
-        if groups and n_rows + size > max_rows:
-            pieces.append(RowGroups(file, tuple(groups), first, n_rows))
-            first, n_rows, groups = first + n_rows, 0, []
-        groups.append(group)
-        n_rows += size
-    pieces.append(RowGroups(file, tuple(groups), first, n_rows))
+        last = pieces[-1]
+        if last.groups and last.n_rows + size > max_rows:
+            last = RowGroups(file, (), last.first + last.n_rows, 0)
+            pieces.append(last)
+        groups, n_rows = (*last.groups, group), last.n_rows + size
+        pieces[-1] = replace(last, groups=groups, n_rows=n_rows)
     return pieces, columns
 
 
@@ -153,6 +152,7 @@ class ParquetBatches:
                     file.write(part)
                 file.seek(0)
             self._file = pq.ParquetFile(file, pre_buffer=False)
+        self.metadata = self._file.metadata
         schema = self._file.schema_arrow
         # An index that pandas stored is no column of the table.
         fields = [f for f in schema if not f.name.startswith(_INDEX_PREFIX)]
@@ -161,17 +161,15 @@ class ParquetBatches:
             self.notes = (*self.notes, "the index that pandas stored is left out")
         self._fields = dict(zip(columns, fields, strict=True))
         self.columns = tuple(columns)
-        if self._file.metadata.num_rows == 0 or not columns:
+        if self.metadata.num_rows == 0 or not columns:
             refuse(f"{self._name} must hold rows and columns. Got an empty table.")
 
     def batches(
         self, columns: Sequence[str], row_groups: Sequence[int] | None = None
     ) -> Iterator[Any]:
         """Yield the rows, some thousands at a time; of some row groups alone, if asked."""
-        for column in columns:
-            self._refuse_nested(column)
         stored = [self._fields[column].name for column in columns]
-        n_read, n_rows = 0, self._file.metadata.num_rows
+        n_read, n_rows = 0, self.metadata.num_rows
         with self._explained():
             for batch in self._file.iter_batches(
                 _BATCH_ROWS, row_groups=row_groups, columns=stored
@@ -183,11 +181,6 @@ class ParquetBatches:
                 n_read += batch.num_rows
                 self.share_read = n_read / n_rows
                 yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
-
-    def row_group_sizes(self) -> list[int]:
-        """Return the number of rows of each row group."""
-        metadata = self._file.metadata
-        return [metadata.row_group(k).num_rows for k in range(metadata.num_row_groups)]
 
     def close(self) -> None:
         """Remove the temporary copy, if one was made."""
@@ -206,24 +199,19 @@ class ParquetBatches:
                 f"{self._name} must be a whole Parquet file. Got a damaged one: {what}."
             )
 
-    def _refuse_nested(self, column: str) -> None:
-        kind, types = self._fields[column].type, pa.types
-        if types.is_dictionary(kind):
-            kind = kind.value_type
-        if types.is_nested(kind) or types.is_union(kind):
+    def _to_plain(self, array: Any, column: str) -> Any:
+        if pa.types.is_dictionary(array.type):
+            array = array.dictionary_decode()
+        kind, types = array.type, pa.types
+        if types.is_nested(kind):
             refuse(
                 f"Column {column!r} of {self._name} must hold one value per cell. Got "
                 f"the nested type {str(kind)[:60]}; unpack it into columns of its own, "
                 "or leave it out of the file."
             )
-
-    def _to_plain(self, array: Any, column: str) -> Any:
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        kind = array.type
-        if pa.types.is_boolean(kind) or pa.types.is_integer(kind):
+        if types.is_boolean(kind) or types.is_integer(kind):
             return array
-        if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        if types.is_floating(kind) or types.is_decimal(kind):
             return pc.cast(array, pa.float64(), safe=False)
         try:
             return pc.cast(array, pa.string())
