@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from probgap.page import RankedRow, RunRecord, TableRecord
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "skops")
-_LEARNT_FROM = ("number", "category", "text")
+_LEARNT_FROM = ("number", "date", "category", "text")
 _N_RANKED = 20
 _N_SHOWN_COLUMNS = 4
 _LONGEST_CELL = 200

@@ -208,7 +208,7 @@ def _sample(
     rows = spread_rows(int(first[-1]), min(int(first[-1]), _SAMPLE_ROWS))
     inside = np.split(rows, np.searchsorted(rows, first[1:-1]))
     share = min(1.0, _SAMPLE_LABELLED / labels.n_labelled)
-    taken = (tuple(names), label, labels.positive, share)
+    taken = (tuple(names), label, labels, share)
     parts = [
         lazily(_take, piece, at - first[k], *taken)
         for k, (piece, at) in enumerate(zip(pieces, inside, strict=True))
@@ -225,15 +225,15 @@ def _take(
     at: Any,
     names: tuple[str, ...],
     label: str,
-    marker: str,
+    labels: LabelColumn,
     share: float,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Give rows, and beside them a share of the labelled ones."""
     from probgap._core.kernels import spread_rows
-    from probgap.tables import is_level, read_row_groups
+    from probgap.tables import read_row_groups
 
     frame = read_row_groups(piece, names)
-    others = np.setdiff1d(np.flatnonzero(is_level(frame[label], marker)), at)
+    others = np.setdiff1d(np.flatnonzero(labels.find(frame[label])), at)
     if others.size:
         few = int(np.ceil(share * others.size))
         others = others[spread_rows(others.size, few)]
@@ -270,7 +270,7 @@ def _fit(blocks: _Blocks, request: Request) -> tuple[Any, Any]:
     names = blocks.plan.inputs
     X = map_pieces(_prepare, blocks.pieces, blocks.preprocessor, blocks.plan, names)
     marker = blocks.labels.positive
-    y = map_pieces(_read_marks, blocks.pieces, request.label, marker)["observed"]
+    y = map_pieces(_read_marks, blocks.pieces, request.label, blocks.labels)["observed"]
     classifier = PGPUClassifier(
         class_prior=request.class_prior,
         pos_label=label_values(marker)[1],
@@ -289,7 +289,7 @@ def _prepare_rows(
 
     from probgap.dask._blocks import split_ranks
     from probgap.dask._engine import gather, lazily
-    from probgap.tables import Table, is_level, read_row_groups
+    from probgap.tables import Table, read_row_groups
 
     names = [use.name for use in blocks.plan.columns]
     sizes = np.array([piece.n_rows for piece in blocks.pieces])
@@ -299,7 +299,7 @@ def _prepare_rows(
         if inside.size
     ]
     frame = pd.concat(gather(parts), ignore_index=True)
-    labelled = np.asarray(is_level(frame[request.label], blocks.labels.positive))
+    labelled = blocks.labels.find(frame[request.label])
     notes: tuple[str, ...] = ()
     if rows.size < blocks.n_rows:
         note = (
@@ -345,10 +345,10 @@ def _prepare(
     return mark_source(pd.DataFrame(numbers, frame.index), piece)
 
 
-def _read_marks(piece: RowGroups, label: str, marker: str) -> pd.DataFrame:
-    from probgap.tables import is_level, read_row_groups
+def _read_marks(piece: RowGroups, label: str, labels: LabelColumn) -> pd.DataFrame:
+    from probgap.tables import read_row_groups
 
     frame = read_row_groups(piece, [label])
-    marked = np.asarray(is_level(frame[label], marker)).astype(int)
-    values = np.array(label_values(marker))
+    marked = labels.find(frame[label]).astype(int)
+    values = np.array(label_values(labels.positive))
     return frame.assign(observed=values[marked])[["observed"]]

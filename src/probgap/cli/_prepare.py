@@ -112,7 +112,7 @@ def read_inputs(frame: pd.DataFrame, plan: ColumnPlan) -> pd.DataFrame:
     from probgap.tables import to_numbers
 
     names = list(plan.names("number"))
-    others = frame[list(plan.names("category", "text"))]
+    others = frame[list(plan.names("date", "category", "text"))]
     if not names:
         return others
     numbers = pd.DataFrame(to_numbers(frame[names]), frame.index, names)

@@ -73,7 +73,8 @@ def _numbers(account: Account) -> Iterator[tuple[str, str, str]]:
 
 
 def _table_line(table: TableRecord) -> str:
-    used = [c for c in table.columns if c["use"] in ("number", "category", "text")]
+    uses = ("number", "date", "category", "text")
+    used = [c for c in table.columns if c["use"] in uses]
     left = [c for c in table.columns if c["use"] == "left out"]
     columns = "1 column" if len(used) == 1 else f"{len(used)} columns"
     files = len(table.files or ())

@@ -1,25 +1,21 @@
 """Everything between a file and a matrix: read, plan, prepare and write tables."""
 
-from probgap.tables._files import find_tables
+from probgap.tables._kinds import ColumnUse
 from probgap.tables._labels import (
     LabelColumn,
     count_levels,
-    is_level,
     read_label_counts,
     read_labels,
 )
 from probgap.tables._parquet import RowGroups, list_row_groups, read_row_groups
-from probgap.tables._plan import ColumnPlan, ColumnUse, plan_columns
-from probgap.tables._prepare import (
+from probgap.tables._plan import ColumnPlan, plan_columns
+from probgap.tables._read import Table, TableReader, find_tables, open_table, read_table
+from probgap.tables._steps import (
     make_preprocessor,
     missing_columns,
     needed_columns,
-)
-from probgap.tables._read import Table, TableReader, open_table, read_table
-from probgap.tables._steps import (
-    bend,
-    hold,
     to_categories,
+    to_dates,
     to_documents,
     to_numbers,
 )
@@ -33,11 +29,8 @@ __all__ = [
     "Table",
     "TableReader",
     "append_parquet",
-    "bend",
     "count_levels",
     "find_tables",
-    "hold",
-    "is_level",
     "list_row_groups",
     "make_preprocessor",
     "missing_columns",
@@ -49,6 +42,7 @@ __all__ = [
     "read_row_groups",
     "read_table",
     "to_categories",
+    "to_dates",
     "to_documents",
     "to_numbers",
     "write_csv",
