@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from typer.testing import CliRunner
 
+from probgap import PGPUClassifier
 from probgap._core.defaults import DEFAULTS
+from probgap.cli._app import app
 from probgap.datasets import hide_labels, make_square
+from probgap.diagnostics import _examine
 
 settings.register_profile("probgap", deadline=None, max_examples=40)
 settings.load_profile("probgap")
@@ -57,6 +63,59 @@ def square():
     gap = 2.0 * posterior - 1.0
     s = hide_labels(X, y_true, gap, ("linear", 0.6), random_state=4)
     return read_only(X, y_true, gap, s)
+
+
+@pytest.fixture(scope="session")
+def square_model(square):
+    """The default, fitted to the square: to be read, not to be changed."""
+    X, _, _, s = square
+    return PGPUClassifier(random_state=0).fit(X, s)
+
+
+@pytest.fixture(scope="session")
+def probgap():
+    """Run the command in this process; the result has exit_code, stdout and stderr."""
+
+    def run(*words, charset="utf-8", **options):
+        runner = CliRunner(charset=charset)
+        return runner.invoke(app, [str(word) for word in words], **options)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def shorten_checks():
+    """Leave the checks that fit again and again out of the command fit."""
+
+    def shorten(patch):
+        names = ("columns", "what to label next")
+        checks = {name: _examine._CHECKS[name] for name in names}
+        patch.setattr(_examine, "_CHECKS", checks)
+
+    return shorten
+
+
+@pytest.fixture
+def quick(monkeypatch, shorten_checks):
+    shorten_checks(monkeypatch)
+
+
+@pytest.fixture
+def on_terminal(monkeypatch):
+    """Run the command in this process with a terminal for stderr; return what it shows."""
+    pty = pytest.importorskip("pty")
+
+    def run(*words):
+        parent, child = pty.openpty()
+        with os.fdopen(child, "w") as stream, monkeypatch.context() as patch:
+            patch.setattr(sys, "stderr", stream)
+            app([str(word) for word in words], standalone_mode=False)
+            stream.flush()
+            shown = os.read(parent, 100_000).decode(errors="replace")
+        os.close(parent)
+        return shown
+
+    return run
 
 
 SMALL_TABLE = """

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probgap._core.errors import BoundaryWarning
 from probgap.boundary import Boundary, MeanSmallest, Quantile, estimate_boundary
+from probgap.exceptions import BoundaryWarning
 
 
 @pytest.fixture

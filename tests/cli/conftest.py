@@ -13,12 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from probgap.cli._app import app
-from probgap.cli._prepare import Request
-from probgap.cli.fit import fit_into
-from probgap.diagnostics import _examine
+from probgap.cli import _analysis
 
 
 def make_frame(n=240, seed=0):
@@ -56,17 +52,6 @@ def table(cases, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def probgap():
-    """Run the command in this process; the result has exit_code, stdout and stderr."""
-    runner = CliRunner()
-
-    def run(*words, **options):
-        return runner.invoke(app, [str(word) for word in words], **options)
-
-    return run
-
-
-@pytest.fixture(scope="session")
 def fitted(table, probgap, tmp_path_factory):
     """A run of fit, with what it printed."""
     for library in ("skops", "matplotlib", "jinja2"):
@@ -74,7 +59,9 @@ def fitted(table, probgap, tmp_path_factory):
     out = tmp_path_factory.mktemp("fitted") / "results"
     result = probgap("fit", table, "--label", "found", "--id", "case", "--out", out)
     assert result.exit_code == 0, result.stderr
-    return SimpleNamespace(out=out, table=table, printed=result.stdout)
+    return SimpleNamespace(
+        out=out, table=table, printed=result.stdout, said=result.stderr
+    )
 
 
 @pytest.fixture(scope="session")
@@ -127,29 +114,28 @@ def good():
     return SimpleNamespace(frame=make_small, csv=csv, parquet=parquet)
 
 
-def shorten_checks(patch):
-    names = ("columns", "what to label next")
-    checks = {name: _examine._CHECKS[name] for name in names}
-    patch.setattr(_examine, "_CHECKS", checks)
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """Leave the checks that fit again and again out of a fit."""
-    shorten_checks(monkeypatch)
-
-
 @pytest.fixture(scope="session")
-def small(good, tmp_path_factory):
-    """A fit to the small table."""
+def small(good, probgap, shorten_checks, tmp_path_factory):
+    """A fit to the small table, and what there was before its files were written."""
     pytest.importorskip("skops")
     folder = tmp_path_factory.mktemp("small")
     (folder / "t.csv").write_text(good.csv())
-    request = Request(str(folder / "t.csv"), "found", id="case")
+    found = []
     with pytest.MonkeyPatch.context() as patch:
         shorten_checks(patch)
-        analysis = fit_into(request, folder / "out", force=False, shown=False)
-    return SimpleNamespace(analysis=analysis, out=folder / "out")
+        patch.setattr(_analysis, "analyse", keeping(found, _analysis.analyse))
+        words = ("--label", "found", "--id", "case", "--out", folder / "out")
+        result = probgap("fit", folder / "t.csv", *words)
+    assert result.exit_code == 0, result.stderr
+    return SimpleNamespace(analysis=found[0], out=folder / "out")
+
+
+def keeping(found, function):
+    def run(*arguments):
+        found.append(function(*arguments))
+        return found[-1]
+
+    return run
 
 
 @pytest.fixture

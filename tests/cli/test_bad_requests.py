@@ -152,6 +152,11 @@ BAD_REQUESTS = {
         FIT + " --drop case,size,colour",
         "a column to learn from besides 'found'. Got 'case' (dropped on request), ",
     ),
+    "a column with a comma dropped": (
+        put("t.csv", lambda good: good.csv(**{"c, d": range(32)})),
+        FIT + " --drop case,size,colour --drop 'c, d'",
+        "'c, d' (dropped on request)",
+    ),
     "wrong positive": (nothing, FIT + " --positive ja", "but never 'ja'"),
     "empty positive": (
         nothing,
@@ -175,9 +180,9 @@ BAD_REQUESTS = {
         "which holds run.json;",
     ),
     "out with foreign files": (
-        both(put("out/run.json", "{}"), put("out/thesis.tex", "x")),
+        both(put("out/run.json", "{}"), *(put(f"out/{k}.tex", "x") for k in range(4))),
         FIT + " --force",
-        "--force must only replace earlier results. Got a folder, out, that also holds",
+        "Got a folder, out, that also holds 0.tex, 1.tex, 2.tex and 1 more",
     ),
     "out holds the table": (
         put("out/label_next.csv", lambda good: good.csv()),

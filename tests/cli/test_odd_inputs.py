@@ -23,21 +23,31 @@ PREDICT = "predict run/model.skops t.csv --out scored.csv"
 PRINT = "predict run/model.skops t.csv"
 NO_ROOM = "must have room for the results. Got: No space left on device."
 
+MIXED = {"nothing": "", "constant": 7, "mixed": ["1", "x", "2.5", ""] * 8}
+NAMES = {"😀": range(32), "a\nb": range(32, 0, -1), "": 1.5, "=x": 2}
+ODD_CELLS = ["<script>alert(1)</script>", "=cmd()", "grün", "</style>"] * 8
+HUGE = {3: "1e308", 4: "-1e308", 5: "5e-324"}
+
+# All in one table; one oddity at a time, which takes as long for each, is below.
+ALL_AT_ONCE = {
+    "all odd cells": lambda good: good.csv(
+        colour=ODD_CELLS, case="=1+1", size=HUGE, **MIXED, **NAMES
+    ).encode("utf-16"),
+    "two labelled positives in Parquet": lambda good: gzip.compress(
+        good.parquet(found=["yes"] * 2 + [""] * 30)
+    ),
+}
 ODD = {
     "latin-1": lambda good: good.csv(colour=["grün", "weiß"] * 16).encode("latin-1"),
     "mark before UTF-8": lambda good: good.csv().encode("utf-8-sig"),
     "UTF-16 with mark": lambda good: good.csv().encode("utf-16"),
-    "huge numbers": lambda good: good.csv(size={3: "1e308", 4: "-1e308", 5: "5e-324"}),
+    "huge numbers": lambda good: good.csv(size=HUGE),
     "formulas": lambda good: good.csv(colour=["=cmd()", "@SUM(A1)"] * 16, case="=1+1"),
     "script": lambda good: good.csv(
         colour=["<script>alert(1)</script>", "</style>"] * 16
     ),
-    "empty, constant and mixed columns": lambda good: good.csv(
-        nothing="", constant=7, mixed=["1", "x", "2.5", ""] * 8
-    ),
-    "odd names": lambda good: good.csv(
-        **{"😀": range(32), "a\nb": range(32, 0, -1), "": 1.5, "=x": 2}
-    ),
+    "empty, constant and mixed columns": lambda good: good.csv(**MIXED),
+    "odd names": lambda good: good.csv(**NAMES),
     "old Mac lines": lambda good: good.csv().replace("\n", "\r"),
     "gzipped Parquet": lambda good: gzip.compress(good.parquet()),
     "two labelled positives": lambda good: good.csv(found=["yes"] * 2 + [""] * 30),
@@ -45,9 +55,12 @@ ODD = {
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize(
+    "name",
+    [*ALL_AT_ONCE, *(pytest.param(name, marks=pytest.mark.slow) for name in ODD)],
+)
 def test_an_odd_table_is_no_bad_input(name, place, good, probgap):
-    content = ODD[name](good)
+    content = (ALL_AT_ONCE | ODD)[name](good)
     data = content.encode() if isinstance(content, str) else content
     (place / "t.csv").write_bytes(data)
     result = probgap(*shlex.split(FIT), "--id", "case", "--quiet")
@@ -99,7 +112,7 @@ def as_nobody():
 
 @pytest.fixture
 def shared_place(good, probgap, monkeypatch):
-    """A folder with a table, which everybody may enter."""
+    """Make a folder with a table, which everybody may enter."""
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         place.chmod(0o755)
@@ -168,6 +181,43 @@ def test_a_full_disk_leaves_nothing(file, refuses, monkeypatch):
 def test_a_full_disk_keeps_earlier_results(refuses, monkeypatch):
     fill_disk(monkeypatch, "run.json")
     refuses(FIT.replace(" out", " run --force"), NO_ROOM)
+
+
+@pytest.mark.usefixtures("fitted_already")
+def test_earlier_results_return_if_new_ones_cannot_take_their_place(
+    refuses, monkeypatch
+):
+    rename = Path.rename
+
+    def refuse(self, target):
+        if Path(target).name == "run" and self.name != "run":
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return rename(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", refuse)
+        refuses(FIT.replace(" out", " run --force"), "Got: Permission denied.")
+
+
+@pytest.mark.usefixtures("fitted_already", "place")
+def test_a_narrow_window_shows_numbers_whole(probgap, small):
+    result = probgap(*shlex.split(FIT), env={"COLUMNS": "40"})
+    assert result.exit_code == 0, result.stderr
+    for entry in small.analysis.account["ranked"][:6]:  # as many as leave room
+        assert f"{entry['probability']:.3f}" in result.stdout
+        assert f"{entry['gap']:.2f}" in result.stdout
+
+
+@pytest.mark.usefixtures("fitted_already")
+def test_force_replaces_earlier_results_whole(place, probgap, listing):
+    before = listing(place)
+    for file in FILES:
+        (place / "run" / file).write_text("old")
+    words = FIT.replace(" out", " run --force --quiet")
+    assert probgap(*shlex.split(words)).exit_code == 0
+    after = listing(place)
+    assert set(after) == set(before)
+    assert b"old" not in after.values()
 
 
 def test_a_full_disk_leaves_no_scores(refuses, monkeypatch):

@@ -9,10 +9,8 @@ import time
 
 import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
-from typer.testing import CliRunner
 
 from probgap import experiments
-from probgap.cli._app import app
 from probgap.results import RowFile, read_rows
 
 pytest.importorskip("matplotlib")
@@ -55,11 +53,11 @@ def wait_for_rows(process, path, n):
 
 
 @pytest.fixture(scope="module")
-def finished(small_table, tmp_path_factory):
+def finished(small_table, probgap, tmp_path_factory):
     folder = tmp_path_factory.mktemp("finished")
     (folder / "small.toml").write_text(small_table)
-    words = arguments(folder / "small.toml", folder / "out", "--jobs", "2")
-    result = CliRunner().invoke(app, words)
+    words = arguments(folder / "small.toml", folder / "out", "--jobs", "1")
+    result = probgap(*words)
     assert result.exit_code == 0, result.output
     return folder / "out"
 
@@ -72,7 +70,7 @@ def test_a_run_leaves_rows_and_a_report(finished):
 
 
 def test_a_killed_run_goes_on_without_redoing_what_is_done(
-    small_spec, tmp_path, finished
+    small_spec, tmp_path, finished, probgap
 ):
     path = tmp_path / "out" / "rows.jsonl"
     words = arguments(small_spec, path.parent, "--jobs", "2")
@@ -86,10 +84,9 @@ def test_a_killed_run_goes_on_without_redoing_what_is_done(
     torn = before[: before.rindex(b"\n", 0, -1) + 40]
     path.write_bytes(torn)
     whole = torn[: torn.rindex(b"\n") + 1]
-    process = start(*words, "--resume")
-    out, err = process.communicate(timeout=120)
-    assert (process.returncode, err) == (0, "")
-    assert "report.html" in out
+    result = probgap(*words, "--resume", "--jobs", 1)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "report.html" in result.stdout
     assert path.read_bytes().startswith(whole)
     assert lasting(path) == lasting(finished / "rows.jsonl")
 
@@ -110,28 +107,26 @@ def test_an_interrupt_leaves_a_clean_file_and_says_how_to_go_on(small_spec, tmp_
     assert out == ""
 
 
-def test_a_second_run_is_refused_unless_told_what_to_do(small_spec, finished):
+def test_a_second_run_is_refused_unless_told_what_to_do(small_spec, finished, probgap):
     before = (finished / "rows.jsonl").read_bytes()
-    refused = CliRunner().invoke(app, arguments(small_spec, finished))
+    refused = probgap(*arguments(small_spec, finished))
     assert refused.exit_code == 1
     assert "rows.jsonl must not exist yet" in refused.stderr
-    both = CliRunner().invoke(
-        app, arguments(small_spec, finished, "--resume", "--force")
-    )
+    both = probgap(*arguments(small_spec, finished, "--resume", "--force"))
     assert (both.exit_code, both.stdout) == (1, "")
-    again = CliRunner().invoke(app, arguments(small_spec, finished, "--resume", "-q"))
+    again = probgap(*arguments(small_spec, finished, "--resume", "-q"))
     assert (again.exit_code, again.output) == (0, "")
     assert (finished / "rows.jsonl").read_bytes() == before
 
 
-def test_force_starts_anew(small_spec, tmp_path):
+def test_force_starts_anew(small_spec, tmp_path, probgap):
     (tmp_path / "rows.jsonl").write_text('{"key": "old"}\n')
     words = arguments(small_spec, tmp_path, "--force", "--rows", "1", "--jobs", "1")
-    assert CliRunner().invoke(app, words).exit_code == 0
+    assert probgap(*words).exit_code == 0
     assert len(read_rows(tmp_path / "rows.jsonl")) == 10
 
 
-def test_a_report_can_be_built_from_rows_alone(finished, tmp_path):
+def test_a_report_can_be_built_from_rows_alone(finished, tmp_path, probgap):
     words = [
         "reproduce",
         "--rows",
@@ -139,29 +134,31 @@ def test_a_report_can_be_built_from_rows_alone(finished, tmp_path):
         "--out",
         str(tmp_path),
     ]
-    result = CliRunner().invoke(app, words)
+    result = probgap(*words)
     assert result.exit_code == 0
     assert not (tmp_path / "rows.jsonl").exists()
     assert (tmp_path / "report.html").is_file()
 
 
 def test_a_run_with_other_settings_between_two_resumes_costs_nothing(
-    small_spec, tmp_path
+    small_spec, tmp_path, probgap
 ):
     words = arguments(small_spec, tmp_path / "out", "--rows", "1", "--jobs", "1", "-q")
-    assert CliRunner().invoke(app, words).exit_code == 0
+    assert probgap(*words).exit_code == 0
     good = small_spec.read_text()
     small_spec.write_text(good.replace("C = 1.0", "C = 2.0"))
-    assert CliRunner().invoke(app, [*words, "--resume"]).exit_code == 0
+    assert probgap(*words, "--resume").exit_code == 0
     small_spec.write_text(good)
-    assert CliRunner().invoke(app, [*words, "--resume"]).exit_code == 0
+    assert probgap(*words, "--resume").exit_code == 0
     assert len(read_rows(tmp_path / "out" / "rows.jsonl")) == 20
 
 
-def test_force_does_not_take_the_rows_of_a_run_that_goes_on(small_spec, tmp_path):
+def test_force_does_not_take_the_rows_of_a_run_that_goes_on(
+    small_spec, tmp_path, probgap
+):
     with RowFile(tmp_path / "rows.jsonl") as file:
         words = arguments(small_spec, tmp_path, "--force")
-        result = CliRunner().invoke(app, words)
+        result = probgap(*words)
         assert result.exit_code == 1
         assert "one writer at a time" in result.stderr
         file.append({"key": "mine"})
@@ -169,54 +166,54 @@ def test_force_does_not_take_the_rows_of_a_run_that_goes_on(small_spec, tmp_path
 
 
 def test_a_report_that_cannot_be_built_is_said_before_anything_is_run(
-    small_spec, tmp_path, monkeypatch
+    small_spec, tmp_path, monkeypatch, probgap
 ):
     monkeypatch.setitem(sys.modules, "jinja2", None)
-    result = CliRunner().invoke(app, arguments(small_spec, tmp_path / "out"))
+    result = probgap(*arguments(small_spec, tmp_path / "out"))
     assert result.exit_code == 1
     assert "jinja2 must be installed" in result.stderr
     assert not (tmp_path / "out").exists()
 
 
 def test_a_worker_that_dies_is_said_with_the_way_to_go_on(
-    small_spec, tmp_path, monkeypatch
+    small_spec, tmp_path, monkeypatch, probgap
 ):
     def die(*_, **__):
         raise TerminatedWorkerError
 
     monkeypatch.setattr(experiments, "run", die)
-    result = CliRunner().invoke(app, arguments(small_spec, tmp_path / "out"))
+    result = probgap(*arguments(small_spec, tmp_path / "out"))
     assert result.exit_code == 1
     assert "A worker died" in result.stderr
     assert "--resume" in result.stderr
 
 
-def test_a_plan_lists_jobs_and_runs_none(small_spec, tmp_path):
-    result = CliRunner().invoke(app, arguments(small_spec, tmp_path / "out", "--plan"))
+def test_a_plan_lists_jobs_and_runs_none(small_spec, tmp_path, probgap):
+    result = probgap(*arguments(small_spec, tmp_path / "out", "--plan"))
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) == N_JOBS
     assert not (tmp_path / "out").exists()
 
 
-def test_failed_jobs_are_counted_and_tried_again(small_spec, tmp_path):
+def test_failed_jobs_are_counted_and_tried_again(small_spec, tmp_path, probgap):
     good = small_spec.read_text()
     small_spec.write_text(good.replace("n_smallest = 3", "n_smallest = -3"))
     words = arguments(small_spec, tmp_path, "--rows", "1", "--jobs", "1")
-    failed = CliRunner().invoke(app, words)
+    failed = probgap(*words)
     assert failed.exit_code == 1
     assert "2 of 10 jobs failed" in failed.stderr
     assert (tmp_path / "report.html").is_file()
     small_spec.write_text(good)
-    assert CliRunner().invoke(app, [*words, "--resume"]).exit_code == 0
+    assert probgap(*words, "--resume").exit_code == 0
     assert len(read_rows(tmp_path / "rows.jsonl")) == 12
 
 
-def test_missing_data_is_said_before_anything_is_run(tmp_path, monkeypatch):
+def test_missing_data_is_said_before_anything_is_run(tmp_path, monkeypatch, probgap):
     for variable in ("PROBGAP_DATA", "PROBGAP_CACHE"):
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.delenv("PROBGAP_DATA_URL", raising=False)
     words = ["reproduce", "--table", "7", "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, words)
+    result = probgap(*words)
     assert result.exit_code == 1
     assert "banana.npz must be in the folder" in result.stderr
     assert "Tables 1 to 6 need neither" in result.stderr
@@ -235,42 +232,34 @@ def test_missing_data_is_said_before_anything_is_run(tmp_path, monkeypatch):
     ],
 )
 def test_nonsense_is_answered_in_a_sentence(
-    words, code, message, tmp_path, monkeypatch
+    words, code, message, tmp_path, monkeypatch, probgap
 ):
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["reproduce", *words])
+    result = probgap("reproduce", *words)
     assert result.exit_code == code
     assert message in result.stderr
     assert "Traceback" not in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_written_is_said(small_spec, tmp_path):
+def test_a_folder_that_cannot_be_written_is_said(small_spec, tmp_path, probgap):
     (tmp_path / "file").write_text("")
-    result = CliRunner().invoke(app, arguments(small_spec, tmp_path / "file" / "out"))
+    result = probgap(*arguments(small_spec, tmp_path / "file" / "out"))
     assert result.exit_code == 1
     assert "must be usable" in result.stderr
 
 
-def test_debug_shows_the_error_itself(tmp_path):
+def test_debug_shows_the_error_itself(tmp_path, probgap):
     words = ["reproduce", "--debug", "--rows", str(tmp_path / "none.jsonl")]
-    assert isinstance(CliRunner().invoke(app, words).exception, FileNotFoundError)
+    assert isinstance(probgap(*words).exception, FileNotFoundError)
 
 
-def test_progress_is_shown_on_a_terminal_alone(small_spec, tmp_path):
-    pty = pytest.importorskip("pty")
-    parent, child = pty.openpty()
+def test_progress_is_shown_on_a_terminal_alone(
+    small_spec, tmp_path, on_terminal, capsys
+):
     words = arguments(small_spec, tmp_path / "out", "--rows", "1", "--jobs", "1")
-    process = subprocess.run(
-        [sys.executable, "-m", "probgap", *words],
-        stdout=subprocess.PIPE,
-        stderr=child,
-        check=True,
-    )
-    os.close(child)
-    shown = os.read(parent, 100_000).decode(errors="replace")
-    assert "10/10 jobs" in shown
-    assert b"jobs" not in process.stdout.replace(b"small", b"")
+    assert "10/10 jobs" in on_terminal(*words)
+    assert "jobs" not in capsys.readouterr().out.replace("small", "")
 
 
 def test_help_is_fast_and_names_every_option():

@@ -6,13 +6,8 @@ import subprocess
 import sys
 
 import pytest
-from rich.console import Console
-
-from probgap.cli import _streams, _summary
 
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-
-AS_PROBGAP = "import sys; sys.argv = ['probgap']; import probgap.cli as c; c.main()"
 
 
 def run(*words, **environment):
@@ -40,12 +35,19 @@ def test_data_are_whole_whatever_the_locale(fitted, cases, tmp_path):
     assert result.stdout.decode("utf-8").count("Zoë") == 30
 
 
-def test_json_is_ascii_where_nothing_else_can_be_printed(monkeypatch, capsys):
-    _streams.print_json({"name": "Zoë"})
-    assert capsys.readouterr().out == '{"name": "Zoë"}\n'
-    monkeypatch.setattr(_streams, "can_print", lambda _: False)
-    _streams.print_json({"name": "Zoë"})
-    assert json.loads(capsys.readouterr().out) == {"name": "Zoë"}
+@pytest.fixture
+def complete(probgap):
+    """Ask for what may follow the words, as bash does."""
+
+    def ask(words):
+        asked = {
+            "_PROBGAP_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        }
+        return probgap(prog_name="probgap", env=asked).stdout.split()
+
+    return ask
 
 
 @pytest.mark.parametrize(
@@ -57,32 +59,43 @@ def test_json_is_ascii_where_nothing_else_can_be_printed(monkeypatch, capsys):
         ("probgap fit --label st", []),
     ],
 )
-def test_columns_are_completed(words, offered, table):
-    words = words.format(table=table)
-    asked = {
-        "_PROBGAP_COMPLETE": "complete_bash",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split()) - 1),
-    }
-    result = subprocess.run(
-        [sys.executable, "-c", AS_PROBGAP],
-        capture_output=True,
-        check=False,
-        env={**os.environ, **asked},
-    )
-    assert result.stdout.decode().split() == offered, result.stderr
+def test_columns_are_completed(words, offered, table, complete):
+    assert complete(words.format(table=table)) == offered
 
 
-def test_a_narrow_window_shows_numbers_whole(fitted, capsys, monkeypatch):
-    account = json.loads((fitted.out / "run.json").read_text(encoding="utf-8"))
-    monkeypatch.setattr(
-        _summary, "Console", lambda **options: Console(width=40, **options)
-    )
-    _summary.show_summary(account, fitted.out)
-    shown = capsys.readouterr().out
-    for entry in account["ranked"][:6]:  # as many as leave room for warnings
-        assert f"{entry['probability']:.3f}" in shown
-        assert f"{entry['gap']:.2f}" in shown
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_columns_are_completed_from_the_head_of_any_table(
+    complete, separator, tmp_path
+):
+    path = tmp_path / "t.csv"
+    path.write_text(separator.join(["age", '"agent"', "city"]) + "\n1,2,3\n")
+    assert complete(f"probgap fit {path} --label ag") == ["age", "agent"]
+
+
+@pytest.mark.parametrize("name", ["-", "nowhere.csv", "t.gz"])
+def test_nothing_is_completed_where_there_is_nothing_to_read(
+    complete, name, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.gz").write_bytes(b"\x1f\x8b\xff\xfe\x00")
+    assert complete(f"probgap fit {name} --label a") == []
+
+
+@pytest.mark.parametrize("charset", ["utf-8", "ascii"])
+def test_json_is_ascii_where_nothing_else_can_be_printed(place, probgap, charset):
+    run = place / "run" / "run.json"
+    run.write_text(run.read_text().replace('"size"', '"größe"'))
+    result = probgap("explain", "run", "--json", charset=charset)
+    assert result.exit_code == 0, result.stderr
+    assert ("größe" in result.stdout) == (charset == "utf-8")
+    columns = json.loads(result.stdout)["columns"]
+    assert "größe" in {column["column"] for column in columns}
+
+
+def test_progress_on_a_terminal_is_a_bar(on_terminal, fitted, table, tmp_path):
+    shown = on_terminal("predict", fitted.out, table, "--out", tmp_path / "s.csv")
+    assert "Scoring" in shown
+    assert "━━━" in shown
 
 
 def test_a_stopped_reader_is_no_error(fitted, table):

@@ -27,7 +27,7 @@ def draw(labelled, chunks, n_rows, seed=0):
     return draw_sample(blocks, 8 * 2 * n_rows, seed)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     n_labelled=st.integers(2, 20),
     cuts=st.lists(st.integers(1, 99), max_size=6),
@@ -89,7 +89,7 @@ def test_blocks_without_rows_are_refused_in_a_sentence():
         open_blocks(da.zeros((0, 2)), da.zeros(0), None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     labelled=st.lists(st.booleans(), min_size=1, max_size=80).map(np.array),
     at=st.integers(0, 80),

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import probgap
 from probgap._core.checks import ObservedLabels
 from probgap.boundary import BoundaryWarning, MeanSmallest
-from probgap.dask import PGPUClassifier, _blocks
+from probgap.dask import PGPUClassifier
 from probgap.exceptions import InvalidInputError, UnreliableFitWarning
 from probgap.gap import ObservedGapEstimator
 from probgap.reweight import KernelMeanMatching
@@ -33,7 +33,15 @@ def as_blocks(X, s, chunks, columns=4):
     return da.from_array(X, chunks=(chunks, columns)), da.from_array(s, chunks=400)
 
 
+# Where blocks, frames or labels are the point, any quick stages will do.
+LIGHT = {"gap_estimator": LogisticRegression(), "estimator": LogisticRegression()}
+
+
 def classifier(**settings):
+    return PGPUClassifier(**{"random_state": 7, **LIGHT, **settings})
+
+
+def default(**settings):
     return PGPUClassifier(**{"random_state": 7, **settings})
 
 
@@ -41,6 +49,12 @@ def classifier(**settings):
 def one(table):
     X, _, s = table
     return classifier().on_one_machine().fit(X, s)
+
+
+@pytest.fixture(scope="module")
+def plain(table):
+    X, _, s = table
+    return classifier().fit(*as_blocks(X, s, (800, 700)))
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +93,12 @@ def test_blocks_do_not_change_a_bit(table, one, cuts, columns):
     assert_array_equal(model.sample_rows_, np.arange(1500))
 
 
+def test_blocks_do_not_change_a_bit_of_the_default(table):
+    X, s = table[0][:500], table[2][:500]
+    model = default().fit(*as_blocks(X, s, (100, 250, 150)))
+    assert_same_bits(model.model_, model.on_one_machine().fit(X, s), X)
+
+
 @settings(
     max_examples=4,
     deadline=None,
@@ -100,15 +120,15 @@ def test_blocks_do_not_change_a_bit_where_rows_are_drawn(few, of_some, cuts):
         {},
         {"boundary": -0.6, "reweight": KernelMeanMatching()},
         {"boundary": MeanSmallest(2), "gap_estimator": ObservedGapEstimator()},
-        {"gap_estimator": LogisticRegression(), "estimator": LogisticRegression()},
-        {"relabelling": "theorem", "class_prior": (0.3, 0.4)},
+        LIGHT,
+        {**LIGHT, "relabelling": "theorem", "class_prior": (0.3, 0.4)},
     ],
     ids=["default", "matched", "rule", "own", "theorem"],
 )
 @pytest.mark.filterwarnings("ignore::probgap.exceptions.UnreliableFitWarning")
 def test_the_answer_is_that_of_one_machine_on_the_same_sample(few, parameters):
     X, _, s = few
-    model = classifier(max_memory=SOME, **parameters)
+    model = default(max_memory=SOME, **parameters)
     model.fit(*as_blocks(X, s, (400, 700, 400)))
     rows = model.sample_rows_
     assert rows.size == 700
@@ -125,7 +145,7 @@ def test_the_answer_is_that_of_one_machine_on_the_same_sample(few, parameters):
 
 def test_a_sample_counts_for_all_rows(few, of_some):
     X, y, s = few
-    whole = probgap.PGPUClassifier(random_state=7).fit(X, s)
+    whole = probgap.PGPUClassifier(random_state=7, **LIGHT).fit(X, s)
     assert of_some.n_samples_ == 1500
     reading, boundary = of_some.reading_, of_some.boundary_
     assert reading.n_labelled + reading.n_unlabelled == pytest.approx(1500)
@@ -156,10 +176,10 @@ def test_signs_that_the_method_cannot_work_are_those_of_one_machine(table):
     assert "indistinct" in heard[0]
 
 
-def test_predictions_are_lazy_and_those_of_the_model_in_memory(table):
+def test_predictions_are_lazy_and_those_of_the_model_in_memory(table, plain):
     X, _, s = table
-    blocks, labels = as_blocks(X, s, (800, 700))
-    model = classifier().fit(blocks, labels)
+    blocks, _ = as_blocks(X, s, (800, 700))
+    model = plain
     for method in ("predict", "predict_proba", "decision_function"):
         lazy = getattr(model, method)(blocks)
         assert isinstance(lazy, da.Array)
@@ -170,7 +190,7 @@ def test_predictions_are_lazy_and_those_of_the_model_in_memory(table):
         assert_array_equal(getattr(model, method)(X), expected)
 
 
-def test_dataframes_keep_their_names_and_labels_may_be_words(table):
+def test_dataframes_keep_their_names_and_labels_may_be_words(table, plain):
     X, _, s = table
     names = list("abcd")
     frame = pd.DataFrame(X, columns=names).assign(
@@ -178,7 +198,6 @@ def test_dataframes_keep_their_names_and_labels_may_be_words(table):
     )
     blocks = dd.from_pandas(frame, npartitions=3)
     model = classifier().fit(blocks[names], blocks["flag"])
-    plain = classifier().fit(*as_blocks(X, s, tuple(map(len, blocks.partitions))))
     assert_array_equal(model.feature_names_in_, names)
     assert_array_equal(model.classes_, ["not yes", "yes"])
     assert_array_equal(model.model_.posterior_, plain.model_.posterior_)
@@ -193,31 +212,31 @@ def test_dataframes_keep_their_names_and_labels_may_be_words(table):
     assert_array_equal(again.model_.posterior_, model.model_.posterior_)
 
 
-def test_what_is_in_memory_is_cut_into_blocks(table, monkeypatch):
-    X, _, s = table
-    monkeypatch.setattr(_blocks, "_ROWS_IN_A_BLOCK", 700)
+def test_what_is_in_memory_is_cut_into_blocks(table):
+    X, _, s = (np.tile(part.T, 80).T for part in table)  # 120,000 rows
+    room = {"max_memory": 8 * 4 * 60_000}
     words = np.where(s == 1, "fraud", None)
     frame = pd.DataFrame(X, columns=list("abcd"))
-    model = classifier().fit(frame, words)
-    plain = classifier().fit(*as_blocks(X, s, (700, 700, 100)))
+    model = classifier(**room).fit(frame, words)
+    plain = classifier(**room).fit(*as_blocks(X, s, (70_000, 50_000)))
+    assert_array_equal(model.sample_rows_, plain.sample_rows_)
     assert_array_equal(model.model_.posterior_, plain.model_.posterior_)
     assert_array_equal(model.classes_, ["fraud", "not fraud"])
     assert_array_equal(model.feature_names_in_, list("abcd"))
     assert_array_equal(model.predict(frame) == "fraud", plain.predict(X) == 1)
-    model.fit(*as_blocks(X, s, (700, 700, 100)))
+    model.fit(*as_blocks(X[:1500], s[:1500], (800, 700)))
     assert not hasattr(model, "feature_names_in_")
 
 
-@parametrize_with_checks([PGPUClassifier()])
-@pytest.mark.filterwarnings("ignore::probgap._core.errors.ProbgapWarning")
+@parametrize_with_checks([PGPUClassifier(**LIGHT)])
+@pytest.mark.filterwarnings("ignore::probgap.exceptions.ProbgapWarning")
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)
 
 
-def test_pos_label_may_be_the_lesser(table):
+def test_pos_label_may_be_the_lesser(table, plain):
     X, _, s = table
     turned = classifier(pos_label=0).fit(*as_blocks(X, 1 - s, (800, 700)))
-    plain = classifier().fit(*as_blocks(X, s, (800, 700)))
     assert_array_equal(turned.model_.predict(X), 1 - plain.model_.predict(X))
 
 
@@ -295,7 +314,7 @@ def test_what_is_no_table_of_real_numbers_is_refused(table, change, message):
     X, _, s = table
     blocks, labels = as_blocks(X, s, (500, 500, 500))
     with pytest.raises(InvalidInputError, match=message):
-        classifier().fit(change(blocks), labels)
+        default().fit(change(blocks), labels)
 
 
 def test_empty_blocks_are_predicted_as_what_the_labels_are(table):

@@ -15,7 +15,6 @@ from sklearn.linear_model import LogisticRegression
 
 from probgap.boundary import Quantile
 from probgap.dask import PGPUClassifier
-from probgap.dask._estimators import is_made_for_dask
 from probgap.exceptions import InvalidInputError
 from probgap.reweight import KernelMeanMatching
 
@@ -104,12 +103,6 @@ def assert_same_answer(model, one, X, close=CLOSE):
         one.gap_estimator_.predict_proba(X),
         atol=close,
     )
-
-
-def test_an_estimator_is_known_by_where_its_class_comes_from():
-    assert is_made_for_dask(OnBlocks())
-    assert not is_made_for_dask(LogisticRegression())
-    assert not is_made_for_dask(None)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from threading import Timer
 
 import dask
 import numpy as np
@@ -12,41 +11,52 @@ import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
 from numpy.testing import assert_array_equal
+from sklearn.linear_model import LogisticRegression
 
-from probgap.dask import PGPUClassifier, _classifier, read_parquet
+from probgap.dask import PGPUClassifier, read_parquet
 from probgap.exceptions import InvalidInputError
-from probgap.tables import _parquet as pieces
 
 NAMES = list("abcd")
 
 
 @pytest.fixture
 def folder(table, tmp_path):
-    """Three files, each of two blocks."""
+    """Write six files, a block each."""
     X, _, s = table
     frame = pd.DataFrame(X, columns=NAMES).assign(flagged=s)
-    for k in range(3):
-        part = frame.iloc[500 * k : 500 * (k + 1)]
-        part.to_parquet(tmp_path / f"part-{k}.parquet", row_group_size=250)
+    for k in range(6):
+        part = frame.iloc[250 * k : 250 * (k + 1)]
+        part.to_parquet(tmp_path / f"part-{k}.parquet", index=False)
     return tmp_path
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(pieces, "_ROWS_AT_ONCE", 300)
+def fit(frame):
+    model = PGPUClassifier(
+        gap_estimator=LogisticRegression(),
+        estimator=LogisticRegression(),
+        max_memory=8 * 4 * 1200,
+        random_state=0,
+    )
+    return model.fit(frame[NAMES], frame["flagged"])
 
 
-def fit(folder):
-    frame = read_parquet(str(folder / "*.parquet"))
-    model = PGPUClassifier(random_state=0, max_memory=8 * 4 * 1200)
-    return model.fit(frame[NAMES], frame["flagged"]), frame[NAMES]
+def dying(frame, marker):
+    """Let the worker that is the first to read a block be killed."""
+    here = os.getpid()
+
+    def read(part):
+        if os.getpid() != here and not marker.exists():
+            marker.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return part
+
+    return frame.map_partitions(read, meta=frame._meta)
 
 
-def test_a_worker_that_is_killed_changes_nothing(folder, monkeypatch):
-    undisturbed, frame = fit(folder)
-    expected = undisturbed.predict_proba(frame).compute()
-    killed = []
-    draw = _classifier.draw_sample
+def test_a_worker_that_is_killed_changes_nothing(folder):
+    undisturbed = fit(read_parquet(str(folder / "*.parquet")))
+    expected = undisturbed.predict_proba(read_parquet(str(folder))[NAMES]).compute()
+    markers = [folder / "in fit", folder / "in predict"]
     with (
         dask.config.set({"scheduler": None}),
         LocalCluster(
@@ -54,42 +64,31 @@ def test_a_worker_that_is_killed_changes_nothing(folder, monkeypatch):
         ) as cluster,
         Client(cluster) as client,
     ):
-
-        def kill_one(*arguments):
-            killed.append(min(client.run(os.getpid).values()))
-            Timer(0.05, os.kill, (killed[0], signal.SIGKILL)).start()
-            return draw(*arguments)
-
-        monkeypatch.setattr(_classifier, "draw_sample", kill_one)
-        model, frame = fit(folder)
+        frame = read_parquet(str(folder / "*.parquet"))
+        model = fit(dying(frame, markers[0]))
         assert_array_equal(model.sample_rows_, undisturbed.sample_rows_)
         assert_array_equal(model.model_.posterior_, undisturbed.model_.posterior_)
         assert model.boundary_ == undisturbed.boundary_
-        lazy = model.predict_proba(frame)
-        killed.append(min(client.run(os.getpid).values()))
-        Timer(0.05, os.kill, (killed[1], signal.SIGKILL)).start()
+        lazy = model.predict_proba(dying(frame[NAMES], markers[1]))
         assert_array_equal(lazy.compute(), expected)
-        assert not set(killed) & set(client.run(os.getpid).values())
+        killed = {int(marker.read_text()) for marker in markers}
+        assert len(killed) == 2
+        assert not killed & set(client.run(os.getpid).values())
 
 
-def test_files_become_blocks_in_the_order_of_their_names(folder, table, monkeypatch):
+def test_files_become_blocks_in_the_order_of_their_names(folder, table):
     frame = read_parquet(str(folder))
     assert frame.npartitions == 6
     assert_array_equal(frame[NAMES].compute().to_numpy(), table[0])
     some = read_parquet([str(folder / "part-1.parquet")], columns=["b"])
-    assert_array_equal(some.compute()["b"], table[0][500:1000, 1])
-    monkeypatch.setattr(pieces, "_ROWS_AT_ONCE", 1000)
-    assert read_parquet(str(folder)).npartitions == 3
+    assert_array_equal(some.compute()["b"], table[0][250:500, 1])
 
 
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (np.nan, r"nan in column 'c', row 301 of .*part-1.parquet \(rows 251 to 500\)"),
-        (
-            "many",
-            r"'many' in column 'c', row 301 of .*part-1.parquet \(rows 251 to 500\)",
-        ),
+        (np.nan, r"nan in column 'c', row 201 of .*part-1.parquet \(rows 1 to 250\)"),
+        ("many", r"'many' in column 'c', row 201 of .*part-1.parquet \(rows 1 to 250"),
     ],
 )
 def test_a_bad_value_is_named_by_file_and_row(folder, value, message):
@@ -97,10 +96,10 @@ def test_a_bad_value_is_named_by_file_and_row(folder, value, message):
     frame = pd.read_parquet(path)
     if isinstance(value, str):
         frame["c"] = frame["c"].astype(str)
-    frame.loc[frame.index[300], "c"] = value
-    frame.to_parquet(path, row_group_size=250)
+    frame.loc[200, "c"] = value
+    frame.to_parquet(path, index=False)
     with pytest.raises(InvalidInputError, match=message):
-        fit(folder)
+        fit(read_parquet(str(folder)))
 
 
 def test_files_that_are_none_are_refused(folder):

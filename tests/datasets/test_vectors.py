@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from probgap._core.errors import MissingLibraryError
 from probgap.datasets import (
     DataFileError,
     _files,
@@ -15,7 +14,7 @@ from probgap.datasets import (
     load_benchmark,
     load_tcdb_vectors,
 )
-from probgap.exceptions import InvalidInputError
+from probgap.exceptions import InvalidInputError, MissingLibraryError
 
 
 @pytest.fixture

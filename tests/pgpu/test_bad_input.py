@@ -9,15 +9,16 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
-from probgap._core.errors import ProbgapWarning, UnreliableFitWarning
 from probgap.boundary import MeanSmallest, Quantile
+from probgap.exceptions import ProbgapWarning, UnreliableFitWarning
 from probgap.reweight import KernelMeanMatching
 
 MODELS = [
     pytest.param(PGPUClassifier, id="default"),
     pytest.param(PGPUClassifier.paper, id="paper"),
-    pytest.param(lambda **k: PGPUClassifierCV(boundaries=[-0.8, -0.6], **k), id="cv"),
+    pytest.param(lambda **k: PGPUClassifierCV.paper(**GRID, **k), id="search"),
 ]
+GRID = {"boundaries": [-0.8, -0.6], "cv": 3}
 
 
 def blob(n=60, d=2, n_labelled=15, seed=0):
@@ -151,7 +152,17 @@ def test_bad_parameters_are_refused(model, message):
         model.fit(*blob())
 
 
-@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize(
+    "make",
+    [
+        *MODELS,
+        pytest.param(
+            lambda **k: PGPUClassifierCV(**GRID, **k),
+            id="search of the default",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
 @pytest.mark.parametrize(
     "awkward",
     [
@@ -184,7 +195,7 @@ def test_awkward_data_gives_finite_predictions(make, awkward):
 
 @pytest.mark.parametrize("make", MODELS[:2])
 @pytest.mark.parametrize("n_labelled", [2, 28])
-@pytest.mark.filterwarnings("ignore::probgap._core.errors.ProbgapWarning")
+@pytest.mark.filterwarnings("ignore::probgap.exceptions.ProbgapWarning")
 def test_two_of_a_kind_are_enough_without_a_search(make, n_labelled):
     X, y = blob(n=30, n_labelled=n_labelled)
     assert np.isfinite(make(random_state=0).fit(X, y).predict_proba(X)).all()

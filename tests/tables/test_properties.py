@@ -120,7 +120,7 @@ def go_through(frame):
 @given(data=st.binary(max_size=200))
 @example(data=b"\x1f\x8b")
 @example(data=b"PAR1PAR1")
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_random_bytes(data):
     for source in (data, b"a,b\n" + data, gzip.compress(data, mtime=0), b"PAR1" + data):
         try:
@@ -131,7 +131,7 @@ def test_random_bytes(data):
 
 
 @given(frame=tables(), delimiter=st.sampled_from(",;\t|"), unix=st.booleans())
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_random_tables_from_csv(frame, delimiter, unix):
     text = frame.to_csv(index=False, sep=delimiter, lineterminator="\n\r\n"[unix:])
     try:
@@ -141,7 +141,7 @@ def test_random_tables_from_csv(frame, delimiter, unix):
 
 
 @given(frame=tables(VALUES))
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_random_frames_of_any_values(frame):
     try:
         go_through(frame)
@@ -150,7 +150,7 @@ def test_random_frames_of_any_values(frame):
 
 
 @given(frame=tables(), chunk_rows=st.integers(1, 31))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_what_is_written_comes_back_in_chunks(frame, chunk_rows):
     stream = io.BytesIO()
     write_csv(frame, stream)

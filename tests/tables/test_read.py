@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from probgap.exceptions import InvalidInputError, MissingLibraryError
-from probgap.tables import open_table, read_table
+from probgap.tables import list_row_groups, open_table, read_row_groups, read_table
 
 PLAIN = b"a,b\n1,x\n2,y\n3,\n"
 
@@ -187,6 +187,16 @@ def test_chunks_are_the_table(chunk_rows, kind):
         parts = list(reader)
     assert max(map(len, parts)) <= chunk_rows
     pd.testing.assert_frame_equal(pd.concat(parts), whole)
+
+
+@pytest.mark.parametrize(("max_rows", "sizes"), [(20, [16, 16, 18]), (100, [50])])
+def test_row_groups_are_put_together_up_to_a_size(max_rows, sizes, tmp_path):
+    path = str(tmp_path / "t.parquet")
+    pq.write_table(pa.table({"a": range(50), "b": ["x"] * 50}), path, row_group_size=8)
+    pieces, columns = list_row_groups(path, max_rows=max_rows)
+    assert [piece.n_rows for piece in pieces] == sizes
+    parts = [read_row_groups(piece, columns) for piece in pieces]
+    pd.testing.assert_frame_equal(pd.concat(parts), read_table(path).frame)
 
 
 def test_wanted_columns_alone_are_read_in_the_order_wanted():

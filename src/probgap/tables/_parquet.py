@@ -15,8 +15,6 @@ from probgap.tables._source import PARQUET, OpenSource
 
 _BATCH_ROWS = 8_192
 _INDEX_PREFIX = "__index_level_"
-# Row groups are put together up to so many rows.
-_ROWS_AT_ONCE = 250_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +39,22 @@ class RowGroups:
     n_rows: int
 
 
-def list_row_groups(file: str) -> tuple[list[RowGroups], tuple[str, ...]]:
+def list_row_groups(
+    file: str, *, max_rows: int = 250_000
+) -> tuple[list[RowGroups], tuple[str, ...]]:
     """Cut a Parquet file into pieces of moderate size.
 
     Parameters
     ----------
     file : str
         A Parquet file.
+    max_rows : int, default=250_000
+        Row groups are put together up to so many rows.
 
     Returns
     -------
     pieces : list of RowGroups
-        Row groups, put together up to 250,000 rows.
+        Row groups, put together.
     columns : tuple of str
         Names of the columns.
 
@@ -67,7 +69,7 @@ def list_row_groups(file: str) -> tuple[list[RowGroups], tuple[str, ...]]:
     groups: list[int] = []
     first = n_rows = 0
     for group, size in enumerate(sizes):
-        if groups and n_rows + size > _ROWS_AT_ONCE:
+        if groups and n_rows + size > max_rows:
             pieces.append(RowGroups(file, tuple(groups), first, n_rows))
             first, n_rows, groups = first + n_rows, 0, []
         groups.append(group)
