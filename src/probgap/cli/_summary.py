@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from probgap.cli._analysis import split_sentence
+from probgap.cli._terminal import one_line
 
 _N_SHOWN = 10
-_LONGEST = 24
 _MOST_WARNINGS = 3
 _WIDE = 60  # signs; on a narrower terminal the row's own values are left out
 
@@ -108,9 +108,3 @@ def _ranked_table(ranked: list[Mapping[str, Any]], *, wide: bool) -> Table:
         cells += [one_line(value) for value in values]
         table.add_row(*(Text(cell) for cell in cells))
     return table
-
-
-def one_line(text: str, longest: int = _LONGEST) -> str:
-    """Fit a cell into a line; a control character must not reach a terminal."""
-    line = "".join(c if c.isprintable() else " " for c in text)
-    return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -1,5 +1,10 @@
 """Everything between a file and a matrix: read, plan, prepare and write tables."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from probgap.tables._files import find_tables
 from probgap.tables._labels import (
     LabelColumn,
@@ -10,11 +15,6 @@ from probgap.tables._labels import (
 )
 from probgap.tables._parquet import RowGroups, list_row_groups, read_row_groups
 from probgap.tables._plan import ColumnPlan, ColumnUse, plan_columns
-from probgap.tables._prepare import (
-    make_preprocessor,
-    missing_columns,
-    needed_columns,
-)
 from probgap.tables._read import Table, TableReader, open_table, read_table
 from probgap.tables._steps import (
     bend,
@@ -24,6 +24,13 @@ from probgap.tables._steps import (
     to_numbers,
 )
 from probgap.tables._write import append_parquet, write_csv
+
+if TYPE_CHECKING:
+    from probgap.tables._prepare import (
+        make_preprocessor,
+        missing_columns,
+        needed_columns,
+    )
 
 __all__ = [
     "ColumnPlan",
@@ -53,3 +60,11 @@ __all__ = [
     "to_numbers",
     "write_csv",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Reading a table and refusing it needs no scikit-learn; preparing it does.
+    if name in ("make_preprocessor", "missing_columns", "needed_columns"):
+        return getattr(import_module("probgap.tables._prepare"), name)
+    msg = f"module 'probgap.tables' has no attribute {name!r}"
+    raise AttributeError(msg)
