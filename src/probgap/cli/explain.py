@@ -30,25 +30,13 @@ _MOST_COLUMNS = 20
 _N_NEAREST = 5
 _BAR = 20
 # The parts of run.json that explain reads, and their types; a tuple lists alternatives.
-_RUN = {
-    "table": {
-        "path": str,
-        "sha256": str,
-        "label": str,
-        "positive": str,
-        "id": str | None,
-        "columns": [{"name": str, "use": str}],
-    },
-    "drivers": (
-        NoneType,
-        {
-            "scored_by": str,
-            "score": int | float,
-            "columns": [
-                {"column": str, "importance": int | float, "spread": int | float}
-            ],
-        },
-    ),
+_NUMBER = int | float
+_USE = {"name": str, "use": str}
+_DRIVER = {"column": str, "importance": _NUMBER, "spread": _NUMBER}
+_RUN: dict[str, Any] = {
+    "table": dict.fromkeys(("path", "sha256", "label", "positive"), str)
+    | {"id": str | None, "columns": [_USE]},
+    "drivers": (NoneType, {"scored_by": str, "score": _NUMBER, "columns": [_DRIVER]}),
 }
 
 
@@ -86,11 +74,13 @@ def explain(
     Example: probgap explain results --row C-1043
     """
     with plain_errors(debug=debug):
-        run = _read_run(folder)
         if row is None:
-            explained = _drivers(run)
+            explained = _read_run(folder, "drivers")
+            if explained is None:
+                msg = "There were too few labelled rows to explain the scores."
+                raise InvalidInputError(msg)
         else:
-            prepared = _read_table(run["table"], table)
+            prepared = _read_table(_read_run(folder, "table"), table)
             explained = _explain_row(folder, prepared, _position(prepared, row), seed)
         if as_json:
             print_json(explained)
@@ -100,23 +90,27 @@ def explain(
             _show_row(explained, n_columns=10 if quiet else _MOST_COLUMNS)
 
 
-def _read_run(folder: Path) -> dict[str, Any]:
+def _read_run(folder: Path, part: str) -> Any:
+    """Return a part of run.json, or refuse what fit has not written."""
     path = folder / "run.json"
     if not path.is_file():
         msg = f"DIR must be a folder that probgap fit wrote. Got {folder}, without run.json."
         raise InvalidInputError(msg)
     try:
-        run: Any = json.loads(path.read_text(encoding="utf-8"))
+        run = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
         run = None
     number = run.get("format") if isinstance(run, dict) else None
     if isinstance(number, int) and number > 1:
         msg = f"{path} has format {number}, and this version reads format 1; use a newer probgap."
         raise InvalidInputError(msg)
-    if number != 1 or not _has_shape(run, _RUN):
+    found = run.get(part, ...) if isinstance(run, dict) else ...
+    if part == "table" and isinstance(found, dict) and "files" in found:
+        msg = "--row requires a fit to one table in memory, not with --engine dask."
+        raise InvalidInputError(msg)
+    if number != 1 or not _has_shape(found, _RUN[part]):
         msg = f"{path} is damaged or was altered; fit again."
         raise InvalidInputError(msg)
-    found: dict[str, Any] = run
     return found
 
 
@@ -133,33 +127,24 @@ def _has_shape(value: Any, shape: Any) -> bool:
     return isinstance(value, shape)
 
 
-def _drivers(run: Mapping[str, Any]) -> dict[str, Any]:
-    drivers: dict[str, Any] | None = run["drivers"]
-    if drivers is None:
-        msg = (
-            "There were too few labelled rows to hold some out and explain the scores."
-        )
-        raise InvalidInputError(msg)
-    return drivers
-
-
 def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
     """Read the table of a fit again, by the use that its columns had."""
     check_libraries()
     from probgap.cli._prepare import Request, prepare
 
     source = source or described["path"]
-    must = "--table must name the table that the model was fitted to"
+    found = ""
     if source == "-":
-        msg = f"{must}: it came from standard input."
-        raise InvalidInputError(msg)
-    if not Path(source).is_file():
-        msg = f"{must}. Got no file {source!r}."
-        raise InvalidInputError(msg)
-    with Path(source).open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-    if sha256 != described["sha256"]:
-        msg = f"{must}. Got a file with other contents: {source}."
+        found = "none, and it came from standard input"
+    elif not Path(source).is_file():
+        found = f"{source!r}, which is no file"
+    else:
+        with Path(source).open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if sha256 != described["sha256"]:
+            found = f"a file with other contents: {source}"
+    if found:
+        msg = f"--table must name the table that the model was fitted to. Got {found}."
         raise InvalidInputError(msg)
     use = {column["name"]: column["use"] for column in described["columns"]}
     return prepare(
