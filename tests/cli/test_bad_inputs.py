@@ -99,7 +99,7 @@ BAD_FILES = {
     ),
     "one labelled positive": (
         lambda good: good.csv(found=["yes"] + [""] * 31),
-        "must mark at least 2 positives (30 before the numbers mean much). Got 1 of 32",
+        "must mark at least 2 positives (30 before the numbers mean much). Got 1 labelled of 32",
     ),
     "one unlabelled row": (
         lambda good: good.csv(found=["yes"] * 31 + [""]),

@@ -182,12 +182,12 @@ BAD_REQUESTS = {
     "out with foreign files": (
         both(put("out/run.json", "{}"), *(put(f"out/{k}.tex", "x") for k in range(4))),
         FIT + " --force",
-        "Got a folder, out, that also holds 0.tex, 1.tex, 2.tex and 1 more",
+        "but out also holds 0.tex, 1.tex, 2.tex and 1 more;",
     ),
     "out holds the table": (
         put("out/label_next.csv", lambda good: good.csv()),
         FIT.replace("t.csv", "out/label_next.csv") + " --force",
-        "--force must not replace the table itself. Got out/label_next.csv, in out;",
+        "--force would replace the table itself, out/label_next.csv; move it",
     ),
     "out is a link to nothing": (
         lambda place, _: (place / "out").symlink_to("nowhere"),
@@ -341,7 +341,7 @@ BAD_REQUESTS = {
     "nothing drives it": (
         change_run(drivers=None),
         "explain run",
-        "Got too few labelled.",
+        "There were too few labelled rows",
     ),
     "table gone": (without("t.csv"), EXPLAIN, "--table must name the table that"),
     "table changed": (

@@ -22,7 +22,7 @@ from probgap.cli.fit import FILES
 FIT = "fit t.csv --label found --out out"
 PREDICT = "predict run/model.skops t.csv --out scored.csv"
 PRINT = "predict run/model.skops t.csv"
-NO_ROOM = "must have room for the results. Got: No space left on device."
+NO_ROOM = "no room for the results: No space left on device."
 
 MIXED = {"nothing": "", "constant": 7, "mixed": ["1", "x", "2.5", ""] * 8}
 NAMES = {"😀": range(32), "a\nb": range(32, 0, -1), "": 1.5, "=x": 2}
@@ -168,7 +168,7 @@ def fill_disk(patch, file):
 @pytest.fixture
 def fitted_already(small, monkeypatch):
     """Leave nothing to a fit but to write its files."""
-    monkeypatch.setattr("probgap.cli._analysis.analyse", lambda *_: small.analysis)
+    monkeypatch.setattr("probgap.cli.fit.analyse", lambda *_: small.analysis)
 
 
 @pytest.mark.usefixtures("fitted_already")
@@ -197,7 +197,7 @@ def test_earlier_results_return_if_new_ones_cannot_take_their_place(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", refuse)
-        refuses(FIT.replace(" out", " run --force"), "Got: Permission denied.")
+        refuses(FIT.replace(" out", " run --force"), ": Permission denied.")
 
 
 @pytest.mark.usefixtures("fitted_already", "place")
@@ -232,7 +232,7 @@ def test_a_limit_on_files_leaves_nothing(refuses):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))
     try:
-        refuses(FIT, "must have room for the results. Got: File too large.")
+        refuses(FIT, "no room for the results: File too large.")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 

@@ -36,11 +36,23 @@ def failing(error):
     ("error", "code", "said"),
     [
         (InvalidInputError("x must be y. Got z."), 1, "Error: x must be y. Got z.\n"),
-        (FileNotFoundError(2, "No such file", "t.csv"), 1, "t.csv must be usable"),
-        (OSError(5, "Input/output error"), 1, "Got: Input/output error"),
+        (
+            FileNotFoundError(2, "No such file", "t.csv"),
+            1,
+            "Error: cannot use t.csv: No such file.",
+        ),
+        (
+            OSError(5, "Input/output error"),
+            1,
+            "Error: cannot read or write: Input/output error.",
+        ),
         (OSError("odd"), 1, "Error: odd"),
-        (MemoryError(), 1, "must fit into memory"),
-        (ZeroDivisionError("no"), 1, "ZeroDivisionError: no"),
+        (MemoryError(), 1, "Error: not enough memory"),
+        (
+            ZeroDivisionError("no"),
+            1,
+            "Internal error (ZeroDivisionError: no). Please report",
+        ),
         (KeyboardInterrupt(), 130, "Stopped. Nothing was written."),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",

@@ -228,7 +228,7 @@ def test_missing_data_is_said_before_anything_is_run(tmp_path, monkeypatch, prob
     ("words", "code", "message"),
     [
         (["--table", "9"], 1, "a table must be one of"),
-        (["--rows", "none.jsonl"], 1, "none.jsonl must be usable"),
+        (["--rows", "none.jsonl"], 1, "cannot use none.jsonl: "),
         (["--rows", "99"], 1, "rows must name some rows"),
         (["--spec", "none.toml"], 1, "none.toml must be a file"),
         (["--jobs", "0"], 2, "--jobs"),
@@ -250,7 +250,7 @@ def test_a_folder_that_cannot_be_written_is_said(small_spec, tmp_path, probgap):
     (tmp_path / "file").write_text("")
     result = probgap(*arguments(small_spec, tmp_path / "file" / "out"))
     assert result.exit_code == 1
-    assert "must be usable" in result.stderr
+    assert "Error: cannot use " in result.stderr
 
 
 def test_debug_shows_the_error_itself(tmp_path, probgap):

@@ -18,6 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from probgap._core.defaults import WORDS_FOR_UNLABELLED
 from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.types import Matrix
 
@@ -69,35 +70,6 @@ def check_labelled(labelled: ArrayLike, n_samples: int) -> NDArray[np.bool_]:
     return mask.astype(bool)
 
 
-# Of two strings the greater is the later in the alphabet, which is seldom the meaning.
-_WORDS_FOR_UNLABELLED = frozenset(
-    [
-        "unlabelled",
-        "unlabeled",
-        "unknown",
-        "unlabel",
-        "unl",
-        "u",
-        "none",
-        "null",
-        "na",
-        "nan",
-        "no",
-        "not",
-        "negative",
-        "neg",
-        "n",
-        "false",
-        "missing",
-        "other",
-        "rest",
-        "unchecked",
-        "unverified",
-        "untested",
-    ]
-)
-
-
 @dataclass(frozen=True, slots=True)
 class ObservedLabels:
     """Observed labels in the form the stages use.
@@ -141,7 +113,7 @@ def read_labels(y: ArrayLike, pos_label: object = None) -> ObservedLabels:
     positive = 1
     if pos_label is not None:
         positive = _index_of(pos_label, classes)
-    elif str(classes[1]).casefold() in _WORDS_FOR_UNLABELLED:
+    elif str(classes[1]).casefold() in WORDS_FOR_UNLABELLED:
         warnings.warn(
             f"pos_label must be given where the greater of the two labels does not mean "
             f"positive. Got {classes.tolist()!r}: {classes.tolist()[1]!r} is taken as "

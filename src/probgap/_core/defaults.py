@@ -65,3 +65,31 @@ class Defaults:
 
 
 DEFAULTS = Defaults()
+
+# Of two strings the greater is the later in the alphabet, which is seldom the meaning.
+WORDS_FOR_UNLABELLED = frozenset(
+    [
+        "unlabelled",
+        "unlabeled",
+        "unknown",
+        "unlabel",
+        "unl",
+        "u",
+        "none",
+        "null",
+        "na",
+        "nan",
+        "no",
+        "not",
+        "negative",
+        "neg",
+        "n",
+        "false",
+        "missing",
+        "other",
+        "rest",
+        "unchecked",
+        "unverified",
+        "untested",
+    ]
+)

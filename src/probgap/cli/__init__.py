@@ -5,8 +5,13 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command line."""
-    from probgap.cli._app import app
-    from probgap.cli._streams import tolerate_any_text
+    import io
+    import sys
 
-    tolerate_any_text()
+    from probgap.cli._app import app
+
+    # Text for people: what the locale cannot encode becomes a question mark. Data goes
+    # through print_json and data_stream, which lose nothing.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     app()

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from probgap._core.errors import ProbgapWarning
@@ -19,15 +19,9 @@ from probgap.cli._account import (
     next_table,
     score_table,
 )
-from probgap.cli._prepare import (
-    Prepared,
-    Request,
-    make_model,
-    observed_labels,
-    prepare,
-)
-from probgap.cli._progress import Progress
+from probgap.cli._prepare import CHECK, Prepared, Request
 from probgap.cli._scores import rank_hidden, score_rows
+from probgap.cli._terminal import Progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,15 +30,7 @@ if TYPE_CHECKING:
     from probgap.diagnostics.account import Caution
     from probgap.page import RankedRow, RunRecord, TableRecord
 
-READ, FIT, CHECK, PAGE = (
-    "Reading the table",
-    "Fitting the model",
-    "Checking it",
-    "Writing the page",
-)
 FORMAT = 1  # of run.json
-# About how long each takes beside the others.
-COSTS = {READ: 10.0, FIT: 45.0, CHECK: 40.0, PAGE: 5.0}
 
 
 @dataclass(frozen=True)
@@ -91,18 +77,6 @@ class Analysis:
             **account,
             "run": run,
         }
-
-
-def analyse(request: Request, progress: Progress) -> Analysis:
-    """Read, fit, check: everything but the files."""
-    started = datetime.now(UTC)
-    progress.begin(READ)
-    prepared = prepare(request)
-    progress.begin(FIT)
-    model = make_model(prepared, request.seed, request.jobs, request.class_prior)
-    with caught_warnings() as heard:
-        model.fit(prepared.inputs, observed_labels(prepared.labels))
-    return check_fit(request, prepared, model, heard, started, progress)
 
 
 def check_fit(

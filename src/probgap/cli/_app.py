@@ -18,7 +18,7 @@ from probgap.cli.reproduce import reproduce
 app = typer.Typer(
     name="probgap",
     no_args_is_help=True,
-    # A command says what went wrong in one sentence; --debug shows where.
+    # A command explains an error in one sentence; --debug shows the traceback.
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -5,126 +5,166 @@ from __future__ import annotations
 import logging
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 
-from probgap._core.errors import InvalidInputError
-from probgap.cli._analysis import caught_warnings
-from probgap.cli._options import split_columns
-from probgap.cli._output import check_folder
+from probgap._core.errors import InvalidInputError, load_library
 from probgap.cli._prepare import (
+    MemoryEngine,
     Prepared,
     Request,
+    choose_columns,
     read_ids,
     read_inputs,
-    require_column,
     require_labels,
 )
-from probgap.cli._progress import Progress
 from probgap.cli._scores import label_values
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from probgap.cli._analysis import Analysis
     from probgap.tables import ColumnPlan, LabelColumn, RowGroups
 
-FILES = ("report.html", "label_next.csv", "model.skops", "run.json")
-# Rows that show what the columns are, and how numbers are spread.
+# Rows that show what the columns are and how numbers are spread, and labelled rows
+# beside them: where labels are rare, only these show which columns give them away.
 _SAMPLE_ROWS = 50_000
-# What speaks of a row says so.
-_IN_ROW = " in row "
-# Labelled rows beside them.
 _SAMPLE_LABELLED = 2000
+_IN_ROW = " in row "  # is in every message about a row
 
 
-@dataclass(frozen=True)
-class _Blocks:
-    """Pieces of files, what their columns are, and how to turn them into numbers."""
+class DaskEngine(MemoryEngine):
+    """Reads Parquet files larger than memory, and fits to rows drawn from them."""
 
-    pieces: list[RowGroups]
-    labels: LabelColumn
-    plan: ColumnPlan
-    preprocessor: Any
+    scores_all = False
+
+    def __init__(self, request: Request, scheduler: str | None, *, shown: bool) -> None:
+        super().__init__(request)
+        self._client = start_client(scheduler, request.jobs, shown=shown)
+        self._workers = ExitStack()
+
+    def read(self) -> None:
+        """Read the labels of all rows, and from some the use of the columns."""
+        from probgap.tables import find_tables, list_row_groups, read_label_counts
+
+        request = self.request
+        # Refused before any worker is started.
+        _, names = list_row_groups(find_tables(request.source)[0])
+        chosen = choose_columns(request, names)
+        self._workers.enter_context(self._client)
+        from probgap.dask._engine import gather, lazily
+        from probgap.dask._parquet import find_pieces
+
+        self._pieces, _ = find_pieces(request.source, names)
+        parts = [lazily(_count_labels, piece, request.label) for piece in self._pieces]
+        counts: Counter[str] = Counter()
+        for part in gather(parts):
+            counts.update(part)
+        self._labels = read_label_counts(
+            dict(counts), request.positive, name=request.label
+        )
+        require_labels(self._labels.n_labelled, self._n_rows, request.label)
+        self._plan, self._preprocessor = _plan(
+            self._pieces, names, chosen, self._labels
+        )
+
+    def fit(self) -> tuple[Any, Prepared]:
+        """Return a fitted pipeline, and the rows that were drawn for it."""
+        from sklearn.pipeline import Pipeline
+
+        from probgap.dask import PGPUClassifier
+        from probgap.dask._parquet import map_pieces
+
+        request, marker = self.request, self._labels.positive
+        X = map_pieces(_to_numbers, self._pieces, self._preprocessor, self._plan)
+        marks = map_pieces(_read_marks, self._pieces, request.label, self._labels)
+        classifier = PGPUClassifier(**self.parameters(marker)).fit(X, marks["observed"])
+        steps = [("columns", self._preprocessor), ("classifier", classifier.model_)]
+        return Pipeline(steps), self._drawn(classifier.sample_rows_)
+
+    def about(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return how many rows in which files, and that dask computed."""
+        files = tuple(dict.fromkeys(piece.file for piece in self._pieces))
+        return {"rows": self._n_rows, "files": files}, {"engine": "dask"}
+
+    def close(self) -> None:
+        """Let the workers go."""
+        self._workers.close()
 
     @property
-    def n_rows(self) -> int:
-        return sum(piece.n_rows for piece in self.pieces)
+    def _n_rows(self) -> int:
+        return sum(piece.n_rows for piece in self._pieces)
 
+    def _drawn(self, rows: NDArray[np.intp]) -> Prepared:
+        """Return rows as they stand in the files."""
+        import pandas as pd
 
-def fit_on_cluster(
-    request: Request, out: Path, *, scheduler: str | None, force: bool, shown: bool
-) -> Analysis:
-    """Fit to Parquet files in blocks and write the results: all of them, or none."""
-    check_folder(out, frozenset(FILES), force=force, read=request.source)
-    from probgap.cli._analysis import CHECK, COSTS, FIT, PAGE, READ, check_fit
-    from probgap.cli.fit import check_tool_libraries, rounded, write_results
+        from probgap.dask._engine import gather, lazily
+        from probgap.tables import Table
 
-    check_tool_libraries()
-    started = datetime.now(UTC)
-    with Progress(COSTS, shown=shown) as progress:
-        with start_client(scheduler, request.jobs, shown=shown):
-            progress.begin(READ)
-            blocks = _look_at(request)
-            progress.begin(FIT)
-            with caught_warnings() as heard:
-                model, classifier = _fit(blocks, request)
-            prepared = _prepare_rows(blocks, request, classifier.sample_rows_)
-        progress.begin(CHECK)
-        analysis = check_fit(request, prepared, model, heard, started, progress)
-        progress.begin(PAGE)
-        files = tuple(dict.fromkeys(piece.file for piece in blocks.pieces))
-        table = replace(analysis.table, rows=blocks.n_rows, files=files)
-        timings = rounded(progress)
-        run = replace(analysis.run, engine="dask", files=FILES, timings=timings)
-        analysis = replace(analysis, table=table, run=run)
-        write_results(analysis, FILES, out)
-    return analysis
+        request, plan = self.request, self._plan
+        names = [use.name for use in plan.columns]
+        parts = [
+            lazily(_take_rows, piece, inside, names)
+            for piece, inside in _split(self._pieces, rows)
+            if inside.size
+        ]
+        frame = pd.concat(gather(parts), ignore_index=True)
+        labelled = self._labels.find(frame[request.label])
+        notes: tuple[str, ...] = ()
+        if rows.size < self._n_rows:
+            note = (
+                f"{rows.size:,} of {self._n_rows:,} rows were drawn to fit and to check, "
+                f"{np.count_nonzero(labelled):,} of {self._labels.n_labelled:,} labelled "
+                "ones among them; counts are scaled to all rows."
+            )
+            notes = (note,)
+        return Prepared(
+            Table(frame, request.source, "", notes),
+            read_inputs(frame, plan),
+            request.label,
+            replace(self._labels, labelled=labelled),
+            plan,
+            read_ids(frame, request.id),
+            rows,
+        )
 
 
 @contextmanager
 def start_client(scheduler: str | None, jobs: int, *, shown: bool) -> Iterator[Any]:
-    """Connect to a scheduler, or start worker processes here; say where to watch."""
-    from probgap._core.errors import load_library
-
+    """Connect to a scheduler, or start worker processes here; print where to watch."""
     name = "distributed"
     distributed = load_library(name, extra="dask", purpose="--engine dask")
-    # After Ctrl-C nobody waits for what workers were asked: that is no news.
+    # After Ctrl-C asyncio would report every request to a worker that was left open.
     logging.getLogger("asyncio").setLevel(logging.CRITICAL)
-    if scheduler is None:
-        with _interrupts_ignored():
-            started = distributed.LocalCluster(
-                n_workers=jobs,
-                threads_per_worker=1,
-                dashboard_address=":0",
-                silence_logs=logging.ERROR,
-            )
-    else:
-        started = None
-    try:
+    with ExitStack() as opened:
+        address: Any = scheduler
+        if scheduler is None:
+            with _interrupts_ignored():
+                address = distributed.LocalCluster(
+                    n_workers=jobs,
+                    threads_per_worker=1,
+                    dashboard_address=":0",
+                    silence_logs=logging.ERROR,
+                )
+            opened.callback(address.close)
         try:
-            client = distributed.Client(scheduler if started is None else started)
+            client = opened.enter_context(distributed.Client(address))
         except (OSError, TypeError, ValueError) as error:
             msg = (
                 "--scheduler must be the address of a dask scheduler, such as "
                 f"tcp://host:8786. Got {scheduler!r}: {error}."
             )
             raise InvalidInputError(msg) from error
-        with client:
-            if shown:
-                typer.echo(f"Dashboard: {client.dashboard_link}", err=True)
-            yield client
-    finally:
-        if started is not None:
-            started.close()
+        if shown:
+            typer.echo(f"Dashboard: {client.dashboard_link}", err=True)
+        yield client
 
 
 @contextmanager
@@ -140,50 +180,51 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _look_at(request: Request) -> _Blocks:
-    """Find the use of the columns from some rows, and the label from all."""
+def _plan(
+    pieces: list[RowGroups],
+    names: tuple[str, ...],
+    chosen: dict[str, Any],
+    labels: LabelColumn,
+) -> tuple[ColumnPlan, Any]:
+    """Find the use of the columns, and fit what turns them into numbers, on a sample."""
     import pandas as pd
 
+    from probgap._core.kernels import spread_rows
     from probgap.dask._engine import gather, lazily
-    from probgap.dask._parquet import find_pieces
-    from probgap.tables import make_preprocessor, plan_columns, read_label_counts
+    from probgap.tables import make_preprocessor, plan_columns
 
-    pieces, names = find_pieces(request.source, None)
-    for option, name in (("--label", request.label), ("--id", request.id)):
-        if name is not None:
-            require_column(option, name, names)
-    drop = split_columns(list(request.drop or []), list(names))
-    category = split_columns(list(request.category or []), list(names))
-    for option, chosen in (("--drop", drop), ("--category", category)):
-        for name in chosen:
-            require_column(option, name, names)
-    counted = gather([lazily(_count_labels, piece, request.label) for piece in pieces])
-    counts: dict[str, int] = {}
-    for part in counted:
-        for value, times in part.items():
-            counts[value] = counts.get(value, 0) + times
-    labels = read_label_counts(counts, request.positive, name=request.label)
     n_rows = sum(piece.n_rows for piece in pieces)
-    require_labels(labels.n_labelled, n_rows, request.label)
-    sample, labelled = _sample(pieces, names, request.label, labels)
-    asked: dict[str, Any] = {
-        "label": request.label,
-        "id": request.id,
-        "drop": drop,
-        "positive": request.positive,
-        "category": category,
-    }
-    shown = pd.concat([sample, labelled], ignore_index=True)
+    rows = spread_rows(n_rows, min(n_rows, _SAMPLE_ROWS))
+    share = min(1.0, _SAMPLE_LABELLED / labels.n_labelled)
+    taken = (names, chosen["label"], labels, share)
+    parts = [
+        lazily(_take_sample, piece, inside, *taken)
+        for piece, inside in _split(pieces, rows)
+    ]
+    sample, labelled = map(pd.concat, zip(*gather(parts), strict=True))
+    sample, shown = sample.reset_index(drop=True), pd.concat([sample, labelled])
     try:
-        plan = plan_columns(shown, **asked)
-        preprocessor = make_preprocessor(plan).fit(read_inputs(sample, plan))
+        plan = plan_columns(shown.reset_index(drop=True), **chosen)
+        return plan, make_preprocessor(plan).fit(read_inputs(sample, plan))
     except InvalidInputError as error:
         if _IN_ROW not in str(error):
             raise
-        # It speaks of a row of the sample: look for the file.
-        found = gather([lazily(_find_fault, piece, names, asked) for piece in pieces])
+        # It names a row of the sample: look for the file.
+        found = gather([lazily(_find_fault, piece, names, chosen) for piece in pieces])
         raise InvalidInputError(next(filter(None, found), str(error))) from None
-    return _Blocks(pieces, labels, plan, preprocessor)
+
+
+def _split(
+    pieces: list[RowGroups], rows: NDArray[np.intp]
+) -> Iterator[tuple[RowGroups, NDArray[np.intp]]]:
+    """Yield the pieces, each with those of the rows that are in it."""
+    from probgap.dask._blocks import split_ranks
+
+    sizes = np.array([piece.n_rows for piece in pieces])
+    return zip(pieces, split_ranks(rows, sizes), strict=True)
+
+
+# What workers do with a piece.
 
 
 def _count_labels(piece: RowGroups, label: str) -> dict[str, int]:
@@ -192,152 +233,52 @@ def _count_labels(piece: RowGroups, label: str) -> dict[str, int]:
     return count_levels(read_row_groups(piece, [label])[label])
 
 
-def _sample(
-    pieces: list[RowGroups], names: Sequence[str], label: str, labels: LabelColumn
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Bring rows here that are spread evenly over all files, and more labelled ones.
+def _take_rows(piece: RowGroups, inside: NDArray[np.intp], names: Any) -> pd.DataFrame:
+    from probgap.tables import read_row_groups
 
-    Where labels are rare, only these show which columns give them away.
-    """
-    import pandas as pd
-
-    from probgap._core.kernels import spread_rows
-    from probgap.dask._engine import gather, lazily
-
-    first = np.concatenate([[0], np.cumsum([piece.n_rows for piece in pieces])])
-    rows = spread_rows(int(first[-1]), min(int(first[-1]), _SAMPLE_ROWS))
-    inside = np.split(rows, np.searchsorted(rows, first[1:-1]))
-    share = min(1.0, _SAMPLE_LABELLED / labels.n_labelled)
-    taken = (tuple(names), label, labels, share)
-    parts = [
-        lazily(_take, piece, at - first[k], *taken)
-        for k, (piece, at) in enumerate(zip(pieces, inside, strict=True))
-    ]
-    frames: list[Any] = gather(parts)
-    spread, more = (
-        pd.concat(part, ignore_index=True) for part in zip(*frames, strict=True)
-    )
-    return spread, more
+    return read_row_groups(piece, names).iloc[inside]
 
 
-def _take(
+def _take_sample(
     piece: RowGroups,
-    at: Any,
-    names: tuple[str, ...],
+    inside: Any,
+    names: Any,
     label: str,
     labels: LabelColumn,
     share: float,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Give rows, and beside them a share of the labelled ones."""
+    """Return some rows and, of the labelled rows that are not among them, a share."""
     from probgap._core.kernels import spread_rows
     from probgap.tables import read_row_groups
 
     frame = read_row_groups(piece, names)
-    others = np.setdiff1d(np.flatnonzero(labels.find(frame[label])), at)
+    others = np.setdiff1d(np.flatnonzero(labels.find(frame[label])), inside)
     if others.size:
         few = int(np.ceil(share * others.size))
         others = others[spread_rows(others.size, few)]
-    return frame.iloc[at], frame.iloc[others]
+    return frame.iloc[inside], frame.iloc[others]
 
 
-def _find_fault(
-    piece: RowGroups, names: tuple[str, ...], asked: dict[str, Any]
-) -> str | None:
-    """Say which row of a piece is wrong, if one is."""
+def _find_fault(piece: RowGroups, names: Any, chosen: dict[str, Any]) -> str | None:
+    """Return what is wrong with a row of the piece, if one is."""
     from probgap.tables import make_preprocessor, plan_columns, read_row_groups
 
     frame = read_row_groups(piece, names)
     try:
-        plan = plan_columns(frame, **asked)
+        plan = plan_columns(frame, **chosen)
         make_preprocessor(plan).fit(read_inputs(frame, plan))
     except InvalidInputError as error:
         return _in_piece(error, piece) if _IN_ROW in str(error) else None
     return None
 
 
-def _in_piece(error: InvalidInputError, piece: RowGroups) -> str:
-    last = piece.first + piece.n_rows
-    where = f"{piece.file}, rows {piece.first + 1:,} to {last:,}"
-    return f"{str(error).rstrip('.')} ({where})."
-
-
-def _fit(blocks: _Blocks, request: Request) -> tuple[Any, Any]:
-    from sklearn.pipeline import Pipeline
-
-    from probgap.dask import PGPUClassifier
-    from probgap.dask._parquet import map_pieces
-
-    names = blocks.plan.inputs
-    X = map_pieces(_prepare, blocks.pieces, blocks.preprocessor, blocks.plan, names)
-    marker = blocks.labels.positive
-    y = map_pieces(_read_marks, blocks.pieces, request.label, blocks.labels)["observed"]
-    classifier = PGPUClassifier(
-        class_prior=request.class_prior,
-        pos_label=label_values(marker)[1],
-        random_state=request.seed,
-        n_jobs=request.jobs,
-    ).fit(X, y)
-    steps = [("columns", blocks.preprocessor), ("classifier", classifier.model_)]
-    return Pipeline(steps), classifier
-
-
-def _prepare_rows(
-    blocks: _Blocks, request: Request, rows: NDArray[np.intp]
-) -> Prepared:
-    """Bring the rows that a fit has drawn here, as they stand in the files."""
-    import pandas as pd
-
-    from probgap.dask._blocks import split_ranks
-    from probgap.dask._engine import gather, lazily
-    from probgap.tables import Table, read_row_groups
-
-    names = [use.name for use in blocks.plan.columns]
-    sizes = np.array([piece.n_rows for piece in blocks.pieces])
-    parts = [
-        lazily(_take_rows, read_row_groups, piece, inside, names)
-        for piece, inside in zip(blocks.pieces, split_ranks(rows, sizes), strict=True)
-        if inside.size
-    ]
-    frame = pd.concat(gather(parts), ignore_index=True)
-    labelled = blocks.labels.find(frame[request.label])
-    notes: tuple[str, ...] = ()
-    if rows.size < blocks.n_rows:
-        note = (
-            f"{rows.size:,} of {blocks.n_rows:,} rows were drawn to fit and to check, "
-            f"{np.count_nonzero(labelled):,} of {blocks.labels.n_labelled:,} labelled "
-            "ones among them; in counts, each stands for as many as were not."
-        )
-        notes = (note,)
-    return Prepared(
-        Table(frame, request.source, "", notes),
-        read_inputs(frame, blocks.plan),
-        request.label,
-        replace(blocks.labels, labelled=labelled),
-        blocks.plan,
-        read_ids(frame, request.id),
-        rows,
-    )
-
-
-def _take_rows(
-    read: Callable[..., pd.DataFrame],
-    piece: RowGroups,
-    inside: NDArray[np.intp],
-    names: list[str],
-) -> pd.DataFrame:
-    return read(piece, names).iloc[inside]
-
-
-def _prepare(
-    piece: RowGroups, preprocessor: Any, plan: ColumnPlan, names: tuple[str, ...]
-) -> pd.DataFrame:
-    """Turn a piece into numbers, or name it."""
+def _to_numbers(piece: RowGroups, preprocessor: Any, plan: ColumnPlan) -> pd.DataFrame:
     import pandas as pd
 
     from probgap.dask._parquet import mark_source
     from probgap.tables import read_row_groups
 
-    frame = read_row_groups(piece, names)
+    frame = read_row_groups(piece, plan.inputs)
     try:
         numbers = preprocessor.transform(read_inputs(frame, plan))
     except InvalidInputError as error:
@@ -352,3 +293,9 @@ def _read_marks(piece: RowGroups, label: str, labels: LabelColumn) -> pd.DataFra
     marked = labels.find(frame[label]).astype(int)
     values = np.array(label_values(labels.positive))
     return frame.assign(observed=values[marked])[["observed"]]
+
+
+def _in_piece(error: InvalidInputError, piece: RowGroups) -> str:
+    last = piece.first + piece.n_rows
+    where = f"{piece.file}, rows {piece.first + 1:,} to {last:,}"
+    return f"{str(error).rstrip('.')} ({where})."

@@ -1,14 +1,15 @@
-"""The arguments and options that several commands share, spelt once."""
+"""The arguments and options that several commands share, and completion of columns."""
 
 from __future__ import annotations
 
+import csv
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from probgap.cli._completion import complete_column
+_HEAD = 65_536  # bytes: a completion must not wait for a file
 
 
 class EngineName(StrEnum):
@@ -18,125 +19,85 @@ class EngineName(StrEnum):
     DASK = "dask"
 
 
-Table = Annotated[
-    str,
-    typer.Argument(
-        metavar="TABLE",
-        help="CSV, TSV or Parquet file, gzipped or not; - reads standard input.",
-    ),
-]
-Tables = Annotated[
-    str,
-    typer.Argument(
-        metavar="TABLE",
-        help="CSV, TSV or Parquet file, gzipped or not; a folder or a pattern of Parquet "
-        "files; - reads standard input.",
-    ),
-]
-Label = Annotated[
-    str,
-    typer.Option(
-        metavar="COLUMN",
-        help="The column that marks the known positives. Empty, 0, False and no mean "
-        "unlabelled.",
-        autocompletion=complete_column,
-    ),
-]
-Positive = Annotated[
-    str | None,
-    typer.Option(
-        metavar="VALUE",
-        help="The value of the label column that marks a known positive; all others "
-        "then mean unlabelled.",
-        show_default=False,
-    ),
-]
-Id = Annotated[
-    str | None,
-    typer.Option(
-        "--id",
-        metavar="COLUMN",
-        help="A column that names the rows; kept in the results, never learnt from.",
-        autocompletion=complete_column,
-        show_default=False,
-    ),
-]
-Drop = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Columns to leave out: a name, or several with commas; may be repeated.",
-        autocompletion=complete_column,
-        show_default=False,
-    ),
-]
-Category = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Columns of numbers that are codes, to be taken for categories.",
-        autocompletion=complete_column,
-        show_default=False,
-    ),
-]
-ClassPrior = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SHARE",
-        help="The share of all rows that are positive, if it is known: 0.2, or a range: "
-        "0.1,0.3. Settles what the table itself leaves open.",
-        show_default=False,
-    ),
-]
-Seed = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        max=2**32 - 1,
-        metavar="N",
-        help="Seed: the same gives the same results, bit by bit.",
-    ),
-]
-Jobs = Annotated[
-    int,
-    typer.Option(min=1, metavar="N", help="Processes at once; results do not change."),
-]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON for machines, nothing else.")
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Say nothing but errors and results.")
-]
-Engine = Annotated[
-    EngineName,
-    typer.Option(
-        help="What computes: memory, for a table that fits; or dask, for Parquet files in "
-        "blocks, by --jobs processes or --scheduler.",
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="A dask scheduler whose workers can read the files, such as "
-        "tcp://host:8786; for --engine dask.",
-        show_default=False,
-    ),
-]
+def complete_column(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the columns of the table whose names begin with what was typed."""
+    source = context.params.get("table") or _positional(context)
+    if not source or source == "-":
+        return []
+    try:
+        with open(source, encoding="utf-8-sig") as file:  # noqa: PTH123 (a name as typed)
+            line = file.readline(_HEAD)
+    except (OSError, UnicodeDecodeError):  # Parquet, gzip, not there: nothing to offer
+        return []
+    separator = max(",;\t|", key=line.count)
+    names = next(csv.reader([line], delimiter=separator), [])
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _positional(context: typer.Context) -> str | None:
+    """Find the table among words that the parser, at an unfinished option, left alone."""
+    arguments = [
+        parameter.name
+        for parameter in context.command.params
+        if parameter.param_type_name == "argument"
+    ]
+    words = [word for word in context.args if not word.startswith("--")]
+    at = arguments.index("table")
+    return words[at] if at < len(words) else None
+
+
+def column(description: str, *names: str, metavar: str = "COLUMN") -> Any:
+    """Return an option that takes columns of the table."""
+    return typer.Option(
+        *names, metavar=metavar, help=description, autocompletion=complete_column
+    )
+
+
+_FILE = "CSV, TSV or Parquet file, gzipped or not; "
+_FILES = _FILE + "a folder or a pattern of Parquet files; "
+_STDIN = "- reads standard input."
+_LABEL = (
+    "The column that marks the known positives. Empty, 0, False and no mean unlabelled."
+)
+_POSITIVE = (
+    "The value of the label column that marks a known positive; all others then mean "
+    "unlabelled."
+)
+_ID = "A column that names the rows; kept in the results, never learnt from."
+_DROP = "Columns to leave out: a name, or several with commas; may be repeated."
+_CATEGORY = "Columns of numbers that are codes, to be read as categories."
+_PRIOR = (
+    "The share of all rows that are positive, if it is known: 0.2, or a range: 0.1,0.3. "
+    "Settles what the table itself leaves open."
+)
+_SEED = "Random seed: the same seed gives the same results, bit for bit."
+_JOBS = "Number of processes; it does not change results."
+_ENGINE = (
+    "What computes: memory, for a table that fits; or dask, for Parquet files in blocks, "
+    "by --jobs processes or --scheduler."
+)
+_SCHEDULER = (
+    "A dask scheduler whose workers can read the files, such as tcp://host:8786; for "
+    "--engine dask."
+)
+_FOLDER = "Folder for the results; created if needed."
+
+Table = Annotated[str, typer.Argument(metavar="TABLE", help=_FILE + _STDIN)]
+Tables = Annotated[str, typer.Argument(metavar="TABLE", help=_FILES + _STDIN)]
+Label = Annotated[str, column(_LABEL)]
+Positive = Annotated[str | None, typer.Option(metavar="VALUE", help=_POSITIVE)]
+Id = Annotated[str | None, column(_ID, "--id")]
+Drop = Annotated[list[str] | None, column(_DROP, metavar="COLUMNS")]
+Category = Annotated[list[str] | None, column(_CATEGORY, metavar="COLUMNS")]
+ClassPrior = Annotated[str | None, typer.Option(metavar="SHARE", help=_PRIOR)]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help=_SEED)]
+Jobs = Annotated[int, typer.Option(min=1, metavar="N", help=_JOBS)]
+Engine = Annotated[EngineName, typer.Option(help=_ENGINE)]
+Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", help=_SCHEDULER)]
+Folder = Annotated[Path, typer.Option("--out", metavar="DIR", help=_FOLDER)]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite earlier results.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
-Folder = Annotated[
-    Path,
-    typer.Option("--out", metavar="DIR", help="Folder for the results; it is made."),
+Json = Annotated[bool, typer.Option("--json", help="Print JSON only, for programs.")]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print only errors and results.")
 ]
-
-
-def split_columns(given: list[str] | None, known: list[str]) -> list[str]:
-    """Read repeated, comma-separated column names; a name may itself hold a comma."""
-    names: list[str] = []
-    for entry in given or []:
-        if entry in known:
-            names.append(entry)
-        else:
-            names.extend(part.strip() for part in entry.split(",") if part.strip())
-    return names
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

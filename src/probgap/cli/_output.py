@@ -8,60 +8,71 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import NoReturn
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, MissingLibraryError
 
 Writer = Callable[[Path], object]
 
 
+def check_libraries() -> None:
+    """Refuse, before a long run, to begin one whose results could not be written."""
+    from importlib.util import find_spec
+
+    for library in ("pandas", "jinja2", "matplotlib", "skops"):
+        if find_spec(library) is None:
+            raise MissingLibraryError(
+                library=library, extra="tool", purpose="the commands"
+            )
+
+
 def check_folder(
-    folder: Path, ours: frozenset[str], *, force: bool, read: str = "-"
+    folder: Path, ours: Iterable[str], *, force: bool, read: str = "-"
 ) -> None:
     """Refuse, before any work, a folder that could not or must not be written.
 
-    Parameters
-    ----------
-    folder : Path
-        Where results shall go.
-    ours : frozenset of str
-        Names of the files that a run writes: ``force`` replaces a folder only if it
-        holds nothing else.
-    force : bool
-        Whether earlier results may be replaced.
-    read : str, default="-"
-        The table that the run reads, which it must not replace.
+    ``force`` replaces a folder only if it holds nothing but files of a run (``ours``),
+    and not the table that the run reads (``read``).
     """
     if folder.exists() and not folder.is_dir():
-        msg = f"--out must name a folder. Got the file {folder}."
-        raise InvalidInputError(msg)
+        _refuse(f"--out must name a folder. Got the file {folder}.")
     found = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
     if found and not force:
-        msg = (
+        _refuse(
             f"--out must name a new or empty folder. Got {folder}, which holds "
             f"{_some(found)}; choose another, or replace earlier results with --force."
         )
-        raise InvalidInputError(msg)
-    if found - ours:
-        msg = (
-            "--force must only replace earlier results. Got a folder, "
-            f"{folder}, that also holds {_some(found - ours)}; choose another --out."
+    if foreign := found.difference(ours):
+        _refuse(
+            f"--force replaces earlier results only, but {folder} also holds "
+            f"{_some(foreign)}; choose another --out."
         )
-        raise InvalidInputError(msg)
     if any(_is_same(folder / name, read) for name in found):
-        msg = (
-            f"--force must not replace the table itself. Got {read}, in {folder}; move "
-            "it, or choose another --out."
+        _refuse(
+            f"--force would replace the table itself, {read}; move it, or choose another "
+            "--out."
         )
-        raise InvalidInputError(msg)
     if folder.is_symlink() and not folder.exists():
-        msg = f"--out must name a folder. Got {folder}, a link to nothing."
-        raise InvalidInputError(msg)
-    # Found out now, not after minutes of work.
+        _refuse(f"--out must name a folder. Got {folder}, a link to nothing.")
     _require_writable(_nearest_parent(folder))
 
 
+def check_file(path: Path, *, force: bool, read: Iterable[str | Path] = ()) -> None:
+    """Refuse a file that could not or must not be written, or that is read here."""
+    if path.is_dir():
+        _refuse(f"--out must name a file. Got the folder {path}.")
+    if path.exists() and not force:
+        _refuse(f"--out must name a new file. Got {path}; replace it with --force.")
+    if path.exists() and any(_is_same(path, other) for other in read):
+        _refuse(f"--out must name a file that is not read here. Got {path}.")
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        _refuse(f"--out must be in a folder that exists. Got {path}.")
+    _require_writable(parent)
+
+
 def write_folder(folder: Path, writers: Mapping[str, Writer]) -> None:
-    """Write all files beside the folder's place, then put them there at one stroke."""
+    """Write all files into a new folder beside the place, then move it there."""
     folder = folder.absolute()
     nearest = _nearest_parent(folder)
     try:
@@ -75,40 +86,16 @@ def write_folder(folder: Path, writers: Mapping[str, Writer]) -> None:
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     except BaseException:
-        _remove_empty(folder.parent, nearest)
+        with contextlib.suppress(OSError):  # folders that were made for the results
+            place = folder.parent
+            while place != nearest:
+                place.rmdir()
+                place = place.parent
         raise
 
 
-def check_file(path: Path, *, force: bool, read: Iterable[str | Path] = ()) -> None:
-    """Refuse a place that could not or must not be written.
-
-    Parameters
-    ----------
-    path : Path
-        The file to write.
-    force : bool
-        Whether a file that is there may be replaced.
-    read : iterable of str or Path
-        Files that the command reads, which it must not replace.
-    """
-    if path.is_dir():
-        msg = f"--out must name a file. Got the folder {path}."
-        raise InvalidInputError(msg)
-    if path.exists() and not force:
-        msg = f"--out must name a new file. Got {path}; replace it with --force."
-        raise InvalidInputError(msg)
-    if path.exists() and any(_is_same(path, other) for other in read):
-        msg = f"--out must name a file that is not read here. Got {path}."
-        raise InvalidInputError(msg)
-    parent = path.absolute().parent
-    if not parent.is_dir():
-        msg = f"--out must be in a folder that exists. Got {path}."
-        raise InvalidInputError(msg)
-    _require_writable(parent)
-
-
 def _swap(partial: Path, folder: Path) -> None:
-    """Put the new folder in the place of the old one, which goes last."""
+    """Put the new folder in the place of the old one, which is removed last."""
     if not folder.exists():
         partial.rename(folder)
         return
@@ -124,6 +111,10 @@ def _swap(partial: Path, folder: Path) -> None:
         shutil.rmtree(old, ignore_errors=True)
 
 
+def _refuse(message: str) -> NoReturn:
+    raise InvalidInputError(message)
+
+
 def _nearest_parent(folder: Path) -> Path:
     place = folder.absolute().parent
     while not place.exists():
@@ -133,21 +124,12 @@ def _nearest_parent(folder: Path) -> Path:
 
 def _require_writable(place: Path) -> None:
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        msg = f"--out must be in a folder that can be written to. Got {place}."
-        raise InvalidInputError(msg)
+        _refuse(f"--out must be in a folder that can be written to. Got {place}.")
 
 
 def _make_beside(folder: Path) -> Path:
     prefix = f".{folder.name[:100]}."  # a name has a longest length
     return Path(tempfile.mkdtemp(dir=folder.parent, prefix=prefix))
-
-
-def _remove_empty(place: Path, last: Path) -> None:
-    """Remove folders that were made for results, up to one that was there before."""
-    with contextlib.suppress(OSError):
-        while place != last:
-            place.rmdir()
-            place = place.parent
 
 
 def _is_same(path: Path, other: str | Path) -> bool:

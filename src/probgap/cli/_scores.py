@@ -1,4 +1,4 @@
-"""What a model says of rows, as columns of a table."""
+"""The scores of rows, as columns of a table."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from probgap._core.types import Mask, Vector
+
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
 _DECIMALS = 8
-# What stands for "not positive" beside a word for positive, so that predictions read
-# like the label column.
+# The word for "not positive" beside a word for positive, so that predictions read like
+# the label column.
 _OPPOSITES = {"yes": "no", "y": "n", "true": "false", "t": "f"}
 
 
 def label_values(positive: str) -> tuple[Any, Any]:
-    """Give the two values that the model predicts: negative, positive."""
+    """Return the two values that the model predicts: negative, positive."""
     word = positive.strip()
     try:
         number = float(word)
@@ -30,39 +32,23 @@ def label_values(positive: str) -> tuple[Any, Any]:
     opposite = _OPPOSITES.get(word.lower())
     if opposite is None:
         return f"not {positive}", positive
-    return opposite.upper() if word.isupper() else _like(word, opposite), positive
-
-
-def _like(word: str, opposite: str) -> str:
-    return opposite.capitalize() if word[:1].isupper() else opposite
+    if word.isupper():
+        return opposite.upper(), positive
+    return (opposite.capitalize() if word[:1].isupper() else opposite), positive
 
 
 def score_rows(
     model: Any,
     frame: pd.DataFrame,
     *,
-    gap: NDArray[np.float64] | None = None,
-    probability: NDArray[np.float64] | None = None,
-    labelled: NDArray[np.bool_] | None = None,
+    gap: Vector | None = None,
+    probability: Vector | None = None,
+    labelled: Mask | None = None,
 ) -> pd.DataFrame:
     """Return gap, what it decides, probability and predicted label of each row.
 
-    Parameters
-    ----------
-    model : Pipeline
-        Preparation of columns and a fitted PGPU classifier.
-    frame : DataFrame
-        The rows.
-    gap, probability : ndarray, default=None
-        Their observed gaps and probabilities of being positive, where they are known:
-        those of training rows come from models that have not seen them.
-    labelled : ndarray of bool, default=None
-        Which of them are labelled positives, and so decided.
-
-    Returns
-    -------
-    DataFrame
-        Columns gap, decided, probability and predicted_label.
+    Gaps and probabilities of training rows are passed in: they come from models that
+    have not seen the rows.
     """
     import pandas as pd
 
@@ -72,7 +58,7 @@ def score_rows(
         chances = classifier.predict_proba(samples)
         probability = chances[:, classifier.positive_index_]
         gap = classifier.gap_estimator_.transform(samples)[:, 0]
-    # predict(samples) would go through the kernel once more for the same answer.
+    # predict(samples) would compute the kernel once more for the same answer.
     positive = probability > 0.5
     at = np.where(positive, classifier.positive_index_, 1 - classifier.positive_index_)
     return pd.DataFrame(
@@ -85,15 +71,13 @@ def score_rows(
     )
 
 
-def shorten(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Leave off digits that mean nothing."""
+def shorten(values: Vector) -> Vector:
+    """Round off digits without meaning."""
     return np.round(values, _DECIMALS)
 
 
-def decide(
-    gap: NDArray[np.float64], lower: float, labelled: NDArray[np.bool_] | None = None
-) -> NDArray[Any]:
-    """Say what the gap alone decides: positive above 0, negative at or below l."""
+def decide(gap: Vector, lower: float, labelled: Mask | None = None) -> NDArray[Any]:
+    """Return what the gap alone decides: positive above 0, negative at or below l."""
     decided = np.select(
         [gap <= lower, gap > max(0.0, lower)],
         ["negative", "positive"],
@@ -104,11 +88,7 @@ def decide(
     return decided
 
 
-def rank_hidden(
-    probability: NDArray[np.float64],
-    gap: NDArray[np.float64],
-    labelled: NDArray[np.bool_],
-) -> NDArray[np.intp]:
+def rank_hidden(probability: Vector, gap: Vector, labelled: Mask) -> NDArray[np.intp]:
     """Order unlabelled rows, the likeliest positive first; ties by gap, then by row."""
     rows = np.flatnonzero(~labelled)
     order = np.lexsort((rows, -gap[rows], -probability[rows]))

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from probgap.cli._analysis import Analysis, split_sentence
+from probgap.cli._terminal import one_line
 
 if TYPE_CHECKING:
     from probgap.boundary import Boundary
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from probgap.page import RankedRow, TableRecord
 
 _N_SHOWN = 10
-_LONGEST = 24
 _MOST_WARNINGS = 3
 _WIDE = 60  # signs; on a narrower terminal the row's own values are left out
 
@@ -114,9 +114,3 @@ def _ranked_table(ranked: Sequence[RankedRow], *, wide: bool) -> Table:
         cells += [one_line(value) for value in values]
         table.add_row(*(Text(cell) for cell in cells))
     return table
-
-
-def one_line(text: str, longest: int = _LONGEST) -> str:
-    """Fit a cell into a line; a control character must not reach a terminal."""
-    line = "".join(c if c.isprintable() else " " for c in text)
-    return line if len(line) <= longest else line[: longest - 1] + "…"

@@ -1,4 +1,4 @@
-"""``probgap demo``: hide labels of a real table, and win them back."""
+"""``probgap demo``: hide labels of a real table, and find them again."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from probgap.cli import _options as given
-from probgap.cli._errors import plain_errors
+from probgap.cli._output import check_folder, check_libraries, write_folder
+from probgap.cli._terminal import plain_errors
 
 if TYPE_CHECKING:
-    import numpy as np
     import pandas as pd
-    from numpy.typing import NDArray
+
+    from probgap._core.types import Mask
 
 TABLE = "tumours.csv"
 RESULTS = "results"
@@ -38,30 +39,34 @@ def demo(
     truth, which fit has not seen. Offline, in less than half a minute.
     """
     with plain_errors(debug=debug):
-        from probgap.cli._output import check_folder, write_folder
-        from probgap.cli._prepare import Request
+        check_folder(out, (TABLE, RESULTS), force=force)
+        check_libraries()
+        from probgap.cli._prepare import MemoryEngine, Request
         from probgap.cli._summary import show_summary
-        from probgap.cli.fit import check_tool_libraries, fit_into
+        from probgap.cli.fit import fit_into
         from probgap.tables import write_csv
 
-        check_folder(out, frozenset({TABLE, RESULTS}), force=force)
-        check_tool_libraries()
         table, truth = make_table()
         write_folder(out, {TABLE: lambda path: write_csv(table, path)})
         path, results = out / TABLE, out / RESULTS
         command = f"probgap fit {path} --label {_LABEL} --id {_ID} --out {results}"
+        n_labelled, n_true = int((table[_LABEL] == "yes").sum()), int(truth.sum())
         if not quiet:
-            typer.echo(_introduction(table, truth, path))
+            typer.echo(
+                f"{path}: 30 measurements of {len(table)} tumours. {n_true} are "
+                f"malignant, but only {n_labelled},\nmostly the clearest, are labelled; "
+                f"{n_true - n_labelled} are hidden among the unlabelled.\n"
+            )
             typer.echo(f"$ {command}\n")
         request = Request(str(path), _LABEL, id=_ID, seed=_SEED, command=command)
-        analysis = fit_into(request, results, force=True, shown=not quiet)
+        analysis = fit_into(MemoryEngine(request), results, force=True, shown=not quiet)
         if not quiet:
             show_summary(analysis, results)
             typer.echo("\n" + _verdict(analysis.scores, table, truth))
 
 
-def make_table() -> tuple[pd.DataFrame, NDArray[np.bool_]]:
-    """Give the table with hidden labels, and the truth."""
+def make_table() -> tuple[pd.DataFrame, Mask]:
+    """Return the table with hidden labels, and the truth."""
     import numpy as np
     from sklearn.datasets import load_breast_cancer
     from sklearn.preprocessing import StandardScaler
@@ -76,7 +81,7 @@ def make_table() -> tuple[pd.DataFrame, NDArray[np.bool_]]:
         samples,
         malignant.astype(int),
         gap,
-        # A clear case is labelled with a chance of 0.6, an unclear one hardly ever.
+        # A clear case is labelled with probability 0.6, an unclear one hardly ever.
         lambda gap: 1.0 - 0.6 * np.clip(gap, 0.0, 1.0) ** 2,
         random_state=_SEED + 1,
     )
@@ -86,17 +91,8 @@ def make_table() -> tuple[pd.DataFrame, NDArray[np.bool_]]:
     return table, malignant
 
 
-def _introduction(table: pd.DataFrame, truth: NDArray[np.bool_], path: Path) -> str:
-    n_labelled = int((table[_LABEL] == "yes").sum())
-    return (
-        f"{path}: 30 measurements of {len(table)} tumours. {int(truth.sum())} are "
-        f"malignant, but only {n_labelled},\nmostly the clearest, are labelled; "
-        f"{int(truth.sum()) - n_labelled} hide among the unlabelled.\n"
-    )
-
-
-def _verdict(scores: pd.DataFrame, table: pd.DataFrame, truth: NDArray[Any]) -> str:
-    """Compare with the truth, and with taking the unlabelled for negative."""
+def _verdict(scores: pd.DataFrame, table: pd.DataFrame, truth: Any) -> str:
+    """Compare with the truth, and with a classifier that reads unlabelled as negative."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
     from sklearn.svm import SVC

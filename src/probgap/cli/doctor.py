@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import time
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -14,7 +12,7 @@ import typer
 
 from probgap import __version__
 from probgap.cli import _options as given
-from probgap.cli._errors import BAD_INPUT, plain_errors
+from probgap.cli._terminal import BAD_INPUT, plain_errors, print_json
 
 _CORE = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "typer")
 # Library, the extra that brings it, and what it is for.
@@ -33,45 +31,33 @@ _OPTIONAL = (
 _GOOD_ACCURACY = 0.9
 
 
-@dataclass(frozen=True)
-class Check:
-    """One part of the self-test: whether it passed, and what it found."""
-
-    name: str
-    passed: bool
-    found: str
-    seconds: float
-
-
 def doctor(*, as_json: given.Json = False, debug: given.Debug = False) -> None:
-    """Say what is installed and how to get what is not, and test that it works.
+    """Show what is installed and how to get what is missing, and run a self-test.
 
     The self-test takes seconds: a fit on made-up data with a known answer, matching by
     two solvers, and a model saved and loaded. Exit code 1 if a part of it fails.
     """
     with plain_errors(debug=debug):
-        core = {name: _version(name) for name in _CORE}
-        optional = [
-            {"library": name, "version": _version(name), "extra": extra, "for": purpose}
-            for name, extra, purpose in _OPTIONAL
-        ]
         checks = self_test()
-        passed = all(check.passed for check in checks)
+        passed = all(check["passed"] for check in checks)
+        found = {
+            "probgap": __version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "cores": os.cpu_count(),
+            "data": os.environ.get("PROBGAP_DATA"),
+            "core": {name: _version(name) for name in _CORE},
+            "optional": [
+                {"library": name, "version": _version(name), "extra": extra, "for": use}
+                for name, extra, use in _OPTIONAL
+            ],
+            "self_test": checks,
+            "passed": passed,
+        }
         if as_json:
-            found = {
-                "probgap": __version__,
-                "python": platform.python_version(),
-                "platform": platform.platform(),
-                "cores": os.cpu_count(),
-                "data": os.environ.get("PROBGAP_DATA"),
-                "core": core,
-                "optional": optional,
-                "self_test": [asdict(check) for check in checks],
-                "passed": passed,
-            }
-            typer.echo(json.dumps(found, ensure_ascii=False))
+            print_json(found)
         else:
-            _show(core, optional, checks)
+            _show(found)
     if not passed:
         raise typer.Exit(BAD_INPUT)
 
@@ -83,22 +69,24 @@ def _version(name: str) -> str | None:
         return None
 
 
-def self_test() -> list[Check]:
-    """Try the main parts; one that fails does not keep the next from being tried."""
-    parts = [
-        ("fit on data with a known answer", _try_fit),
-        ("kernel mean matching by two solvers", _try_matching),
-    ]
+def self_test() -> list[dict[str, Any]]:
+    """Try the main parts, each whether or not another fails."""
+    parts = {
+        "fit on data with a known answer": _try_fit,
+        "kernel mean matching by two solvers": _try_matching,
+    }
     if _version("skops") is not None:
-        parts.append(("a model saved and loaded", _try_saving))
+        parts["a model saved and loaded"] = _try_saving
     checks = []
-    for name, part in parts:
+    for name, part in parts.items():
         started = time.perf_counter()
         try:
             passed, found = part()
         except Exception as error:  # noqa: BLE001 (a broken part is what is looked for)
             passed, found = False, f"{type(error).__name__}: {error}"
-        checks.append(Check(name, passed, found, time.perf_counter() - started))
+        seconds = time.perf_counter() - started
+        check = {"name": name, "passed": passed, "found": found, "seconds": seconds}
+        checks.append(check)
     return checks
 
 
@@ -126,14 +114,13 @@ def _try_matching() -> tuple[bool, str]:
 
     rng = np.random.default_rng(0)
     source, target = rng.normal(size=(200, 5)), rng.normal(0.3, 1.0, size=(200, 5))
-    results = [
+    one, other = (
         kernel_mean_matching(source, target, upper=20.0, solver=name)
         for name in ("pivoting", "exact")
-    ]
-    apart = abs(results[0].objective - results[1].objective)
-    relative = apart / abs(results[1].objective)
-    converged = all(result.converged for result in results)
-    return converged and relative < 1e-4, f"objectives differ by {relative:.0e} of one"
+    )
+    relative = abs(one.objective - other.objective) / abs(other.objective)
+    passed = one.converged and other.converged and relative < 1e-4
+    return passed, f"relative difference of objectives {relative:.0e}"
 
 
 def _try_saving() -> tuple[bool, str]:
@@ -150,39 +137,31 @@ def _try_saving() -> tuple[bool, str]:
         save(model, path)
         loaded = load(path)
     same = np.array_equal(model.predict_proba(samples), loaded.predict_proba(samples))
-    return same, "same predictions" if same else "other predictions than before"
+    return same, "same predictions" if same else "predictions differ"
 
 
-def _show(
-    core: dict[str, str | None], optional: list[dict[str, Any]], checks: list[Check]
-) -> None:
+def _show(found: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False)
-    console.print(
-        f"[bold]probgap {__version__}[/bold], Python {platform.python_version()}, "
-        f"{os.cpu_count()} cores"
-    )
-    console.print(", ".join(f"{name} {found}" for name, found in core.items()))
+    # How to install a part is to be copied: better a long line than a broken one.
+    console = Console(highlight=False, soft_wrap=True)
+    line = Text(f"probgap {__version__}", "bold")
+    rest = f", Python {found['python']}, {found['cores']} cores"
+    console.print(line.append(rest, "not bold"))
+    console.print(", ".join(f"{name} {at}" for name, at in found["core"].items()))
     console.print("\nOptional parts", style="dim")
-    states = [
-        part["version"] or f"missing: pip install 'probgap[{part['extra']}]'"
-        for part in optional
-    ]
-    name_width = max(len(part["library"]) for part in optional)
-    state_width = max(map(len, states))
-    for part, state in zip(optional, states, strict=True):
-        line = Text(f"{part['library']:<{name_width}}  ")
+    for part in found["optional"]:
+        line = Text(f"{part['library']:<10}  ")
+        how = f"missing: pip install 'probgap[{part['extra']}]'"
         line.append(
-            f"{state:<{state_width}}  ", "yellow" if part["version"] is None else ""
+            f"{part['version'] or how:<43}  ", "" if part["version"] else "yellow"
         )
-        # How to get a part is to be copied: better a long line than a broken one.
-        console.print(line.append(part["for"], "dim"), soft_wrap=True)
+        console.print(line.append(part["for"], "dim"))
     console.print("\nSelf-test", style="dim")
-    for check in checks:
-        word = (
-            "[green]passed[/green]" if check.passed else "[bold red]FAILED[/bold red]"
+    for check in found["self_test"]:
+        line = (
+            Text("passed", "green") if check["passed"] else Text("FAILED", "bold red")
         )
-        console.print(f"{word}  {check.name}: ", end="")
-        console.print(f"{check.found} ({check.seconds:.1f} s)", markup=False)
+        what = f"  {check['name']}: {check['found']} ({check['seconds']:.1f} s)"
+        console.print(line.append(what, "not bold default"))

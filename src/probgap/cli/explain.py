@@ -1,10 +1,9 @@
-"""``probgap explain``: what drives the scores, of all rows or of one."""
+"""``probgap explain``: what drives the scores of all rows, or of one."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,8 +12,14 @@ import typer
 
 from probgap._core.errors import InvalidInputError
 from probgap.cli import _options as given
-from probgap.cli._errors import plain_errors
-from probgap.cli._streams import can_print, print_json
+from probgap.cli._output import check_libraries
+from probgap.cli._terminal import (
+    can_print,
+    one_line,
+    plain_errors,
+    plain_table,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,26 +29,14 @@ if TYPE_CHECKING:
 _MOST_COLUMNS = 20
 _N_NEAREST = 5
 _BAR = 20
-# What explain reads of run.json: types, mappings by key, lists, (alternatives).
-_RUN = {
-    "table": {
-        "path": str,
-        "sha256": str,
-        "label": str,
-        "positive": str,
-        "id": str | None,
-        "columns": [{"name": str, "use": str}],
-    },
-    "drivers": (
-        NoneType,
-        {
-            "scored_by": str,
-            "score": int | float,
-            "columns": [
-                {"column": str, "importance": int | float, "spread": int | float}
-            ],
-        },
-    ),
+# The parts of run.json that explain reads, and their types; a tuple lists alternatives.
+_NUMBER = int | float
+_USE = {"name": str, "use": str}
+_DRIVER = {"column": str, "importance": _NUMBER, "spread": _NUMBER}
+_RUN: dict[str, Any] = {
+    "table": dict.fromkeys(("path", "sha256", "label", "positive"), str)
+    | {"id": str | None, "columns": [_USE]},
+    "drivers": (NoneType, {"scored_by": str, "score": _NUMBER, "columns": [_DRIVER]}),
 }
 
 
@@ -57,7 +50,6 @@ def explain(
         typer.Option(
             metavar="ID",
             help="One row: its id, or its number (from 1) if the table has no id column.",
-            show_default=False,
         ),
     ] = None,
     table: Annotated[
@@ -65,7 +57,6 @@ def explain(
         typer.Option(
             metavar="TABLE",
             help="The table of the fit, if it is no longer where it was.",
-            show_default=False,
         ),
     ] = None,
     seed: given.Seed = 0,
@@ -73,7 +64,7 @@ def explain(
     quiet: given.Quiet = False,
     debug: given.Debug = False,
 ) -> None:
-    """Say which columns drive the scores, and why one row has the score it has.
+    """Show which columns drive the scores, and why one row has the score it has.
 
     Of all rows: how much worse the model tells held-out labelled rows from unlabelled
     ones when a column is shuffled (permutation importance). Of one row (--row): how much
@@ -83,29 +74,24 @@ def explain(
     Example: probgap explain results --row C-1043
     """
     with plain_errors(debug=debug):
-        run = _read_run(folder)
         if row is None:
-            _show_drivers(run, as_json=as_json)
-            return
-        case = _find_row(folder, run, row, table)
-        explained = _explain_row(case, seed)
+            explained = _read_run(folder, "drivers")
+            if explained is None:
+                msg = "There were too few labelled rows to explain the scores."
+                raise InvalidInputError(msg)
+        else:
+            prepared = _read_table(_read_run(folder, "table"), table)
+            explained = _explain_row(folder, prepared, _position(prepared, row), seed)
         if as_json:
             print_json(explained)
+        elif row is None:
+            _show_drivers(explained)
         else:
-            _show_row(explained, quiet=quiet)
+            _show_row(explained, n_columns=10 if quiet else _MOST_COLUMNS)
 
 
-@dataclass(frozen=True)
-class _Case:
-    """One row, the table that it is of, and the model that scored it."""
-
-    model: Any
-    prepared: Prepared
-    at: int
-    name: str
-
-
-def _read_run(folder: Path) -> dict[str, Any]:
+def _read_run(folder: Path, part: str) -> Any:
+    """Return a part of run.json, or refuse what fit has not written."""
     path = folder / "run.json"
     if not path.is_file():
         msg = f"DIR must be a folder that probgap fit wrote. Got {folder}, without run.json."
@@ -116,96 +102,65 @@ def _read_run(folder: Path) -> dict[str, Any]:
         run = None
     number = run.get("format") if isinstance(run, dict) else None
     if isinstance(number, int) and number > 1:
-        msg = f"{path} must be of format 1. Got {number}; use a newer probgap."
+        msg = f"{path} has format {number}, and this version reads format 1; use a newer probgap."
         raise InvalidInputError(msg)
-    if number != 1 or not _fits(run, _RUN):
-        msg = (
-            f"{path} must be as probgap fit wrote it. Got a file that was damaged or "
-            "altered; fit again."
-        )
+    found = run.get(part, ...) if isinstance(run, dict) else ...
+    if part == "table" and isinstance(found, dict) and "files" in found:
+        msg = "--row requires a fit to one table in memory, not with --engine dask."
         raise InvalidInputError(msg)
-    found: dict[str, Any] = run
+    if number != 1 or not _has_shape(found, _RUN[part]):
+        msg = f"{path} is damaged or was altered; fit again."
+        raise InvalidInputError(msg)
     return found
 
 
-def _fits(value: Any, shape: Any) -> bool:
-    """Say whether plain data has the parts that a shape names."""
+def _has_shape(value: Any, shape: Any) -> bool:
+    """Return whether plain data has the parts that a shape names."""
     if isinstance(shape, dict):
         return isinstance(value, dict) and all(
-            key in value and _fits(value[key], part) for key, part in shape.items()
+            key in value and _has_shape(value[key], part) for key, part in shape.items()
         )
     if isinstance(shape, list):
-        return isinstance(value, list) and all(_fits(each, shape[0]) for each in value)
+        return isinstance(value, list) and all(_has_shape(v, shape[0]) for v in value)
     if isinstance(shape, tuple):
-        return any(_fits(value, each) for each in shape)
+        return any(_has_shape(value, each) for each in shape)
     return isinstance(value, shape)
 
 
-def _show_drivers(run: Mapping[str, Any], *, as_json: bool) -> None:
-    drivers = run["drivers"]
-    if drivers is None:
-        msg = "The fit must have rows to hold out for an explanation. Got too few labelled."
-        raise InvalidInputError(msg)
-    if as_json:
-        print_json(drivers)
-        return
-    from rich.console import Console
-
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(f"{drivers['scored_by']}: {drivers['score']:.3f}", markup=False)
-    console.print("It falls by so much when a column is shuffled:\n", style="dim")
-    shown = drivers["columns"][:_MOST_COLUMNS]
-    _print_bars([(c["column"], c["importance"], f"± {c['spread']:.3f}") for c in shown])
-    left = len(drivers["columns"]) - len(shown)
-    if left > 0:
-        console.print(f"\n{left} more columns: see report.html or --json.", style="dim")
-
-
-def _find_row(
-    folder: Path, run: Mapping[str, Any], row: str, source: str | None
-) -> _Case:
+def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
+    """Read the table of a fit again, by the use that its columns had."""
+    check_libraries()
     from probgap.cli._prepare import Request, prepare
-    from probgap.cli.fit import check_tool_libraries
-    from probgap.io import load
 
-    check_tool_libraries()
-    described = run["table"]
     source = source or described["path"]
-    if source == "-" or not Path(source).is_file():
-        where = (
-            "it came from standard input"
-            if source == "-"
-            else f"there is no file {source!r}"
-        )
-        msg = f"--table must name the table that the model was fitted to; {where}. Got none."
+    found = ""
+    if source == "-":
+        found = "none, and it came from standard input"
+    elif not Path(source).is_file():
+        found = f"{source!r}, which is no file"
+    else:
+        with Path(source).open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+        if sha256 != described["sha256"]:
+            found = f"a file with other contents: {source}"
+    if found:
+        msg = f"--table must name the table that the model was fitted to. Got {found}."
         raise InvalidInputError(msg)
-    if _sha256(Path(source)) != described["sha256"]:
-        msg = (
-            "--table must name the table that the model was fitted to. Got a file with "
-            f"other contents: {source}."
-        )
-        raise InvalidInputError(msg)
-    prepared = prepare(
+    use = {column["name"]: column["use"] for column in described["columns"]}
+    return prepare(
         Request(
             source=source,
             label=described["label"],
             positive=described["positive"],
             id=described["id"],
-            drop=[c["name"] for c in described["columns"] if c["use"] == "left out"],
-            category=[
-                c["name"] for c in described["columns"] if c["use"] == "category"
-            ],
+            drop=[name for name in use if use[name] == "left out"],
+            category=[name for name in use if use[name] == "category"],
         )
     )
-    return _Case(load(folder / "model.skops"), prepared, _position(prepared, row), row)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _position(prepared: Prepared, row: str) -> int:
+    """Return the place of a row that is named by its id or its number."""
     n_rows = len(prepared.table.frame)
     if prepared.ids is not None:
         found = [i for i, name in enumerate(prepared.ids) if name == row]
@@ -222,55 +177,59 @@ def _position(prepared: Prepared, row: str) -> int:
     raise InvalidInputError(msg)
 
 
-def _explain_row(case: _Case, seed: int) -> dict[str, Any]:
+def _explain_row(
+    folder: Path, prepared: Prepared, at: int, seed: int
+) -> dict[str, Any]:
     from probgap.cli._account import cell_text, name_of
     from probgap.cli._scores import shorten
     from probgap.inspection import nearest_labelled, row_contributions
+    from probgap.io import load
 
-    frame, labelled = case.prepared.inputs, case.prepared.labels.labelled
-    one, shown = frame.iloc[[case.at]], case.prepared.table.frame.iloc[case.at]
-    contributions = row_contributions(case.model, one, frame, random_state=seed)
+    model = load(folder / "model.skops")
+    frame, labelled = prepared.inputs, prepared.labels.labelled
+    one, cells = frame.iloc[[at]], prepared.table.frame.iloc[at]
+    parts = row_contributions(model, one, frame, random_state=seed)
     others = labelled.copy()
-    others[case.at] = False
-    nearest = nearest_labelled(case.model, frame, others, one, n=_N_NEAREST)
-    # As in scores.csv: by models that had not seen the row.
-    classifier = case.model[-1]
-    gap, chance = classifier.observed_gap_[case.at], classifier.posterior_[case.at]
-    order = sorted(
-        range(len(contributions.columns)),
-        key=lambda i: -abs(contributions.values[i]),
-    )
+    others[at] = False
+    nearest = nearest_labelled(model, frame, others, one, n=_N_NEAREST)
+    contributions = [
+        {"column": name, "value": cell_text(cells[name]), "log_odds": float(value)}
+        for name, value in zip(parts.columns, parts.values, strict=True)
+    ]
     return {
-        "row": case.at + 1,
-        "id": name_of(case.prepared.ids, case.at + 1),
-        "labelled": bool(labelled[case.at]),
-        "probability": float(shorten(chance)),
-        "gap": float(shorten(gap)),
-        "average_log_odds": float(contributions.baseline),
-        "log_odds": float(contributions.prediction),
-        "contributions": [
-            {
-                "column": contributions.columns[i],
-                "value": cell_text(shown[contributions.columns[i]]),
-                "log_odds": float(contributions.values[i]),
-            }
-            for i in order
-        ],
+        "row": at + 1,
+        "id": name_of(prepared.ids, at + 1),
+        "labelled": bool(labelled[at]),
+        # As in scores.csv: by models that had not seen the row.
+        "probability": float(shorten(model[-1].posterior_[at])),
+        "gap": float(shorten(model[-1].observed_gap_[at])),
+        "average_log_odds": float(parts.baseline),
+        "log_odds": float(parts.prediction),
+        "contributions": sorted(contributions, key=lambda c: -abs(c["log_odds"])),
         "nearest_labelled": [
             {
-                "row": int(at) + 1,
-                "id": name_of(case.prepared.ids, int(at) + 1),
+                "row": int(other) + 1,
+                "id": name_of(prepared.ids, int(other) + 1),
                 "distance": float(distance),
             }
-            for at, distance in zip(nearest.index, nearest.distance, strict=True)
+            for other, distance in zip(nearest.index, nearest.distance, strict=True)
         ],
     }
 
 
-def _show_row(explained: Mapping[str, Any], *, quiet: bool) -> None:
-    from rich.console import Console
+def _show_drivers(drivers: Mapping[str, Any]) -> None:
+    console = _console()
+    console.print(f"{drivers['scored_by']}: {drivers['score']:.3f}", markup=False)
+    console.print("Drop in this score when a column is shuffled:\n", style="dim")
+    shown = drivers["columns"][:_MOST_COLUMNS]
+    _print_bars([(c["column"], c["importance"], f"± {c['spread']:.3f}") for c in shown])
+    left = len(drivers["columns"]) - len(shown)
+    if left > 0:
+        console.print(f"\n{left} more columns: see report.html or --json.", style="dim")
 
-    console = Console(highlight=False, soft_wrap=True)
+
+def _show_row(explained: Mapping[str, Any], *, n_columns: int) -> None:
+    console = _console()
     name = explained["id"] or f"row {explained['row']}"
     state = "labelled positive" if explained["labelled"] else "unlabelled"
     console.print(
@@ -279,16 +238,15 @@ def _show_row(explained: Mapping[str, Any], *, quiet: bool) -> None:
         markup=False,
     )
     console.print(
-        "By the model of all rows its log-odds are "
-        f"{explained['log_odds']:.2f}, the average row's "
+        "The model of all rows gives it log-odds of "
+        f"{explained['log_odds']:.2f}; the average row has "
         f"{explained['average_log_odds']:.2f}. Each column's part of the difference:\n",
         style="dim",
-        markup=False,
     )
-    shown = explained["contributions"][: 10 if quiet else _MOST_COLUMNS]
-    _print_bars([(c["column"], c["log_odds"], c["value"]) for c in shown])
-    rest = sum(c["log_odds"] for c in explained["contributions"][len(shown) :])
-    if len(explained["contributions"]) > len(shown):
+    parts = explained["contributions"]
+    _print_bars([(c["column"], c["log_odds"], c["value"]) for c in parts[:n_columns]])
+    if len(parts) > n_columns:
+        rest = sum(c["log_odds"] for c in parts[n_columns:])
         console.print(f"all other columns together {rest:+.3f}", style="dim")
     console.print("\nLabelled positives most like it", style="dim")
     for other in explained["nearest_labelled"]:
@@ -298,26 +256,25 @@ def _show_row(explained: Mapping[str, Any], *, quiet: bool) -> None:
 
 def _print_bars(entries: list[tuple[str, float, str]]) -> None:
     """Print names, numbers with a bar each, and a remark."""
-    from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     largest = max((abs(value) for _, value, _ in entries), default=0.0) or 1.0
     sign = "█" if can_print("█") else "#"
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table = plain_table()
     for name, value, remark in entries:
-        bar = sign * round(_BAR * abs(value) / largest)
-        colour = "red" if value < 0 else "blue"
         table.add_row(
-            Text(_line(name)),
+            Text(one_line(name, 40)),
             f"{value:+.3f}",
-            Text(bar, style=colour),
-            Text(_line(remark)),
+            Text(
+                sign * round(_BAR * abs(value) / largest),
+                "red" if value < 0 else "blue",
+            ),
+            Text(one_line(remark, 40)),
         )
-    Console(highlight=False, soft_wrap=True).print(table)
+    _console().print(table)
 
 
-def _line(text: str, longest: int = 40) -> str:
-    from probgap.cli._summary import one_line
+def _console() -> Any:
+    from rich.console import Console
 
-    return one_line(text, longest)
+    return Console(highlight=False, soft_wrap=True)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from probgap._core.errors import InvalidInputError
 from probgap.cli import _options as given
-from probgap.cli._errors import plain_errors
-from probgap.cli._output import check_folder, write_folder
+from probgap.cli._output import check_folder, check_libraries, write_folder
+from probgap.cli._terminal import Progress, plain_errors, print_json
 
 if TYPE_CHECKING:
     from probgap.cli._analysis import Analysis
-    from probgap.cli._prepare import Request
-    from probgap.cli._progress import Progress
+    from probgap.cli._prepare import MemoryEngine
 
 FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json")
 
@@ -49,7 +51,7 @@ def fit(
     - scores.csv: every row with its probability of being positive, and its rank
     - label_next.csv: the rows that would teach most if somebody labelled them
     - model.skops: the model, for probgap predict
-    - run.json: settings, versions and evidence, for machines
+    - run.json: settings, versions and evidence, for programs
 
     Example: probgap fit customers.csv --label bought --id customer --out results
 
@@ -60,12 +62,7 @@ def fit(
     Example: probgap fit 'data/*.parquet' --label flagged --engine dask --out results
     """
     with plain_errors(debug=debug):
-        from probgap._core.errors import InvalidInputError
-        from probgap.cli._prepare import Request, read_class_prior
-
-        if scheduler is not None and engine != given.EngineName.DASK:
-            msg = "--scheduler requires --engine dask."
-            raise InvalidInputError(msg)
+        from probgap.cli._prepare import MemoryEngine, Request, read_class_prior
 
         request = Request(
             source=table,
@@ -81,16 +78,16 @@ def fit(
         )
         shown = not (quiet or as_json)
         if engine == given.EngineName.DASK:
-            from probgap.cli._cluster import fit_on_cluster
+            from probgap.cli._cluster import DaskEngine
 
-            analysis = fit_on_cluster(
-                request, out, scheduler=scheduler, force=force, shown=shown
-            )
+            chosen: MemoryEngine = DaskEngine(request, scheduler, shown=shown)
+        elif scheduler is not None:
+            msg = "--scheduler requires --engine dask."
+            raise InvalidInputError(msg)
         else:
-            analysis = fit_into(request, out, force=force, shown=shown)
+            chosen = MemoryEngine(request)
+        analysis = fit_into(chosen, out, force=force, shown=shown)
         if as_json:
-            from probgap.cli._streams import print_json
-
             print_json(analysis.to_dict())
         elif not quiet:
             from probgap.cli._summary import show_summary
@@ -98,37 +95,45 @@ def fit(
             show_summary(analysis, out)
 
 
-def fit_into(request: Request, out: Path, *, force: bool, shown: bool) -> Analysis:
+def fit_into(engine: MemoryEngine, out: Path, *, force: bool, shown: bool) -> Analysis:
     """Fit to a table and write the results: all of them, or none."""
-    check_folder(out, frozenset(FILES), force=force, read=request.source)
-    check_tool_libraries()
-    from probgap.cli._analysis import COSTS, PAGE, analyse
-    from probgap.cli._progress import Progress
+    files = tuple(n for n in FILES if engine.scores_all or n != "scores.csv")
+    check_folder(out, files, force=force, read=engine.request.source)
+    check_libraries()
+    from probgap.cli._prepare import COSTS, PAGE
 
     with Progress(COSTS, shown=shown) as progress:
-        analysis = analyse(request, progress)
+        analysis = analyse(engine, progress)
         progress.begin(PAGE)
-        run = replace(analysis.run, files=FILES, timings=rounded(progress))
-        analysis = replace(analysis, run=run)
-        write_results(analysis, FILES, out)
+        seconds = {step: round(taken, 3) for step, taken in progress.seconds.items()}
+        table, run = engine.about()
+        analysis = replace(
+            analysis,
+            table=replace(analysis.table, **table),
+            run=replace(analysis.run, files=files, timings=seconds, **run),
+        )
+        _write_results(analysis, files, out)
     return analysis
 
 
-def check_tool_libraries() -> None:
-    """Find out before a long run whether its results can be written."""
-    from importlib.util import find_spec
+def analyse(engine: MemoryEngine, progress: Progress) -> Analysis:
+    """Read, fit, check: everything but the files."""
+    from probgap.cli._prepare import FIT, READ
 
-    from probgap._core.errors import MissingLibraryError
+    started = datetime.now(UTC)
+    with closing(engine):
+        progress.begin(READ)
+        engine.read()
+        # Not earlier: a bad table is refused before scikit-learn is loaded.
+        from probgap.cli._analysis import caught_warnings, check_fit
 
-    for library in ("pandas", "jinja2", "matplotlib", "skops"):
-        if find_spec(library) is None:
-            raise MissingLibraryError(
-                library=library, extra="tool", purpose="the commands"
-            )
+        progress.begin(FIT)
+        with caught_warnings() as heard:
+            model, prepared = engine.fit()
+    return check_fit(engine.request, prepared, model, heard, started, progress)
 
 
-def write_results(analysis: Analysis, files: tuple[str, ...], out: Path) -> None:
-    """Write some of the results: all of these, or none."""
+def _write_results(analysis: Analysis, files: tuple[str, ...], out: Path) -> None:
     from probgap.io import save
     from probgap.tables import write_csv
 
@@ -146,8 +151,3 @@ def write_results(analysis: Analysis, files: tuple[str, ...], out: Path) -> None
         "run.json": lambda path: path.write_text(account + "\n", encoding="utf-8"),
     }
     write_folder(out, {name: write[name] for name in files})
-
-
-def rounded(progress: Progress) -> dict[str, Any]:
-    """Return how long each step took, in seconds."""
-    return {step: round(seconds, 3) for step, seconds in progress.seconds.items()}

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from probgap._core.errors import InvalidInputError
 from probgap.cli import _options as given
-from probgap.cli._errors import plain_errors
+from probgap.cli._output import check_file, check_libraries
+from probgap.cli._terminal import Progress, data_stream, plain_errors, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-
     import pandas as pd
 
     from probgap.tables import TableReader
 
-    Write = Callable[[pd.DataFrame], None]
+    Write = Callable[[pd.DataFrame], object]
 
 SCORE = "Scoring rows"
 _ROWS_AT_ONCE = 20_000
@@ -41,8 +41,8 @@ def predict(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File for the scores: CSV, or Parquet if it is named .parquet; else "
-            "they are printed.",
+            help="File for the scores: CSV, or Parquet if it is named .parquet; "
+            "printed by default.",
         ),
     ] = None,
     id_column: given.Id = None,
@@ -56,173 +56,135 @@ def predict(
     Writes CSV or Parquet: row, the id column if there is one, gap, decided, probability,
     predicted_label. The table needs the columns that the model learnt from, in any order;
     others are ignored. Memory does not grow with the table. Rows of several files are
-    numbered on, in the order of the files' names.
+    numbered consecutively, in the order of the files' names.
 
     Example: probgap predict results/model.skops new.csv --out scored.csv
     """
     with plain_errors(debug=debug):
-        from probgap.cli._analysis import heard_warnings
-        from probgap.cli._output import check_file
-        from probgap.cli.fit import check_tool_libraries
-
-        check_tool_libraries()
+        check_libraries()
         from probgap.tables import find_tables
 
         sources = find_tables(table)
-        if out is not None:
-            check_file(out, force=force, read=(model, *sources))
-        from probgap.io import load, read_metadata
-
         if model.is_dir():
             model /= "model.skops"
-        with heard_warnings() as heard:
-            fitted = load(model)
-        for sentence in heard if not quiet else ():
-            typer.echo(f"Warning: {sentence}", err=True)
-        named = id_column or read_metadata(model).get("id")
-        counts = _score_tables(
-            fitted,
-            sources,
-            out,
-            named if isinstance(named, str) else None,
-            required=id_column is not None,
-            as_json=as_json and out is None,
-            shown=not (quiet or as_json),
-        )
         if out is not None:
-            _say(counts, out, as_json=as_json, quiet=quiet)
-
-
-def _score_tables(
-    model: Any,
-    sources: list[str],
-    out: Path | None,
-    named: str | None,
-    *,
-    required: bool,
-    as_json: bool,
-    shown: bool,
-) -> dict[str, int]:
-    from probgap.cli._progress import Progress
-
-    counts = {"rows": 0, "positive": 0}
-    with closing(_open_each(model, sources, named, required=required)) as readers:
-        # A first file that will not do is refused before anything is begun.
-        first = next(readers)
-        with (
-            Progress({SCORE: 1.0}, shown=shown) as progress,
-            _sink(out, as_json=as_json) as write,
-        ):
-            progress.begin(SCORE)
-            for at, (reader, name) in enumerate(chain([first], readers)):
-                for scored in _scored_chunks(model, reader, name, counts):
-                    write(scored)
-                    if reader.n_bytes:
-                        done = at + reader.bytes_read / reader.n_bytes
+            check_file(out, force=force, read=(model, *sources))
+        if not model.is_file():
+            msg = f"MODEL must be a file that probgap fit wrote. Got {model}: No such file or directory."
+            raise InvalidInputError(msg)
+        with closing(_open_each(sources)) as readers:
+            first = next(readers)
+            # All that does not need scikit-learn has been checked before it is loaded.
+            fitted, noted = _load(model, quiet=quiet)
+            wanted = noted if id_column is None else id_column
+            name = _select(first, fitted, wanted, required=id_column is not None)
+            counts = {"rows": 0, "positive": 0}
+            with (
+                Progress({SCORE: 1.0}, shown=not (quiet or as_json)) as progress,
+                _sink(out, as_json=as_json) as write,
+            ):
+                progress.begin(SCORE)
+                for at, reader in enumerate(chain([first], readers)):
+                    if at:  # what the first file has, the others must have
+                        _select(reader, fitted, name, required=True)
+                    for frame in reader:
+                        write(_score(fitted, frame, name, counts))
+                        done = reader.bytes_read / (reader.n_bytes or 1)
                         text = f"{counts['rows']:,} rows"
-                        progress.advance(done, len(sources), text)
-    return counts
+                        progress.advance(at + done, len(sources), text)
+        if out is not None and as_json:
+            print_json({**counts, "file": str(out)})
+        elif out is not None and not quiet:
+            rows, positive = counts["rows"], counts["positive"]
+            typer.echo(f"{rows:,} rows, {positive:,} called positive. Scores: {out}")
 
 
-def _open_each(
-    model: Any, sources: list[str], named: str | None, *, required: bool
-) -> Generator[tuple[TableReader, str | None], None, None]:
-    """Open one file after the other, and see that it has what is needed."""
-    from probgap.cli._prepare import require_column
-    from probgap.tables import needed_columns, open_table
+def _open_each(sources: list[str]) -> Generator[TableReader, None, None]:
+    from probgap.tables import open_table
 
     for source in sources:
         with open_table(source, chunk_rows=_ROWS_AT_ONCE) as reader:
-            _require_columns(model, reader.columns)
-            if required and named is not None:
-                require_column("--id", named, reader.columns)
-            elif named not in reader.columns:
-                named = None
-            # What the first file has, the others must have.
-            required = True
-            reader.select([*needed_columns(model), *([named] if named else [])])
-            yield reader, named
+            yield reader
 
 
-def _require_columns(model: Any, columns: Sequence[str]) -> None:
-    from probgap._core.errors import InvalidInputError
-    from probgap.tables import missing_columns
+def _load(path: Path, *, quiet: bool) -> tuple[Any, str | None]:
+    """Return a model, and the id column of the table that it was fitted to."""
+    from probgap.cli._analysis import heard_warnings
+    from probgap.io import load, read_metadata
 
-    missing = missing_columns(model, columns)
+    with heard_warnings() as heard:
+        model = load(path)
+    for sentence in heard if not quiet else ():
+        typer.echo(f"Warning: {sentence}", err=True)
+    noted = read_metadata(path).get("id")
+    return model, noted if isinstance(noted, str) else None
+
+
+def _select(
+    reader: TableReader, model: Any, name: str | None, *, required: bool
+) -> str | None:
+    """Read only the columns that are needed, and the id column if there is one."""
+    from probgap.cli._prepare import require_column
+    from probgap.tables import missing_columns, needed_columns
+
+    missing = missing_columns(model, reader.columns)
     if missing:
-        shown = ", ".join(repr(name) for name in missing[:8])
+        shown = ", ".join(repr(column) for column in missing[:8])
         more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
         msg = (
             "The table must have every column that the model learnt from. Got none "
             f"named {shown}{more}."
         )
         raise InvalidInputError(msg)
+    if required and name is not None:
+        require_column("--id", name, reader.columns)
+    elif name not in reader.columns:
+        name = None
+    reader.select([*needed_columns(model), *([name] if name else [])])
+    return name
 
 
-def _scored_chunks(
-    model: Any, reader: TableReader, named: str | None, counts: dict[str, int]
-) -> Iterator[pd.DataFrame]:
+def _score(
+    model: Any, frame: pd.DataFrame, name: str | None, counts: dict[str, int]
+) -> pd.DataFrame:
+    """Return the scores of a chunk of rows, and count them."""
     from probgap.cli._scores import score_rows
 
+    scored = score_rows(model, frame)
+    first = counts["rows"] + 1
+    scored.insert(0, "row", range(first, first + len(frame)))
+    if name is not None:
+        ids = frame[name]
+        kept = ids.dtype if ids.dtype.kind in "iu" else object
+        scored.insert(1, "id", ids.to_numpy(dtype=kept))
     positive = model.classes_[model[-1].positive_index_]
-    for frame in reader:
-        scored = score_rows(model, frame)
-        first = counts["rows"] + 1
-        scored.insert(0, "row", range(first, first + len(frame)))
-        if named is not None:
-            ids = frame[named]
-            kept = ids.dtype if ids.dtype.kind in "iu" else object
-            scored.insert(1, "id", ids.to_numpy(dtype=kept))
-        counts["rows"] += len(frame)
-        counts["positive"] += int((scored["predicted_label"] == positive).sum())
-        yield scored
+    counts["rows"] += len(frame)
+    counts["positive"] += int((scored["predicted_label"] == positive).sum())
+    return scored
 
 
 @contextmanager
 def _sink(out: Path | None, *, as_json: bool) -> Iterator[Write]:
-    """Give what writes the scores of rows, chunk after chunk."""
-    if out is None:
-        from probgap.cli._streams import data_stream
-
-        stream = data_stream()
-        yield _write_json(stream) if as_json else _write_csv(stream)
-        stream.flush()
-        return
+    """Yield what writes scores, chunk after chunk."""
     from probgap._core.output import whole_file
+    from probgap.tables import append_parquet, write_csv
 
-    if out.suffix.lower() in _PARQUET:
-        from probgap.tables import append_parquet
-
+    if out is None:
+        stream = data_stream()
+        if as_json:
+            options: Any = {"orient": "records", "lines": True, "double_precision": 15}
+            yield lambda scored: stream.write(scored.to_json(**options))
+        else:
+            yield _with_one_header(write_csv, stream)
+        stream.flush()
+    elif out.suffix.lower() in _PARQUET:
         with whole_file(out, binary=True) as file, append_parquet(file) as write:
             yield write
-        return
-    with whole_file(out) as file:
-        yield _write_csv(file)
+    else:
+        with whole_file(out) as file:
+            yield _with_one_header(write_csv, file)
 
 
-def _write_csv(file: IO[str]) -> Write:
-    from probgap.tables import write_csv
-
-    begun = False
-
-    def write(scored: pd.DataFrame) -> None:
-        nonlocal begun
-        write_csv(scored, file, header=not begun)
-        begun = True
-
-    return write
-
-
-def _write_json(file: IO[str]) -> Write:
-    def write(scored: pd.DataFrame) -> None:
-        file.write(scored.to_json(orient="records", lines=True, double_precision=15))
-
-    return write
-
-
-def _say(counts: dict[str, int], out: Path, *, as_json: bool, quiet: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps({**counts, "file": str(out)}))
-    elif not quiet:
-        rows, positive = counts["rows"], counts["positive"]
-        typer.echo(f"{rows:,} rows, {positive:,} called positive. Scores: {out}")
+def _with_one_header(write_csv: Callable[..., None], file: Any) -> Write:
+    headers = chain([True], repeat(False))
+    return lambda scored: write_csv(scored, file, header=next(headers))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probgap.cli._errors import BAD_INPUT, INTERRUPTED, plain_errors
+from probgap.cli._terminal import BAD_INPUT, INTERRUPTED, plain_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

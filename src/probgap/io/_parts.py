@@ -132,7 +132,15 @@ RULES = dict(
 # Steps of a table's pipeline, and where they are. They compute from their argument alone:
 # nothing in this list may open, write or run anything.
 STEPS = dict.fromkeys(
-    ("bend", "hold", "to_categories", "to_documents", "to_numbers"),
+    (
+        "bend",
+        "hold",
+        "name_dates",
+        "to_categories",
+        "to_dates",
+        "to_documents",
+        "to_numbers",
+    ),
     "probgap.tables._steps",
 )
 # What a table's pipeline is made of, and what often stands beside our classifiers. Scalers

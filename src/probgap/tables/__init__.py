@@ -1,5 +1,10 @@
 """Everything between a file and a matrix: read, plan, prepare and write tables."""
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from probgap.tables._kinds import ColumnUse
 from probgap.tables._labels import (
     LabelColumn,
@@ -10,16 +15,18 @@ from probgap.tables._labels import (
 from probgap.tables._parquet import RowGroups, list_row_groups, read_row_groups
 from probgap.tables._plan import ColumnPlan, plan_columns
 from probgap.tables._read import Table, TableReader, find_tables, open_table, read_table
-from probgap.tables._steps import (
-    make_preprocessor,
-    missing_columns,
-    needed_columns,
-    to_categories,
-    to_dates,
-    to_documents,
-    to_numbers,
-)
 from probgap.tables._write import append_parquet, write_csv
+
+if TYPE_CHECKING:
+    from probgap.tables._steps import (
+        make_preprocessor,
+        missing_columns,
+        needed_columns,
+        to_categories,
+        to_dates,
+        to_documents,
+        to_numbers,
+    )
 
 __all__ = [
     "ColumnPlan",
@@ -47,3 +54,11 @@ __all__ = [
     "to_numbers",
     "write_csv",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Reading a table and refusing it needs no scikit-learn; preparing it does.
+    if name in __all__:
+        return getattr(import_module("probgap.tables._steps"), name)
+    msg = f"module 'probgap.tables' has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap._core.checks import _WORDS_FOR_UNLABELLED
+from probgap._core.defaults import WORDS_FOR_UNLABELLED
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask
 from probgap.tables._base import Series, pa, pc, refuse, shorten
 from probgap.tables._cells import to_cells, to_levels
 
-_UNLABELLED = _WORDS_FOR_UNLABELLED | {"", "0", "-1", "f"}
+_UNLABELLED = WORDS_FOR_UNLABELLED | {"", "0", "-1", "f"}
 _ALIASES = {"1": "true", "true": "1", "0": "false", "false": "0"}
 _SHOWN = 6
 
