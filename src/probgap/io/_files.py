@@ -293,7 +293,7 @@ def _put_together(
     gone = [name for name in untrusted if number == 1 and name.startswith("probgap.")]
     if gone:
         names = ", ".join(name[:200] for name in gone[:20])
-        refuse(f"this version of probgap does not have {names}: fit again")
+        refuse(f"this version of probgap does not have or trust {names}: fit again")
     if untrusted:
         refuse(
             f"it holds {len(untrusted)} type(s) or function(s) that are not trusted: "
