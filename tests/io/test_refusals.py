@@ -277,8 +277,29 @@ def test_a_file_from_before_parameters_became_objects_still_loads(name, data):
 
 def test_a_file_with_what_is_no_longer_there_says_so():
     why = refused(FILES / "labelling_model.skops", "LabellingModel")
-    assert "this version of probgap does not have" in why
+    assert "this version of probgap does not have or trust" in why
     assert ": fit again" in why
+
+
+@pytest.mark.parametrize("number", [0, -1, None, "1", 1.0, True, [1], 1])
+def test_objects_of_an_older_file_are_numbered(number, forge, tmp_path):
+    def change(schema):
+        schema["content"]["__id__"] = number
+
+    path = forge(FILES / "paper_0_1.skops", change=change, to=tmp_path / "m.skops")
+    refused(path, "has the number|occurs in two forms")
+
+
+def test_a_class_of_an_older_file_is_one_of_the_list(forge, tmp_path):
+    def change(schema):
+        schema["content"]["content"]["boundary_"].update(
+            __loader__="FunctionNode",
+            __module__="probgap.tables",
+            __class__="write_csv",
+        )
+
+    path = forge(FILES / "paper_0_1.skops", change=change, to=tmp_path / "m.skops")
+    refused(path, r"does not have or trust probgap\.tables\.write_csv")
 
 
 def test_no_module_of_ours_is_named_in_a_file(saved, table_model, tmp_path):

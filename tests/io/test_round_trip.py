@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.svm import NystroemSVM
+from probgap._device._estimators import DevicePlatt, DeviceSVM
 from probgap.baselines import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
@@ -92,6 +93,22 @@ def test_kernel_features_come_back(form, data, tmp_path):
     samples = form(np.where(np.abs(X) < 0.2, 0.0, X))
     model = NystroemSVM(n_components=40, random_state=0).fit(samples, labels)
     round_trip(model, tmp_path, samples)
+
+
+def test_what_was_fitted_on_a_device_comes_back(data, tmp_path):
+    """As it is after a fit with torch, which need not be there to read it."""
+    X, labels = data
+    svm = DeviceSVM()
+    svm.support_vectors_, svm.dual_coef_ = X[:5], np.linspace(-1.0, 1.0, 5)[None]
+    svm.intercept_, svm.gamma_, svm.n_features_in_ = np.zeros(1), 0.5, 2
+    svm.classes_ = np.array([0, 1])
+    model = ObservedGapEstimator(random_state=0).fit(X, labels)
+    model.estimator_ = DevicePlatt(svm, -1.0, 0.1)
+    round_trip(model, tmp_path, X)
+    svm.dual_coef_ = np.full((1, 5), np.nan)
+    save(model, tmp_path / "m.skops")
+    with pytest.raises(ModelFileError, match="its DeviceSVM was altered: dual_coef_"):
+        load(tmp_path / "m.skops")
 
 
 @pytest.mark.parametrize("form", [csr_matrix, csr_array])

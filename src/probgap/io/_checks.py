@@ -106,7 +106,7 @@ def _find_fault(thing: Any) -> str:
 
 
 def _fill_in(estimator: Any) -> list[str]:
-    """Give parameters that an older file lacks their defaults; return those without."""
+    """Set parameters that an older file lacks to defaults; return those without one."""
     known = signature(type(estimator)).parameters.values()
     lacking = [each for each in known if not hasattr(estimator, each.name)]
     for each in lacking:

@@ -46,9 +46,11 @@ def save(
 ) -> None:
     """Write a fitted model to a file, without pickle.
 
-    The file is a skops file, which :func:`load` reads, with a header: the format, the
-    versions of probgap and scikit-learn, a SHA-256 of each part, and ``metadata``. It
-    appears whole or not at all, and the same model makes the same bytes.
+    The file is a zip of arrays, a plan that skops builds the model by, and a header: the
+    format, the versions of probgap and scikit-learn, a SHA-256 of each part, and
+    ``metadata``. It names classes as users know them, so that it outlives the modules
+    they are written in. It appears whole or not at all, and the same model makes the
+    same bytes.
 
     Parameters
     ----------
@@ -109,7 +111,8 @@ def load(
     What is refused, before anything of it is built: a pickle; a file that was cut off,
     damaged or altered without care; a newer format; any type or function that is not on
     probgap's list (its own, and those of scikit-learn that a table's pipeline needs),
-    nor in ``trusted``. Afterwards, indices that compiled code would follow are checked.
+    nor in ``trusted``. Afterwards, so is a model whose arrays have the wrong shape or
+    type, hold NaN where none may be, or indices that point outside.
 
     So a file can run no code of its own. It can still be a wrong model: digests guard
     against accidents, not against someone who makes a whole file. Get models from
@@ -290,7 +293,7 @@ def _put_together(
     gone = [name for name in untrusted if number == 1 and name.startswith("probgap.")]
     if gone:
         names = ", ".join(name[:200] for name in gone[:20])
-        refuse(f"this version of probgap does not have {names}: fit again")
+        refuse(f"this version of probgap does not have or trust {names}: fit again")
     if untrusted:
         refuse(
             f"it holds {len(untrusted)} type(s) or function(s) that are not trusted: "

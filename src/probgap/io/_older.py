@@ -70,6 +70,16 @@ def translate_format_1(schema: Node) -> None:
     def find_fields(name: str, count: int) -> list[str]:
         return _BEFORE.get((name, count), _FIELDS.get(name, "")).split()
 
+    kinds: dict[int, tuple[str, str]] = {}
+    for node in nodes_of(schema):
+        number, kind = (
+            node.get("__id__"),
+            (node["__loader__"], str(node.get("__class__"))),
+        )
+        if type(number) is not int or number < 1:
+            refuse(f"an object in it has the number {number!r}")
+        if kinds.setdefault(number, kind) != kind:
+            refuse(f"its object number {number} occurs in two forms")
     translate(schema, find_part, find_fields)
     for node in nodes_of(schema):
         if node["__class__"] == "Curves" and isinstance(node.get("fields"), dict):
