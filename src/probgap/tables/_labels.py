@@ -77,7 +77,7 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     >>> labels.labelled.tolist()
     [True, False, False, True]
     >>> labels.sentence
-    "Took 'fraud' (2 rows) as labelled positive and empty, 'no' as unlabelled."
+    "Reading 'fraud' as labelled positive (2 rows), empty cells, 'no' as unlabelled."
     """
     found = read_label_counts(count_levels(column), positive, name=column.name)
     return replace(found, labelled=is_level(column, found.positive))
@@ -192,8 +192,8 @@ def read_label_counts(
     others = dict(sorted(others.items(), key=lambda item: (item[0] != "", -item[1])))
     n_labelled = sum(named.values()) - sum(others.values())
     sentence = (
-        f"Took {marker!r} ({n_labelled} row{'s' if n_labelled != 1 else ''}) as "
-        f"labelled positive and {_listed(list(others))} as unlabelled."
+        f"Reading {marker!r} as labelled positive ({n_labelled} "
+        f"row{'s' if n_labelled != 1 else ''}), {_listed(list(others))} as unlabelled."
     )
     none = np.zeros(0, dtype=bool)
     return LabelColumn(none, marker, others, n_labelled, sentence)
@@ -249,5 +249,5 @@ def _listed(values: list[str]) -> str:
 
 def _quoted(value: str) -> str:
     if not value:
-        return "empty"
+        return "empty cells"
     return repr(value if len(value) <= 40 else value[:37] + "...")
