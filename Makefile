@@ -17,7 +17,7 @@ ifneq ($(wildcard ../shared/data),)
 export PROBGAP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo docs test test-torch test-browser lint types contracts unit slow floors peers reproduce docs-reproduction reading bench-accuracy figures lock clean
+.PHONY: help demo docs test test-torch test-browser lint types contracts unit coverage slow floors peers reproduce docs-reproduction reading bench-accuracy figures dist lock clean
 
 help:
 	@echo "make demo    set up, hide labels of a real data set, win them back (offline, under two minutes)"
@@ -25,11 +25,13 @@ help:
 	@echo "make docs    the documentation, every block of code run, into docs/_build/html (a minute)"
 	@echo "make test-torch  exact kernels by torch on the processor, in an environment of its own"
 	@echo "make test-browser  the page of a fit in Chromium, where there is one"
+	@echo "make coverage  all tests, with the lines that they reach"
 	@echo "make slow    the slow tests: theory at growing n, the full accuracy table"
 	@echo "make floors  the tests at the oldest supported versions"
 	@echo "make peers   the baselines against other people's code"
-	@echo "make reproduce  the paper's experiments, resumed where they stopped (three quarters of an hour)"
+	@echo "make reproduce  the paper's experiments, resumed where they stopped (over an hour on two cores)"
 	@echo "make reading    simulate tasks and fit the network of the default (an hour)"
+	@echo "make dist    wheel and sdist, checked, and tried in environments of their own"
 	@echo "make bench-accuracy | figures | lock | clean"
 
 # The stamp is younger than what it was made from; installing again is left out until then.
@@ -58,9 +60,20 @@ types: $(VENV)/.dev
 contracts: $(VENV)/.dev
 	$(BIN)/lint-imports
 
+# Counting lines makes tests take nearly twice as long (on Python 3.11): it is done where
+# every branch of the stages must be reached, and for all of the package by make coverage.
+# A file's tests run in one process, where they share what was fitted once.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+STAGES := tests/reweight tests/test_boundary.py tests/test_device.py tests/test_gap.py tests/test_relabel.py \
+  $(addprefix tests/pgpu/test_,algorithm.py html.py kernel_features.py search.py) tests/dask/test_classifier.py
+
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term
+	$(PYTEST) $(addprefix --ignore=,$(STAGES))
+	$(PYTEST) --cov --cov-report= --cov-fail-under=0 $(STAGES)
 	$(BIN)/coverage report --include='*/gap/*,*/boundary.py,*/relabel.py,*/reweight/*' --fail-under=100
+
+coverage: $(VENV)/.dev
+	$(PYTEST) --cov --cov-report=term
 
 # torch comes without CUDA from the index that pip has; it stays out of the other environment.
 $(TORCH)/.torch: pyproject.toml requirements/lock.txt
@@ -100,18 +113,19 @@ $(VENV)/.docs: $(VENV)/.core
 
 # From nothing, so that what the pages show is what the code does now.
 docs: $(VENV)/.docs
-	rm -rf docs/_build docs/api docs/gallery
+	rm -rf docs/_build docs/api docs/gallery docs/rooms.*
 	$(BIN)/sphinx-build -W --keep-going --jobs 2 --quiet docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 reproduce: $(VENV)/.dev
 	$(BIN)/probgap reproduce --out reproduction --resume
 
-# Keep the rows of a full run, and the page that is made of them, in the repository.
+# Keep the rows of a full run, and the page and figures made of them, in the repository.
+# Other rows: make docs-reproduction ROWS=other.jsonl COMMAND='the command that made them'
+ROWS ?= reproduction/rows.jsonl
+COMMAND ?= probgap reproduce --out reproduction --resume
 docs-reproduction: $(VENV)/.dev
-	$(BIN)/python -c 'from probgap.results import *; write_rows("docs/reproduction/rows.jsonl.gz", sorted(latest_rows(read_rows("reproduction/rows.jsonl")), key=lambda row: row["key"]))'
-	cp reproduction/report.md docs/reproduction/
-	rm -rf docs/reproduction/figures && cp -r reproduction/figures docs/reproduction/
+	$(BIN)/python docs/reproduction/build.py $(ROWS) --command '$(COMMAND)'
 
 # The network that reads boundary and count off scores: simulate tasks, then fit it. The
 # package holds the result; an hour on two cores.
@@ -126,11 +140,22 @@ bench-accuracy: $(VENV)/.dev
 figures: $(VENV)/.dev
 	$(BIN)/python examples/figure_three_panels.py
 
+$(VENV)/.dist: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet -e '.[dist]'
+	touch $@
+
+# The wheel is built from the sdist, so that both hold what a build needs.
+dist: $(VENV)/.dist
+	rm -rf dist
+	$(BIN)/python -m build --quiet --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tools/check_dist.py dist
+
 lock: pyproject.toml
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/python -m pip install --quiet uv
-	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --extra docs --extra browser --universal --python-version 3.11 --no-header --no-annotate --upgrade --output-file requirements/lock.txt
+	.venv-lock/bin/uv pip compile pyproject.toml --extra dev --extra docs --extra browser --extra dist --universal --python-version 3.11 --no-header --no-annotate --upgrade --output-file requirements/lock.txt
 	rm -rf .venv-lock
 
 clean:
-	rm -rf probgap-demo $(VENV) $(FLOORS) $(TORCH) .venv-lock .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist docs/_build docs/api docs/gallery
+	rm -rf probgap-demo $(VENV) $(FLOORS) $(TORCH) .venv-lock .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist docs/_build docs/api docs/gallery docs/rooms.*

@@ -16,8 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from probgap.experiments import paper_specs, plan, run
-from probgap.results import read_rows
+from probgap.reproduction import paper_specs, plan, read_rows, run
 
 NUMBERS = ("accuracy", "balanced_accuracy", "f1", "auc")
 

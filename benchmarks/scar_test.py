@@ -6,8 +6,9 @@ and breast cancer is the paper's, by a Platt-scaled support vector machine on tr
 that of the Gaussians, two of them at a distance of 2 or 4 in one of five dimensions, is
 the true one.
 
-    python benchmarks/scar_test.py                       # the numbers in the docstring
-    python benchmarks/scar_test.py --data square --draws 10 --resamples 39
+    # the numbers in the docstring, about a minute
+    python benchmarks/scar_test.py --labels random --samples 500 --draws 30 --resamples 39
+    python benchmarks/scar_test.py --labels gap --draws 8 --resamples 39
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ PGPUClassifier.paper, "gap" its first step alone. CPU seconds on one thread, the
 several rounds, tasks in turn.
 
 "plain" is the search as one writes it with scikit-learn and cvxopt: for each of 155 pairs
-of fold and boundary a Platt-scaled machine for the gap, relabelling, kernel mean matching as
+of fold and boundary a Platt-scaled SVM for the gap, relabelling, kernel mean matching as
 a quadratic programme, a weighted SVC; and the final fit. "once" is what that would take with
 one gap for each fold. It shares no code with the search but the median heuristic and the
 seeds of the folds. The ratios are "plain" and, in brackets, "once" to "search".

@@ -20,6 +20,7 @@ language = "en"
 
 extensions = [
     "api_pages",
+    "architecture",
     "mathml",
     "offline",
     "run_blocks",
@@ -33,7 +34,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_ext", "gallery/*.ipynb", "gallery/*.py"]
+exclude_patterns = ["_build", "_ext", "rooms.md", "gallery/*.ipynb", "gallery/*.py"]
 templates_path: list[str] = []
 
 run_blocks_exclude = ("api/", "gallery/")
@@ -64,9 +65,8 @@ api_rooms = (
     ("probgap.plotting", "Pictures, in scikit-learn's Display convention."),
     ("probgap.metrics", "Scores, with truth and without."),
     ("probgap.datasets", "Data drawn, loaded, and labels hidden."),
-    ("probgap.experiments", "Tables of experiments."),
-    ("probgap.results", "Rows of experiments, on disk."),
-    ("probgap.report", "Pages made of rows or of one account."),
+    ("probgap.page", "The page of a fit."),
+    ("probgap.reproduction", "The paper's experiments: plan, rows and report."),
     ("probgap.exceptions", "Errors and warnings."),
 )
 
@@ -109,6 +109,7 @@ html_sidebars = {
     "symbols": [],
     "performance": [],
     "reproduction/report": [],
+    "architecture": [],
     "changelog": [],
     "contributing": [],
     "citing": [],

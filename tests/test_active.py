@@ -6,13 +6,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from probgap import PGPUClassifier
-from probgap.active import _belief, _suggest, correct, suggest
-from probgap.active._belief import Belief, Points, covariance, learn
+from probgap.active import correct, suggest
+from probgap.active._correct import (
+    Belief,
+    Points,
+    covariance,
+    learn,
+)
+from probgap.active._suggest import draw_candidates, teach_most
 from probgap.datasets import hide_labels, make_square
 from probgap.exceptions import InvalidInputError
 
@@ -74,21 +79,33 @@ def test_the_first_row_makes_all_calls_surest(points):
     gain = [
         even * slope @ (prior[:, k] ** 2 / (spread[k] + noise[k])) for k in range(25)
     ]
-    chosen = _suggest._teach_most(belief, points, points, 25)
+    chosen = teach_most(belief, points, points, 25)
     assert chosen[0] == np.argmax(gain)
     assert_array_equal(np.sort(chosen), np.arange(25))
 
 
-def test_of_many_rows_some_are_thought_of(fitted, monkeypatch):
+def test_of_many_rows_some_are_thought_of(fitted):
     model, X, s, _ = fitted
-    monkeypatch.setattr(_suggest, "_MOST_CANDIDATES", 40)
-    monkeypatch.setattr(_suggest, "_MOST_OTHERS", 30)
-    rows = suggest(model, X, 100, labelled=s)
-    assert np.unique(rows).size == 40
-    assert not s[rows].any()
+    points, unlabelled = Points.of(model, X), np.flatnonzero(~s)
+    first, second = (
+        draw_candidates(
+            Belief(0.5), points, unlabelled, np.random.default_rng(seed), most=40
+        )
+        for seed in (0, 1)
+    )
+    assert np.unique(first).size == 40
+    assert not s[first].any()
     p = model.predict_proba(X)[:, 1]
-    assert np.abs(p[rows] - 0.5).mean() < np.abs(p[~s] - 0.5).mean()
-    assert set(rows) != set(suggest(model, X, 100, labelled=s, random_state=1))
+    assert np.abs(p[first] - 0.5).mean() < np.abs(p[~s] - 0.5).mean()
+    assert set(first) != set(second)
+
+
+def test_many_rows_can_be_chosen_from(fitted):
+    model, X, _, _ = fitted
+    many = np.tile(X, (4, 1))
+    rows = suggest(model, many, 20)
+    assert np.unique(rows).size == 20
+    assert_array_equal(rows, suggest(model, many, 20))
 
 
 def test_answers_change_what_is_asked_next(fitted):
@@ -150,9 +167,9 @@ def test_the_variance_is_that_of_laplace(points, rng):
     prior = covariance(points, points, 0.7)
     precision = np.linalg.inv(prior) + np.diag(chance * (1.0 - chance))
     expected = np.linalg.inv(precision)
-    assert_allclose(belief.together(points, points), expected, rtol=1e-5, atol=1e-7)
-    assert_allclose(belief.spread(points), np.diag(expected), rtol=1e-5)
-    assert (belief.spread(points) < Belief(0.7).spread(points)).all()
+    assert_allclose(belief.covariance(points, points), expected, rtol=1e-5, atol=1e-7)
+    assert_allclose(belief.variance(points), np.diag(expected), rtol=1e-5)
+    assert (belief.variance(points) < Belief(0.7).variance(points)).all()
 
 
 def test_far_fetched_scores_are_corrected_too():
@@ -164,11 +181,12 @@ def test_far_fetched_scores_are_corrected_too():
     assert belief.answers.residual < 1e-3
 
 
-def test_a_correction_that_stops_early_says_so(fitted, monkeypatch):
-    model, X, _, truth = fitted
-    monkeypatch.setattr(_belief, "_MOST_STEPS", 1)
-    with pytest.warns(ConvergenceWarning, match="after 1 iterations"):
-        correct(model, X[:20], truth[:20])
+def test_a_correction_that_stops_early_is_known_not_to_have_converged(points, rng):
+    positive = rng.random(25) < 0.4
+    early = learn(points, positive, 0.7, most_steps=1).answers
+    assert not early.converged
+    assert early.n_iter == 1
+    assert early.residual > learn(points, positive, 0.7).answers.residual
 
 
 def test_suggestions_go_by_probabilities_that_are_given(fitted):

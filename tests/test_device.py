@@ -11,13 +11,11 @@ from sklearn.svm import SVC
 
 from probgap import PGPUClassifier
 from probgap._core.errors import InvalidInputError, MissingLibraryError
-from probgap._device._estimators import DeviceMachine, DevicePlatt
+from probgap._device._estimators import DevicePlatt, DeviceSVM
 from probgap._device._plan import plan_memory, tile_side
 from probgap._device._torch import open_device
 from probgap.gap import ObservedGapEstimator, _observed
-from probgap.reweight import _on_device, kernel_mean_matching
-from probgap.reweight._conjugate import System
-from probgap.reweight._operators import DenseKernel
+from probgap.reweight import kernel_mean_matching
 
 GIB = 2.0**30
 
@@ -108,23 +106,23 @@ def test_tiles_for_one_product():
 
 
 @pytest.mark.usefixtures("no_torch")
-def test_machines_decide_without_torch(square):
+def test_svms_decide_without_torch(square):
     X, _, _, s = square
     svc = SVC(gamma=0.5).fit(X, s)
-    machine = DeviceMachine(device="cuda")
-    machine.support_vectors_, machine.gamma_ = svc.support_vectors_, 0.5
-    machine.dual_coef_, machine.intercept_ = svc.dual_coef_, svc.intercept_
-    machine.classes_, machine.n_features_in_ = svc.classes_, 2
-    assert_allclose(machine.decision_function(X), svc.decision_function(X))
-    assert_array_equal(machine.predict(X), svc.predict(X))
-    platt = DevicePlatt(machine, -2.0, 0.3)
+    svm = DeviceSVM(device="cuda")
+    svm.support_vectors_, svm.gamma_ = svc.support_vectors_, 0.5
+    svm.dual_coef_, svm.intercept_ = svc.dual_coef_, svc.intercept_
+    svm.classes_, svm.n_features_in_ = svc.classes_, 2
+    assert_allclose(svm.decision_function(X), svc.decision_function(X))
+    assert_array_equal(svm.predict(X), svc.predict(X))
+    platt = DevicePlatt(svm, -2.0, 0.3)
     chance = 1.0 / (1.0 + np.exp(-2.0 * svc.decision_function(X) + 0.3))
     assert_allclose(platt.predict_proba(X)[:, 1], chance)
 
 
 @pytest.fixture
 def platt_here(monkeypatch):
-    """Platt-scaled machines of this computer in the place of a device's; gives tasks."""
+    """Platt-scaled SVMs of this computer in the place of a device's; returns tasks."""
     asked = []
 
     def fit(samples, labelled, tasks, *, device, verbose):
@@ -133,7 +131,7 @@ def platt_here(monkeypatch):
         for task in tasks:
             svc = SVC(gamma=0.5).fit(samples[task.train], labelled[task.train])
             chances.append(1.0 / (1.0 + np.exp(-svc.decision_function(samples))))
-        return DevicePlatt(DeviceMachine(), -1.0, 0.0), chances
+        return DevicePlatt(DeviceSVM(), -1.0, 0.0), chances
 
     monkeypatch.setattr(_observed, "fit_platt", fit)
     return asked
@@ -161,79 +159,3 @@ def test_a_classifier_of_ones_own_is_refused(square, platt_here):
     with pytest.raises(InvalidInputError, match=r"estimator must be None with a dev"):
         ObservedGapEstimator(SVC(), device="cuda").fit(X, s)
     assert not platt_here
-
-
-class FakeDevice:
-    """Numpy in the place of a device, with a kernel of double precision."""
-
-    name = "fake"
-
-    def computing(self):
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def budget(self):
-        return GIB
-
-    def get(self, array):
-        return array
-
-
-class FakePoints:
-    def __init__(self, source, gamma):
-        self.source, self.gamma = source, gamma
-
-    @classmethod
-    def of(cls, _device, source, gamma, _target):
-        return cls(source, gamma)
-
-    def kernel(self, others):
-        return rbf_values(self.source, others, self.gamma)
-
-    def mean_with(self, target, _side):
-        return self.kernel(target).mean(axis=1)
-
-
-def rbf_values(left, right, gamma):
-    squares = ((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2)
-    return np.exp(-gamma * squares)
-
-
-def test_matching_on_a_device_is_that_of_the_processor(monkeypatch, capsys):
-    rng = np.random.default_rng(0)
-    source, target = rng.normal(size=(150, 2)), rng.normal(0.5, 0.7, size=(120, 2))
-    here = kernel_mean_matching(source, target, gamma=0.7, tol=1e-4)
-    traffic = SimpleNamespace(passes=7.0, bytes_moved=8.0)
-    monkeypatch.setattr("probgap.reweight._kmm.open_device", lambda _: FakeDevice())
-    monkeypatch.setattr(_on_device, "Points", FakePoints)
-    monkeypatch.setattr(
-        _on_device,
-        "DeviceKernel",
-        lambda points, _plan: SimpleNamespace(points=points, traffic=traffic),
-    )
-    monkeypatch.setattr(_on_device, "Hessian", lambda kernel: kernel.points)
-    monkeypatch.setattr(_on_device, "DeviceSystem", numpy_system)
-    for verbose in (0, 1):
-        there = kernel_mean_matching(
-            source, target, gamma=0.7, tol=1e-4, device="fake", verbose=verbose
-        )
-        assert there.converged
-        assert there.solver == "device"
-        assert (there.n_passes, there.bytes_moved) == (7.0, 8.0)
-        gap = here.duality_gap + there.duality_gap
-        assert abs(there.objective - here.objective) <= gap
-        assert ("kernel of 150 rows" in capsys.readouterr().err) == bool(verbose)
-    with pytest.raises(InvalidInputError, match=r"kernel must be 'rbf' on a device"):
-        kernel_mean_matching(source, target, kernel="linear", device="fake")
-
-
-def numpy_system(points):
-    matrix = points.kernel(points.source)
-    values, vectors = np.linalg.eigh(matrix)
-    factor = vectors[:, -20:] * np.sqrt(np.maximum(values[-20:], 0.0))
-    return System(DenseKernel(matrix), factor, 1e-3)

@@ -6,7 +6,7 @@
 
 Parts: "bandwidth" (what the device copies, and what products with a kernel reach of it),
 "kmm" (at KKT residual 1e-4, and at the default tolerance), "fit" (the paper's algorithm:
-Platt-scaled machine and its five folds, kernel mean matching, weighted machine), "free"
+Platt-scaled SVM and its five folds, kernel mean matching, weighted SVM), "free"
 (the same fit at --free-size rows, where the kernel does not fit into memory), "cpu"
 (scikit-learn's SVC and the processor's kernel mean matching at 5,000 and 10,000 rows, and
 whether both sides give the same answer), "default" (PGPUClassifier() with the device and
@@ -42,19 +42,17 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.svm import SVC
 
 import probgap._device._estimators as estimators
-import probgap._device._platt as platt
 import probgap.reweight._kmm as kmm
 from probgap import PGPUClassifier
 from probgap._core.kernels import median_gamma, scale_gamma
-from probgap._device._hessian import Hessian
-from probgap._device._kernel import DeviceKernel, add_product
-from probgap._device._machines import solve_machines
+from probgap._device._hessian import DeviceHessian
+from probgap._device._kernel import DeviceKernel, Points, add_product
 from probgap._device._plan import plan_memory
-from probgap._device._points import Points
+from probgap._device._svm import solve_svms
 from probgap._device._torch import open_device
 from probgap.boundary import Quantile
 from probgap.datasets import hide_labels
-from probgap.reweight import kernel_mean_matching
+from probgap.reweight import KMMResult, kernel_mean_matching
 
 N_TEST = 50_000
 N_FEATURES = 20
@@ -126,49 +124,38 @@ class Stages:
         self.rows = []
 
     def __enter__(self):
-        self.before = (
-            platt.solve_machines,
-            estimators.solve_machines,
-            kmm.match_on_device,
-        )
-        platt.solve_machines = self.timed("gap", platt.solve_machines)
-        estimators.solve_machines = self.timed("final", estimators.solve_machines)
-        kmm.match_on_device = self.timed("kmm", kmm.match_on_device)
+        self.before = estimators.solve_svms, kmm.solve_on_device
+        estimators.solve_svms = self.timed(estimators.solve_svms)
+        kmm.solve_on_device = self.timed(kmm.solve_on_device)
         return self
 
     def __exit__(self, *_):
-        platt.solve_machines, estimators.solve_machines, kmm.match_on_device = (
-            self.before
-        )
+        estimators.solve_svms, kmm.solve_on_device = self.before
 
-    def timed(self, name, function):
-        """Give the function, with a clock around it."""
+    def timed(self, function):
+        """Return the function, with a clock around it."""
 
         def call(*args, **kwargs):
             started = time.perf_counter()
             result = function(*args, **kwargs)
-            row = {"stage": name, "seconds": time.perf_counter() - started}
-            if name == "kmm":
-                outcome, work = result
-                found = outcome.certified
-                row |= {
-                    "n": int(found.weights.size),
-                    "kkt": float(found.residual),
-                    "passes": work.n_passes,
-                    "bytes": work.bytes_moved,
-                    "plan": str(work.plan),
-                    "steps": found.n_iter,
-                }
+            row = {
+                "stage": "kmm",
+                "seconds": time.perf_counter() - started,
+                "kkt": float(np.max(result.kkt_residual)),
+                "passes": result.n_passes,
+                "bytes": result.bytes_moved,
+                "steps": result.n_iter,
+            }
+            if isinstance(result, KMMResult):
+                row["n"] = int(result.weights.size)
             else:
+                n, svms = result.coef.shape
                 row |= {
-                    "n": int(result.coef.shape[0]),
-                    "machines": int(result.coef.shape[1]),
+                    "stage": "gap" if svms > 1 else "final",
+                    "n": n,
+                    "machines": svms,
                     "duality_gap": float(result.duality_gap.max()),
-                    "kkt": float(result.kkt_residual.max()),
-                    "passes": result.n_passes,
-                    "bytes": result.bytes_moved,
                     "plan": str(result.plan),
-                    "steps": result.n_iter,
                 }
             self.rows.append(row)
             return result
@@ -247,7 +234,7 @@ def measure_bandwidth(device, n):
                 )
                 name = f"product_{columns}{'_careful' if careful else ''}"
                 rows[name] = bytes_of_kernel / seconds
-        hessian = Hessian(kernel)
+        hessian = DeviceHessian(kernel)
         ones = device.zeros(n, 6) + 1.0
         precondition_s = best_time(
             device, lambda: hessian.precondition(ones, ones > 0.0), 2
@@ -349,13 +336,13 @@ def measure_cpu(device, n):
     labelled = s == 1
     gamma = scale_gamma(X)
     started = time.perf_counter()
-    machine = SVC(gamma=gamma, cache_size=2000).fit(X, labelled)
+    svc = SVC(gamma=gamma, cache_size=2000).fit(X, labelled)
     seconds_svc = time.perf_counter() - started
-    solved = solve_machines(device, X, labelled, np.ones((n, 1)), gamma=gamma, tol=1e-4)
-    decision, ours = machine.decision_function(X), solved.decision[:, 0]
-    coef = machine.dual_coef_[0]
+    solved = solve_svms(device, X, labelled, np.ones((n, 1)), gamma=gamma, tol=1e-4)
+    decision, ours = svc.decision_function(X), solved.decision[:, 0]
+    coef = svc.dual_coef_[0]
     dual = np.abs(coef).sum() - 0.5 * coef @ (
-        decision[machine.support_] - machine.intercept_[0]
+        decision[svc.support_] - svc.intercept_[0]
     )
     away = np.abs(decision) > 1e-3
     source, target = biased(n)

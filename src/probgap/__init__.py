@@ -6,6 +6,7 @@ Some positives are labelled, the easy ones first; nothing is labelled negative.
 from __future__ import annotations
 
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,35 +14,23 @@ if TYPE_CHECKING:
 
 __all__ = ["PGPUClassifier", "PGPUClassifierCV", "__version__"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-_ROOMS = (
-    "baselines",
-    "boundary",
-    "datasets",
-    "exceptions",
-    "experiments",
-    "gap",
-    "io",
-    "metrics",
-    "pgpu",
-    "plotting",
-    "relabel",
-    "report",
-    "results",
-    "reweight",
-)
+
+def _rooms() -> list[str]:
+    names = (module.name for module in iter_modules(__path__))
+    return [name for name in names if not name.startswith("_")]
 
 
 def __getattr__(name: str) -> Any:
     # Loaded when first asked for, so that the command line starts without scikit-learn.
-    if name in _ROOMS:
-        return import_module(f"probgap.{name}")
     if name in __all__:
         return getattr(import_module("probgap.pgpu"), name)
+    if name in _rooms():
+        return import_module(f"probgap.{name}")
     msg = f"module 'probgap' has no attribute {name!r}"
     raise AttributeError(msg)
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ROOMS])
+    return sorted([*__all__, *_rooms()])

@@ -38,11 +38,9 @@ def browser():
 def files(tmp_path_factory):
     """One page for each account, as files."""
     pytest.importorskip("jinja2", reason="jinja2 is not installed")
-    from probgap.report import render_page  # noqa: PLC0415 (after the check)
-
     folder = tmp_path_factory.mktemp("pages")
     for name, make in runpy.run_path(str(ACCOUNTS))["ACCOUNTS"].items():
-        (folder / f"{name}.html").write_text(render_page(make()), encoding="utf-8")
+        (folder / f"{name}.html").write_text(make().render(), encoding="utf-8")
     return folder
 
 

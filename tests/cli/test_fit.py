@@ -156,11 +156,7 @@ def test_results_are_not_overwritten_unasked(fitted, table, probgap):
 
 
 @pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGINT,
-        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
-    ],
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 )
 def test_a_stopped_fit_leaves_nothing(table, start, tmp_path, number):
     process = start("fit", table, "--label", "found", "--out", tmp_path / "out")

@@ -10,8 +10,8 @@ import time
 import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-from probgap import experiments
-from probgap.results import RowFile, read_rows
+from probgap import reproduction
+from probgap.reproduction import RowFile, read_rows
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
@@ -73,7 +73,7 @@ def test_a_killed_run_goes_on_without_redoing_what_is_done(
     small_spec, tmp_path, finished, probgap
 ):
     path = tmp_path / "out" / "rows.jsonl"
-    words = arguments(small_spec, path.parent, "--jobs", "2")
+    words = arguments(small_spec, path.parent, "--jobs", "1")
     process = start(*words)
     wait_for_rows(process, path, 5)
     os.killpg(process.pid, signal.SIGKILL)
@@ -84,14 +84,16 @@ def test_a_killed_run_goes_on_without_redoing_what_is_done(
     torn = before[: before.rindex(b"\n", 0, -1) + 40]
     path.write_bytes(torn)
     whole = torn[: torn.rindex(b"\n") + 1]
-    result = probgap(*words, "--resume", "--jobs", 1)
+    result = probgap(*words, "--resume")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "report.html" in result.stdout
     assert path.read_bytes().startswith(whole)
     assert lasting(path) == lasting(finished / "rows.jsonl")
 
 
-def test_an_interrupt_leaves_a_clean_file_and_says_how_to_go_on(small_spec, tmp_path):
+def test_an_interrupt_leaves_a_clean_file_and_says_how_to_go_on(
+    small_spec, tmp_path, finished
+):
     path = tmp_path / "out" / "rows.jsonl"
     process = start(*arguments(small_spec, path.parent, "--jobs", "2"))
     wait_for_rows(process, path, 5)
@@ -104,6 +106,8 @@ def test_an_interrupt_leaves_a_clean_file_and_says_how_to_go_on(small_spec, tmp_
     lines = path.read_bytes().splitlines(keepends=True)
     assert 5 <= len(lines) < N_JOBS
     assert all(line.endswith(b"\n") and json.loads(line) for line in lines)
+    rows = lasting(finished / "rows.jsonl")  # of one process
+    assert all(row in rows for row in lasting(path))
     assert out == ""
 
 
@@ -181,7 +185,7 @@ def test_a_worker_that_dies_is_said_with_the_way_to_go_on(
     def die(*_, **__):
         raise TerminatedWorkerError
 
-    monkeypatch.setattr(experiments, "run", die)
+    monkeypatch.setattr(reproduction, "run", die)
     result = probgap(*arguments(small_spec, tmp_path / "out"))
     assert result.exit_code == 1
     assert "A worker died" in result.stderr

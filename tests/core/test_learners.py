@@ -289,6 +289,7 @@ def test_blocks_and_learners_without_weight_change_no_prediction():
 
 
 @parametrize_with_checks([MixedClassifier()])
+@pytest.mark.slow
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -64,7 +64,7 @@ def here(monkeypatch):
 def test_an_interrupt_is_one_sentence_and_leaves_nothing(folder, tmp_path):
     """Ctrl-C goes to the workers, too: they leave it to the command."""
     words = ["fit", f"{folder}/*.parquet", "--label", "flagged", "--engine", "dask"]
-    command = [sys.executable, "-m", "probgap", *words, "--jobs", "2"]
+    command = [sys.executable, "-m", "probgap", *words, "--jobs", "1"]
     command += ["--out", "results"]
     with subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True

@@ -233,10 +233,7 @@ def test_dataframes_words_and_empty_blocks(table):
             r"cv must be an integer or None with a gap_estimator made for dask",
         ),
         ({"gap_estimator": OnBlocks(), "cv": 1000}, r"at least 1000 labelled"),
-        (
-            {"gap_estimator": OneColumn()},
-            r"two probabilities for each row.*\(\d+, 1\)",
-        ),
+        ({"gap_estimator": OneColumn()}, r"two probabilities for each row.*\(\d+, 1\)"),
         (
             {"gap_estimator": Gathering()},
             r"must return a dask array from predict_proba .* Got ndarray",

@@ -86,6 +86,7 @@ def test_columns_that_matter_come_first(fitted):
     assert found.importance[0] > 0.05
     assert abs(found.importance[-1]) < 0.05
     assert found.n_left_out == 0
+    assert found.n_rows == 120
     assert 0.6 < found.score <= 1
 
 
@@ -129,7 +130,7 @@ def test_no_more_are_found_than_are_labelled(fitted):
 
 BAD_CALLS = {
     "Got 0": lambda m, X, s: nearest_labelled(m, X, s, X[:1], n=0),
-    "Got 2": lambda m, X, s: nearest_labelled(m, X, s, X[:2]),
+    "got 2": lambda m, X, s: nearest_labelled(m, X, s, X[:2]),
     "Got 3 of 300": lambda m, X, s: column_importance(m, X, few(s, 3)),
 }
 
@@ -148,5 +149,5 @@ def test_bad_input_is_refused_with_what_came(fitted, message):
 
 def test_one_row_at_a_time(fitted):
     model, X, _ = fitted
-    with pytest.raises(InvalidInputError, match="Got 2"):
+    with pytest.raises(InvalidInputError, match="got 2"):
         row_contributions(model, X[:2], X)

@@ -1,5 +1,6 @@
 """Small fitted models of every kind, and files of them."""
 
+import hashlib
 import io
 import json
 import zipfile
@@ -16,8 +17,10 @@ from sklearn.preprocessing import OneHotEncoder, RobustScaler
 
 from probgap import PGPUClassifier
 from probgap.datasets import hide_labels, make_square
-from probgap.io import save
-from probgap.io._archive import HEADER, SCHEMA, pack
+from probgap.exceptions import ModelFileError
+from probgap.io import load, save
+
+HEADER, SCHEMA = "probgap.json", "schema.json"
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +61,7 @@ def table_pipeline():
             ("words", words, "words"),
         ]
     )
-    return make_pipeline(columns, PGPUClassifier(random_state=0))
+    return make_pipeline(columns, PGPUClassifier.paper(random_state=0))
 
 
 @pytest.fixture(scope="session")
@@ -104,19 +107,106 @@ def members_of(path):
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def forge_file(path, *, change=None, header=None, members=None):
-    """Write a file again as someone would who knows the format: digests are right."""
+def write_file(path, about, members, digests=None):
+    """Write a file as someone would who knows the format: digests are right."""
+    digests = digests or {name: digest(data) for name, data in members.items()}
+    header = json.dumps({"format": 2, **about, "sha256": digests})
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in {HEADER: header, **members}.items():
+            archive.writestr(zipfile.ZipInfo(name), data)
+    return path
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def forge_file(path, *, change=None, header=None, members=None, to=None):
+    """Write a file again, with its plan, its header or some parts changed."""
     parts = members_of(path)
     about = json.loads(parts.pop(HEADER))
-    about.pop("sha256")
     if change is not None:
         schema = json.loads(parts[SCHEMA])
         change(schema)
         parts[SCHEMA] = json.dumps(schema).encode()
-    path.write_bytes(pack({**parts, **(members or {})}, {**about, **(header or {})}))
-    return path
+    return write_file(
+        to or path, {**about, **(header or {})}, {**parts, **(members or {})}
+    )
 
 
 @pytest.fixture
 def forge():
     return forge_file
+
+
+@pytest.fixture
+def write():
+    return write_file
+
+
+def inner_nodes(node):
+    """Return what a node of a plan holds, by name or number."""
+    inner = node.get("fields", node.get("content"))
+    if isinstance(inner, dict) and "__loader__" in inner:
+        inner = inner_nodes(inner)
+    if isinstance(inner, list):
+        inner = dict(enumerate(inner))
+    return inner if isinstance(inner, dict) else {}
+
+
+def nodes_by_path(node, path=""):
+    """Return all nodes of a plan by where they are, as in "reading_.curves.share"."""
+    found = {path: node}
+    for name, inner in inner_nodes(node).items():
+        if isinstance(inner, dict) and "__loader__" in inner:
+            found |= nodes_by_path(inner, f"{path}.{name}".lstrip("."))
+    return found
+
+
+class Altered:
+    """A saved model, and whether files with something changed in it load."""
+
+    def __init__(self, model, folder):
+        self.path, self.forged = folder / "m.skops", folder / "forged.skops"
+        save(model, self.path)
+        self.members = members_of(self.path)
+        self.header = json.loads(self.members.pop(HEADER))
+        self.schema = json.loads(self.members[SCHEMA])
+        self.nodes = nodes_by_path(self.schema)
+
+    def arrays(self):
+        """Return the path and the value of every array."""
+        for path, node in self.nodes.items():
+            if str(node.get("file")).endswith(".npy"):
+                yield path, np.load(io.BytesIO(self.members[node["file"]]))
+
+    def reason(self, path, value):
+        """Return why a file is refused with another value in one place, "" if it loads."""
+        node = self.nodes[path]
+        if isinstance(value, np.ndarray):
+            name, buffer = "1234567.npy", io.BytesIO()
+            np.save(buffer, value)
+            if sum(n.get("file") == node["file"] for n in self.nodes.values()) == 1:
+                name = node["file"]
+            new, members = {"file": name}, {name: buffer.getvalue()}
+        else:
+            content = value if isinstance(value, list) else json.dumps(value)
+            new, members = {"content": content}, {}
+        before = dict(node)
+        node.update(new)
+        members[SCHEMA] = json.dumps(self.schema).encode()
+        node.clear()
+        node.update(before)
+        digests = {name: digest(data) for name, data in members.items()}
+        digests = {**self.header["sha256"], **digests}
+        write_file(self.forged, self.header, {**self.members, **members}, digests)
+        try:
+            load(self.forged)
+        except ModelFileError as error:
+            return str(error)
+        return ""
+
+
+@pytest.fixture
+def altered(tmp_path):
+    return lambda model: Altered(model, tmp_path)

@@ -2,20 +2,20 @@
 
 import io
 import json
-import subprocess
 import sys
+import tracemalloc
 import zipfile
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, save_npz
 
-from probgap import PGPUClassifier
+from probgap.baselines import NaiveClassifier
 from probgap.exceptions import ModelFileError
 from probgap.io import load, save
-from probgap.io._archive import HEADER, pack
 
-SCHEMA = "schema.json"
+HEADER, SCHEMA = "probgap.json", "schema.json"
+ABOUT = {"versions": {}, "metadata": {}}
 
 
 def refused(path, why, **options):
@@ -24,18 +24,17 @@ def refused(path, why, **options):
     return str(caught.value)
 
 
-def node(loader, module, name, number, **more):
+def node(loader, module, name, **more):
     return {
         "__class__": name,
         "__module__": module,
         "__loader__": loader,
-        "__id__": 10**6 + number,
         **more,
     }
 
 
-def text(value, number):
-    return node("JsonNode", "builtins", "str", number, content=json.dumps(value))
+def text(value):
+    return node("JsonNode", "builtins", "str", content=json.dumps(value))
 
 
 def planted(part):
@@ -44,31 +43,31 @@ def planted(part):
     def change(schema):
         content = schema["content"]
         content["content"]["planted"] = part
-        content["key_types"]["content"].append(node("TypeNode", "builtins", "str", 0))
+        content["key_types"]["content"].append(node("TypeNode", "builtins", "str"))
 
     return change
 
 
 def call(module, name, *arguments):
     """Ask skops to call something with arguments when the file is read."""
-    given = [text(value, 10 + k) for k, value in enumerate(arguments)]
-    inner = node("TupleNode", "builtins", "tuple", 2, content=given)
-    return node("ConstructorFromReduceNode", module, name, 1, content=inner)
+    given = [text(value) for value in arguments]
+    inner = node("TupleNode", "builtins", "tuple", content=given)
+    return node("ConstructorFromReduceNode", module, name, content=inner)
 
 
 def key_of(module, name, value):
     """Ask skops to call something with the key of a dictionary."""
     kinds = node(
-        "ListNode", "builtins", "list", 2, content=[node("TypeNode", module, name, 3)]
+        "ListNode", "builtins", "list", content=[node("TypeNode", module, name)]
     )
-    inner = {value: text(1, 4)}
-    return node("DictNode", "builtins", "dict", 1, key_types=kinds, content=inner)
+    inner = {value: text(1)}
+    return node("DictNode", "builtins", "dict", key_types=kinds, content=inner)
 
 
 def method(module, name, function):
-    owner = node("ObjectNode", module, name, 2)
+    owner = node("ObjectNode", module, name)
     inner = {"func": function, "obj": owner}
-    return node("MethodNode", module, name, 1, content=inner)
+    return node("MethodNode", module, name, content=inner)
 
 
 # Code
@@ -81,29 +80,33 @@ def method(module, name, function):
         (call("builtins", "eval", "1"), "builtins.eval"),
         (call("numpy", "zeros", 10**12), "numpy.zeros"),
         # What is trusted as a part is not trusted to be called.
-        (call("probgap.boundary", "Boundary", 1), "probgap.boundary.Boundary"),
-        (call("sklearn.svm._classes", "SVC"), "sklearn.svm._classes.SVC"),
+        (call("probgap", "Boundary", 1), "probgap.Boundary"),
+        (call("sklearn.svm", "SVC"), "sklearn.svm.SVC"),
+        (node("ObjectNode", "probgap.pgpu", "PGPUClassifier"), "probgap.pgpu"),
+        (node("ObjectNode", "probgap", "Path"), "probgap.Path"),
+        (node("ObjectNode", "probgap", "bend"), "probgap.bend"),
+        (node("FunctionNode", "probgap", "Mixture"), "probgap.Mixture"),
         (key_of("builtins", "eval", "1"), "builtins.eval"),
         (key_of("probgap.tables", "read_table", "/x"), "probgap.tables.read_table"),
         (key_of("probgap.tables", "write_csv", "/x"), "probgap.tables.write_csv"),
-        (node("FunctionNode", "os", "system", 1), "os.system"),
-        (node("FunctionNode", "probgap.io._files", "_write", 1), "_write"),
-        (node("FunctionNode", "numpy", "load", 1), "numpy.load"),
-        (node("TypeNode", "subprocess", "Popen", 1), "subprocess.Popen"),
-        (node("TypeNode", "numpy", "void", 1), "numpy.void"),
-        (node("ObjectNode", "pathlib", "Path", 1), "pathlib.Path"),
+        (node("FunctionNode", "os", "system"), "os.system"),
+        (node("FunctionNode", "probgap.io._files", "_write"), "_write"),
+        (node("FunctionNode", "numpy", "load"), "numpy.load"),
+        (node("TypeNode", "subprocess", "Popen"), "subprocess.Popen"),
+        (node("TypeNode", "numpy", "void"), "numpy.void"),
+        (node("ObjectNode", "pathlib", "Path"), "pathlib.Path"),
         (
-            node("ObjectNode", "sklearn.tree._tree", "Tree", 1),
+            node("ObjectNode", "sklearn.tree._tree", "Tree"),
             "sklearn.tree._tree.Tree",
         ),
         (method("sklearn.pipeline", "Pipeline", "fit"), r"Pipeline\.fit"),
         (
-            node("OperatorFuncNode", "operator", "methodcaller", 1, attrs=text(1, 2)),
+            node("OperatorFuncNode", "operator", "methodcaller", attrs=text(1)),
             "operator.methodcaller",
         ),
-        (node("PartialNode", "functools", "partial", 1), "functools.partial"),
-        (node("NoSuchNode", "a", "B", 1), "a.B"),
-        (node("ObjectNode", ["a"], {"b": 1}, 1), "not trusted"),
+        (node("PartialNode", "functools", "partial"), "functools.partial"),
+        (node("NoSuchNode", "a", "B"), "a.B"),
+        (node("ObjectNode", ["a"], {"b": 1}), "not trusted"),
     ],
 )
 def test_nothing_but_the_list_is_made_or_called(part, name, saved, forge, monkeypatch):
@@ -124,12 +127,12 @@ def _first_tree(part):
     "edit",
     [
         lambda tree: tree["__reduce__"]["args"]["content"].pop(),
-        lambda tree: tree["__reduce__"].update(args=text([1, [2], 1], 1)),
-        lambda tree: tree["__reduce__"]["args"]["content"].__setitem__(1, text([2], 1)),
-        lambda tree: tree.update(content=text({}, 1)),
+        lambda tree: tree["__reduce__"].update(args=text([1, [2], 1])),
+        lambda tree: tree["__reduce__"]["args"]["content"].__setitem__(1, text([2])),
+        lambda tree: tree.update(content=text({})),
         lambda tree: tree["content"]["content"].pop("nodes"),
         lambda tree: tree["content"]["content"].update(
-            nodes=node("ObjectNode", "sklearn.svm._classes", "SVC", 1)
+            nodes=node("ObjectNode", "sklearn.svm._classes", "SVC")
         ),
         lambda tree: tree["content"]["content"].update(values=1),
         lambda tree: tree.pop("__reduce__"),
@@ -140,7 +143,7 @@ def test_a_tree_is_built_from_numbers_and_arrays(edit, saved_trees, forge):
         edit(_first_tree(schema))
 
     refused(
-        forge(saved_trees, change=change), "other things than numbers|different parts"
+        forge(saved_trees, change=change), "does not load|its Extra|different parts"
     )
 
 
@@ -149,7 +152,7 @@ def test_a_tree_is_built_from_numbers_and_arrays(edit, saved_trees, forge):
 def test_a_tree_is_not_built_from_any_number(number, place, saved_trees, forge):
     def change(schema):
         arguments = _first_tree(schema)["__reduce__"]["args"]["content"]
-        arguments[place] = text(number, 1)
+        arguments[place] = text(number)
 
     refused(forge(saved_trees, change=change), "its Extra|does not load")
 
@@ -157,7 +160,7 @@ def test_a_tree_is_not_built_from_any_number(number, place, saved_trees, forge):
 @pytest.mark.parametrize("count", [-1, 0, 1, 10**12])
 def test_a_tree_has_the_nodes_it_counts(count, saved_trees, forge):
     def change(schema):
-        _first_tree(schema)["content"]["content"]["node_count"] = text(count, 1)
+        _first_tree(schema)["content"]["content"]["node_count"] = text(count)
 
     path = forge(saved_trees, change=change)
     if count > 1:  # scikit-learn counts for itself where a file claims too many
@@ -167,7 +170,7 @@ def test_a_tree_has_the_nodes_it_counts(count, saved_trees, forge):
 
 
 def test_no_module_is_imported_for_a_type_that_is_refused(saved, forge):
-    forge(saved, change=planted(node("ObjectNode", "this", "Zen", 1)))
+    forge(saved, change=planted(node("ObjectNode", "this", "Zen")))
     refused(saved, "this.Zen")
     assert "this" not in sys.modules
 
@@ -176,7 +179,7 @@ def test_trust_of_the_caller_opens_a_door(data, tmp_path):
     from sklearn.naive_bayes import GaussianNB  # noqa: PLC0415
 
     path = tmp_path / "m.skops"
-    model = PGPUClassifier(estimator=GaussianNB(), random_state=0).fit(*data)
+    model = NaiveClassifier(GaussianNB()).fit(*data)
     save(model, path)
     refused(path, r"1 type\(s\) .*: sklearn.naive_bayes.GaussianNB. If you know them")
     for trusted in ([GaussianNB], ["sklearn.naive_bayes.GaussianNB"]):
@@ -186,24 +189,23 @@ def test_trust_of_the_caller_opens_a_door(data, tmp_path):
 
 def test_an_attribute_cannot_take_the_place_of_a_method(saved, forge):
     def change(schema):
-        planted(node("FunctionNode", "numpy", "exp", 1))(schema)
+        planted(node("FunctionNode", "numpy", "exp"))(schema)
         content = schema["content"]["content"]
         content["predict"] = content.pop("planted")
 
     refused(forge(saved, change=change), "brings predict of its own")
 
 
-def test_a_file_without_a_model_is_refused(saved, forge):
+def test_a_file_without_a_model_is_refused(saved, forge, write):
     def change(schema):
         for key in [k for k in schema if k not in ("protocol", "_skops_version")]:
             del schema[key]
-        schema.update(text([1, 2], 1))
+        schema.update(text([1, 2]))
 
     forge(saved, change=change)
     refused(saved, "different parts")
-    about = {"versions": {}, "metadata": {}}
-    schema = {**text([1, 2], 1), "protocol": 2}
-    saved.write_bytes(pack({SCHEMA: json.dumps(schema).encode()}, about))
+    schema = {**text([1, 2]), "protocol": 2}
+    write(saved, ABOUT, {SCHEMA: json.dumps(schema).encode()})
     refused(saved, "it holds no model but a list")
 
 
@@ -316,60 +318,54 @@ def test_an_array_has_the_size_it_claims(content, saved, forge):
     refused(forge(saved, members={name: content}), f"its part {name}")
 
 
-def test_a_plan_cannot_grow_when_it_is_built(saved, forge):
-    # Two references to the layer below, thirty times: a billion, if followed.
-    part = text(1, 1)
-    for level in range(2, 32):
-        part = node("ListNode", "builtins", "list", level, content=[part, dict(part)])
-        if level > 2:
-            part["content"][1] = node(
-                "JsonNode", "builtins", "str", level - 1, content="1"
-            )
-    refused(forge(saved, change=planted(part)), "occurs in two forms")
+@pytest.mark.parametrize("number", [0, 1, None, "1", [1]])
+def test_objects_are_not_numbered(number, saved, forge):
+    # skops would take two nodes of one number for one object: a list of itself, or of
+    # two lists of two lists of two lists, and so on.
+    part = {**text(1), "__id__": number}
+    refused(forge(saved, change=planted(part)), "has the number")
 
 
 def test_a_plan_cannot_refer_to_itself(saved, forge):
-    inner = node("JsonNode", "builtins", "str", 1, content="1")
-    part = node("ListNode", "builtins", "list", 1, content=[inner])
-    refused(forge(saved, change=planted(part)), "occurs in two forms")
-    part = node("CachedNode", "builtins", "list", 1)
+    part = node("CachedNode", "builtins", "list")
     refused(forge(saved, change=planted(part)), "not trusted")
 
 
-def test_a_part_is_read_once(saved, forge):
+def test_only_arrays_are_shared(saved, forge):
     def change(schema):
-        owner = schema["content"]["content"]["observed_gap_"]
-        planted({**owner, "__id__": 10**6 + 1})(schema)
+        name = schema["content"]["content"]["observed_gap_"]["file"]
+        inner = node("ListNode", "builtins", "list", content=[], file=name)
+        outer = node("ListNode", "builtins", "list", content=[inner], file=name)
+        planted(outer)(schema)
 
-    refused(forge(saved, change=change), "uses the part")
+    refused(forge(saved, change=change), "is no array")
 
 
-@pytest.mark.parametrize("number", [0, -1, None, "1", 1.0, True, [1]])
-def test_objects_are_numbered(number, saved, forge):
-    part = {**text(1, 1), "__id__": number}
-    refused(forge(saved, change=planted(part)), "has the number")
+def test_an_array_can_be_shared(saved, forge, model):
+    def change(schema):
+        planted(schema["content"]["content"]["observed_gap_"])(schema)
+
+    back = load(forge(saved, change=change))
+    assert back.planted is back.observed_gap_
 
 
 def test_parts_that_nothing_uses_are_refused(saved, forge):
     refused(forge(saved, members={"987654.npy": array_bytes()}), "'987654.npy'")
 
 
-def test_deep_plans_are_refused(saved, forge):
+def test_deep_plans_are_refused(saved, write):
     for depth in (500, 100_000):
         deep = "[" * depth + "]" * depth
-        about = {"versions": {}, "metadata": {}}
         plan = f'{{"protocol": 2, "content": {deep}}}'.encode()
-        saved.write_bytes(pack({SCHEMA: plan}, about))
+        write(saved, ABOUT, {SCHEMA: plan})
         with pytest.raises(ModelFileError):
             load(saved)
 
 
-def test_a_sparse_part_cannot_hide_a_bomb(data, tmp_path, forge, set_defaults):
-    set_defaults(most_exact=100, landmark_range=(20, 20))
+def test_a_sparse_part_cannot_hide_a_bomb(data, tmp_path, forge):
     path = tmp_path / "m.skops"
     X, labels = data
-    model = PGPUClassifier(boundary=-0.5, random_state=0)
-    save(model.fit(csr_matrix(X), labels), path)
+    save(NaiveClassifier().fit(csr_matrix(X), labels), path)
     with zipfile.ZipFile(path) as archive:
         name = next(n for n in archive.namelist() if n.endswith(".npz"))
     for content, why in (
@@ -404,26 +400,12 @@ def test_a_header_cannot_be_missing_or_hold_wrong_digests(saved):
     refused(saved, "lists other parts than it has")
 
 
-def test_a_refusal_is_quick_and_small(saved, forge, tmp_path):
-    # In a process that may not take more than a gigabyte beyond what it has.
+def test_a_refusal_needs_no_memory(saved, forge):
     with zipfile.ZipFile(saved) as archive:
         name = next(n for n in archive.namelist() if n.endswith(".npy"))
     forge(saved, members={name: array_bytes("(10000000000,)")})
-    script = (
-        "import sys, resource, skops.io\n"
-        "from probgap.io import load\n"
-        "from probgap.exceptions import ModelFileError\n"
-        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
-        "try:\n    load(sys.argv[1])\nexcept ModelFileError as e:\n    print(e)\n"
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000)\n"
-    )
-    pytest.importorskip("resource")
-    out = subprocess.run(
-        [sys.executable, "-c", script, str(saved)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert "claims an array" in out.stdout
-    assert out.stdout.endswith("True\n")
+    tracemalloc.start()
+    refused(saved, "claims an array")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 10 * saved.stat().st_size

@@ -11,7 +11,6 @@ from sklearn.pipeline import make_pipeline
 from probgap import PGPUClassifier
 from probgap.exceptions import ModelFileError
 from probgap.io import load, save
-from probgap.io._trust import is_trusted
 
 tables = pytest.importorskip("probgap.tables")
 
@@ -43,23 +42,6 @@ def test_another_process_predicts_the_same(fitted, frame, tmp_path):
     places = [str(tmp_path / name) for name in ("m.skops", "frame.pkl", "out.npy")]
     subprocess.run([sys.executable, "-c", script, *places], check=True, timeout=120)
     assert_array_equal(np.load(places[2]), fitted.predict_proba(frame))
-
-
-def test_of_the_functions_of_tables_only_the_steps_are_trusted():
-    trusted = {
-        name
-        for module in (
-            "probgap.tables",
-            "probgap.tables._steps",
-            "probgap.tables._write",
-        )
-        for name in dir(sys.modules[module])
-        if is_trusted("FunctionNode", f"{module}.{name}")
-    }
-    assert trusted == {"bend", "hold", "to_categories", "to_documents", "to_numbers"}
-    for name in trusted:
-        for loader in ("TypeNode", "ConstructorFromReduceNode", "ObjectNode"):
-            assert not is_trusted(loader, f"probgap.tables._steps.{name}")
 
 
 def test_a_function_that_writes_cannot_be_a_step(fitted, frame, data, tmp_path):

@@ -4,9 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from probgap.experiments import paper_specs, pending, plan
-from probgap.report import build_report
-from probgap.results import read_rows
+from probgap.reproduction import (
+    build_report,
+    paper_specs,
+    pending,
+    plan,
+    read_rows,
+    summarise,
+)
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reproduction"
 pytestmark = pytest.mark.skipif(
@@ -35,3 +40,10 @@ def test_the_page_is_made_of_these_rows(rows, tmp_path):
     assert (tmp_path / "report.md").read_text("utf-8") == page
     for picture in (tmp_path / "figures").iterdir():
         assert (FOLDER / "figures" / picture.name).is_file()
+
+
+def test_the_documentation_says_what_the_rows_say(rows):
+    verdicts = summarise(rows)["verdicts"]
+    ahead = f"in {verdicts['ahead']} of {verdicts['compared']} blocks"
+    for page in ("README.md", "docs/which_method.md"):
+        assert ahead in (FOLDER.parents[1] / page).read_text("utf-8")

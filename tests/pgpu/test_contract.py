@@ -37,7 +37,7 @@ BOTH = [
 
 
 @parametrize_with_checks(
-    [PGPUClassifier(), PGPUClassifier.paper(), PGPUClassifierCV.paper(**QUICK_CV)],
+    [PGPUClassifier(), PGPUClassifier.paper(), PGPUClassifierCV.paper(**QUICK_CV)]
 )
 @pytest.mark.filterwarnings("ignore::probgap.exceptions.ProbgapWarning")
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):

@@ -13,11 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap.boundary import MeanSmallest, estimate_boundary
 from probgap.exceptions import InvalidInputError, MissingLibraryError
-from probgap.plotting import (
-    BoundaryDisplay,
-    GapDisplay,
-    RelabellingDisplay,
-)
+from probgap.plotting import BoundaryDisplay, GapDisplay, RelabellingDisplay
 from probgap.relabel import Relabelling, relabel
 
 mpl.use("Agg")

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -17,9 +16,8 @@ pytest.importorskip("torch", reason="needs torch: make test-torch")
 
 from probgap import PGPUClassifier
 from probgap._core.errors import InvalidInputError
-from probgap._device import _parts, _platt
-from probgap._device._estimators import DeviceMachine
-from probgap._device._stream import stream_decisions
+from probgap._device._estimators import DeviceSVM, PlattTask, fit_platt
+from probgap._device._kernel import stream_decisions
 from probgap.gap import ObservedGapEstimator
 from probgap.io import load, save
 
@@ -67,13 +65,13 @@ def test_the_fit_is_about_that_of_the_processor(square, fitted):
     assert_allclose(fitted.observed_gap_, here.observed_gap_, atol=0.05)
     assert (fitted.predict(X) == here.predict(X)).mean() >= 0.98
     assert fitted.score(X, y_true) >= here.score(X, y_true) - 0.02
-    assert isinstance(fitted.estimator_, DeviceMachine)
+    assert isinstance(fitted.estimator_, DeviceSVM)
     assert fitted.kmm_.solver == "device"
     assert fitted.estimator_.converged_
     assert fitted.estimator_.duality_gap_ <= 1e-4
 
 
-def test_the_final_machine_is_that_of_scikit_learn(square, fitted):
+def test_the_final_svm_is_that_of_scikit_learn(square, fitted):
     X = square[0]
     weight = fitted.sample_weight_
     used = weight > 0.0
@@ -98,14 +96,15 @@ def test_the_same_seed_gives_the_same_bits(square, fitted):
     assert_array_equal(again.decision_function(X), fitted.decision_function(X))
 
 
-def test_folds_out_of_fold_are_solved_in_batches(square, monkeypatch):
+def test_folds_are_solved_in_batches(square):
     X, _, _, s = square
-    model = ObservedGapEstimator(
-        method="out_of_fold", cv=3, random_state=0, device="cpu"
+    folds = [np.arange(len(X)) % 3 == k for k in range(3)]
+    tasks = [PlattTask(~fold, [~fold & other for other in folds]) for fold in folds]
+    tasks = [PlattTask(t.train, [f for f in t.held_out if f.any()]) for t in tasks]
+    together, apart = (
+        fit_platt(X, s == 1, tasks, device="cpu", most=most)[1] for most in (48, 4)
     )
-    together = model.fit(X, s).observed_gap_
-    monkeypatch.setattr(_platt, "_MOST", 7)
-    apart = clone(model).fit(X, s).observed_gap_
+    assert len(together) == len(apart) == 3
     assert_allclose(together, apart, atol=0.01)
 
 
@@ -157,24 +156,20 @@ def test_the_plan_is_printed(square, capsys):
     assert "kernel of 400 rows, 0.00 GiB in single precision, kept" in said
 
 
-def test_what_did_not_converge_says_so(overlapping, monkeypatch):
+def test_what_did_not_converge_says_so(overlapping):
     X, positive = overlapping[0][:200], overlapping[1][:200]
-    follow = partial(_parts.follow_barrier, max_steps=1)
-    monkeypatch.setattr(_parts, "follow_barrier", follow)
-    machine = DeviceMachine(tol=1e-6)
-    with pytest.warns(ConvergenceWarning, match=r"must meet tol=1e-06\. Got a"):
-        machine.fit(X, positive)
-    assert not machine.converged_
-    with pytest.warns(ConvergenceWarning, match=r"must meet tol=0\.0001\. Got a"):
-        ObservedGapEstimator(device="cpu").fit(X, positive)
+    svm = DeviceSVM(tol=1e-18)
+    with pytest.warns(ConvergenceWarning, match=r"did not meet tol=1e-18: the rel"):
+        svm.fit(X, positive)
+    assert not svm.converged_
 
 
 def test_weights_and_classes_are_checked(overlapping):
     X, positive = overlapping[0][:50], overlapping[1][:50]
     with pytest.raises(InvalidInputError, match=r"y must have two classes.*Got 1"):
-        DeviceMachine().fit(X, np.ones(50))
+        DeviceSVM().fit(X, np.ones(50))
     with pytest.raises(InvalidInputError, match=r"positive for some sample of each"):
-        DeviceMachine().fit(X, positive, sample_weight=positive.astype(float))
+        DeviceSVM().fit(X, positive, sample_weight=positive.astype(float))
 
 
 def test_a_classifier_of_ones_own_is_refused_on_a_device(square):

@@ -82,13 +82,6 @@ def chance_positive(classifier: Any, samples: Matrix) -> Vector:
     return column
 
 
-def called_positive(classifier: Any, samples: Matrix) -> Mask:
-    """Tell which samples the classifier predicts to be positive."""
-    positive = classifier.classes_[classifier.positive_index_]
-    called: Mask = np.asarray(classifier.predict(samples) == positive)
-    return called
-
-
 def log_odds(probability: Vector) -> Vector:
     """Return log(p / (1 - p)), cut where p is as good as 0 or 1."""
     with np.errstate(divide="ignore"):

@@ -1,8 +1,10 @@
-"""Classifiers that are fitted on a device, and decide there or, without it, here."""
+"""SVMs that are fitted on a device, and decide there or, without it, here."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import _SigmoidCalibration
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
@@ -21,17 +24,21 @@ from sklearn.utils.validation import (
 from probgap._core.errors import InvalidInputError, ProbgapError
 from probgap._core.estimators import weigh_copies
 from probgap._core.kernels import scale_gamma
-from probgap._core.runtime import RandomStateLike, one_thread, remark
+from probgap._core.runtime import one_thread, remark
 from probgap._core.svm import rbf_sums
-from probgap._core.types import Matrix, Vector
-from probgap._device._machines import MachineSolutions, solve_machines
-from probgap._device._stream import stream_decisions
-from probgap._device._torch import Device, open_device
+from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap._device._kernel import stream_decisions
+from probgap._device._svm import SVMSolutions, solve_svms
+from probgap._device._torch import open_device
 
 _SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64}
+_TOL = 1e-4
+# SVMs that are solved together at most: what they need in memory besides the kernel
+# grows with their number.
+_MOST = 48
 
 
-class DeviceMachine(ClassifierMixin, BaseEstimator):
+class DeviceSVM(ClassifierMixin, BaseEstimator):
     """Support vector machine with an RBF kernel and hinge loss, solved on a device.
 
     The same optimum as scikit-learn's ``SVC`` for two classes, to within the duality
@@ -50,8 +57,6 @@ class DeviceMachine(ClassifierMixin, BaseEstimator):
         torch's name of the device: "cuda", "cuda:0", or "cpu".
     verbose : int, default=0
         With 1, says on standard error what is kept in memory.
-    random_state : int, Generator, RandomState or None, default=None
-        Not used: nothing is drawn. It is here because other final classifiers have it.
 
     Attributes
     ----------
@@ -65,7 +70,7 @@ class DeviceMachine(ClassifierMixin, BaseEstimator):
         Evidence: the objective, its relative distance from the primal one, and how far
         a unit step against the gradient moves a dual variable.
     converged_ : bool
-        Whether the gap is at most ``tol``.
+        Whether the duality gap is at most ``tol``.
     n_iter_ : int
         Steps of the interior point method.
     n_passes_ : float
@@ -81,17 +86,15 @@ class DeviceMachine(ClassifierMixin, BaseEstimator):
         *,
         C: float = 1.0,
         gamma: float | Literal["scale"] = "scale",
-        tol: float = 1e-4,
+        tol: float = _TOL,
         device: str = "cpu",
         verbose: int = 0,
-        random_state: RandomStateLike = None,
     ) -> None:
         self.C = C
         self.gamma = gamma
         self.tol = tol
         self.device = device
         self.verbose = verbose
-        self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -129,21 +132,16 @@ class DeviceMachine(ClassifierMixin, BaseEstimator):
         """
         copies = weigh_copies(share, weight)
         rows = [np.flatnonzero(copy) for copy in copies]
-        both = np.concatenate(rows)
         positive = np.repeat([True, False], [rows[0].size, rows[1].size])
         weights = np.concatenate(
             [copy[row] for copy, row in zip(copies, rows, strict=True)]
         )
-        self._solve(samples, both, positive, weights)
+        self._solve(samples, np.concatenate(rows), positive, weights)
         self.classes_, self.n_features_in_ = np.array([0, 1]), samples.shape[1]
         return self
 
     def _solve(
-        self,
-        samples: Matrix,
-        rows: NDArray[np.intp],
-        positive: NDArray[np.bool_],
-        weight: Vector,
+        self, samples: Matrix, rows: NDArray[np.intp], positive: Mask, weight: Vector
     ) -> None:
         used, at = np.unique(rows, return_inverse=True)
         alone = used.size == rows.size
@@ -153,7 +151,7 @@ class DeviceMachine(ClassifierMixin, BaseEstimator):
         gamma = scale_gamma(samples[rows]) if self.gamma == "scale" else self.gamma
         device = open_device(self.device)
         with one_thread():
-            solved = solve_machines(
+            solved = solve_svms(
                 device,
                 dense,
                 positive,
@@ -164,17 +162,17 @@ class DeviceMachine(ClassifierMixin, BaseEstimator):
                 say=remark if self.verbose else None,
             )
         self._store(dense, gamma, solved, 0, at)
-        warn_unless_converged(solved, self.tol)
+        _warn_unless_converged(solved, self.tol)
 
     def _store(
         self,
-        samples: Vector,
+        samples: Array,
         gamma: float,
-        solved: MachineSolutions,
+        solved: SVMSolutions,
         column: int,
         at: NDArray[np.intp],
     ) -> Self:
-        """Keep one of the machines that were solved together."""
+        """Keep one of the SVMs that were solved together."""
         coef = np.bincount(at, solved.coef[:, column], minlength=samples.shape[0])
         self.support_ = np.flatnonzero(coef)
         self.support_vectors_ = samples[self.support_]
@@ -190,37 +188,48 @@ class DeviceMachine(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Matrix) -> Vector:
-        """Give the score of samples, positive on the side of the second class."""
+        """Return the score of samples, positive on the side of the second class."""
         check_is_fitted(self)
         samples = as_dense(validate_data(self, X, **_SAMPLES, reset=False))
-        return decide(self, samples)
+        learnt = (self.support_vectors_, self.dual_coef_[0], self.gamma_)
+        with one_thread():
+            try:
+                device = open_device(self.device)
+            except ProbgapError:
+                decision = rbf_sums(samples, *learnt)
+            else:
+                decision = stream_decisions(device, samples, *learnt)
+        return decision + self.intercept_[0]
 
     def predict(self, X: Matrix) -> NDArray[Any]:
-        """Give the class of samples."""
+        """Return the class of samples."""
         positive = self.decision_function(X) > 0.0
         predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
         return predicted
 
 
+DeviceMachine = DeviceSVM  # what files written by earlier versions call it
+
+
 class DevicePlatt(ClassifierMixin, BaseEstimator):
-    """A machine whose decisions are turned into probabilities by a sigmoid.
+    """An SVM whose decisions are turned into probabilities by a sigmoid.
 
     Parameters
     ----------
-    machine : DeviceMachine
-        A fitted machine.
+    machine : DeviceSVM
+        A fitted SVM.
     slope, offset : float
         P(y=1 | x) is ``expit(-(slope * decision + offset))``, as Platt (1999) has it.
     """
 
-    def __init__(self, machine: DeviceMachine, slope: float, offset: float) -> None:
+    def __init__(self, machine: DeviceSVM, slope: float, offset: float) -> None:
         self.machine = machine
         self.slope = slope
         self.offset = offset
         self.classes_ = np.array([0, 1])
 
-    def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
-        """Give the chance of each class."""
+    def predict_proba(self, X: Matrix) -> Array:
+        """Return the chance of each class."""
         chance = self.chance(self.machine.decision_function(X))
         return np.column_stack([1.0 - chance, chance])
 
@@ -230,38 +239,93 @@ class DevicePlatt(ClassifierMixin, BaseEstimator):
         return result
 
 
-def warn_unless_converged(solved: MachineSolutions, tol: float) -> None:
-    """Warn of machines that were solved together, if one is not what was asked for."""
+@dataclass(frozen=True, slots=True)
+class PlattTask:
+    """Rows to fit on, and which of them each fold leaves out: a partition of them."""
+
+    train: Mask
+    held_out: list[Mask]
+
+
+def fit_platt(
+    samples: Matrix,
+    labelled: Mask,
+    tasks: Sequence[PlattTask],
+    *,
+    device: str,
+    verbose: int = 0,
+    most: int = _MOST,
+) -> tuple[DevicePlatt, list[Vector]]:
+    """Fit a Platt-scaled SVM for each task; all have the kernel of all samples.
+
+    An SVM's decisions about the samples that it was not fitted on come out of its last
+    product with the kernel. Those of the folds place the sigmoid. Returns the classifier
+    of the first task and, for each task, the chance of every sample to be labelled.
+    """
+    place = open_device(device)
+    dense = as_dense(samples)
+    gamma = scale_gamma(dense)
+    fitted: list[DevicePlatt] = []
+    chances: list[Vector] = []
+    for batch in _batches(tasks, most):
+        caps = [
+            mask
+            for task in batch
+            for mask in (task.train, *(task.train & ~fold for fold in task.held_out))
+        ]
+        with one_thread():
+            solved = solve_svms(
+                place,
+                dense,
+                labelled,
+                np.column_stack(caps).astype(np.float64),
+                gamma=gamma,
+                tol=_TOL,
+                say=remark if verbose else None,
+            )
+        _warn_unless_converged(solved, _TOL)
+        column = 0
+        for task in batch:
+            decision = np.empty(labelled.size)
+            for k, fold in enumerate(task.held_out, start=column + 1):
+                decision[fold] = solved.decision[fold, k]
+            sigmoid = _SigmoidCalibration().fit(
+                decision[task.train], labelled[task.train].astype(np.int8)
+            )
+            svm = DeviceSVM(device=device)
+            svm._store(dense, gamma, solved, column, np.arange(labelled.size))
+            svm.classes_, svm.n_features_in_ = np.array([0, 1]), dense.shape[1]
+            fitted.append(DevicePlatt(svm, float(sigmoid.a_), float(sigmoid.b_)))
+            chances.append(fitted[-1].chance(solved.decision[:, column]))
+            column += 1 + len(task.held_out)
+    return fitted[0], chances
+
+
+def _batches(tasks: Sequence[PlattTask], most: int) -> Iterator[list[PlattTask]]:
+    batch: list[PlattTask] = []
+    room = most
+    for task in tasks:
+        size = 1 + len(task.held_out)
+        if batch and size > room:
+            yield batch
+            batch, room = [], most
+        batch.append(task)
+        room -= size
+    yield batch
+
+
+def _warn_unless_converged(solved: SVMSolutions, tol: float) -> None:
     if not solved.converged.all():
         warnings.warn(
-            f"The support vector machine must meet tol={tol:g}. Got a relative duality "
-            f"gap of {solved.duality_gap.max():.2g}. Scale the features, or give a "
-            "smaller C or a larger tol.",
+            f"The support vector machine did not meet tol={tol:g}: the relative duality "
+            f"gap is {solved.duality_gap.max():.2g}. Scale the features, or use a smaller "
+            "C or a larger tol.",
             ConvergenceWarning,
             stacklevel=4,
         )
 
 
-def decide(machine: DeviceMachine, samples: NDArray[np.float64]) -> Vector:
-    """Decide on the device if it is there, and on the processor if not."""
-    device = _device_or_none(machine.device)
-    learnt = (machine.support_vectors_, machine.dual_coef_[0], machine.gamma_)
-    with one_thread():
-        if device is None:
-            decision = rbf_sums(samples, *learnt)
-        else:
-            decision = stream_decisions(device, samples, *learnt)
-    return decision + machine.intercept_[0]
-
-
-def _device_or_none(name: str) -> Device | None:
-    try:
-        return open_device(name)
-    except ProbgapError:
-        return None
-
-
-def as_dense(samples: Matrix) -> NDArray[np.float64]:
-    """Give rows as they are sent to a device."""
+def as_dense(samples: Matrix) -> Array:
+    """Return rows as they are sent to a device."""
     dense = samples.toarray() if issparse(samples) else samples
     return np.asarray(dense, dtype=np.float64)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from probgap._core.types import Mask, Vector
 from probgap._device._kernel import DeviceKernel
 from probgap._device._plan import FACTOR_ROWS
 from probgap._device._torch import Tensor
@@ -17,21 +18,12 @@ _JITTER = (1e-9, 1e-7, 1e-5, 1e-3, 1.0)
 _LEAST_REST = 1e-7
 
 
-class Hessian:
+class DeviceHessian:
     """``scale * K[rows][:, rows]``: each variable belongs to a row of the kernel.
 
     Landmarks drawn from the rows give a factor F with ``K = F F^T + R``, where R is
     taken for its diagonal. That stands for K in a preconditioner, and in the first
-    steps of a solver.
-
-    Parameters
-    ----------
-    kernel : DeviceKernel
-        The kernel.
-    rows : Tensor of shape (n_variables,), default=None
-        The row of each variable; None where they are the same.
-    scale : float, default=1.0
-        A factor.
+    steps of a solver. ``rows`` is None where variables are the rows.
     """
 
     def __init__(
@@ -39,14 +31,13 @@ class Hessian:
     ) -> None:
         self.kernel, self.device, self.scale = kernel, kernel.device, scale
         self._rows = rows
-        self.n = kernel.n if rows is None else int(rows.shape[0])
         factor = self._landmark_factor(kernel.plan.rank)
         rest = (1.0 - (factor * factor).sum(dim=1)).clamp_(min=_LEAST_REST)
         self._factor = factor if rows is None else factor[rows]
         self._rest = (rest if rows is None else rest[rows])[:, None]
 
     def _landmark_factor(self, rank: int) -> Tensor:
-        """Give F, one row for each row of the kernel."""
+        """Return F, one row for each row of the kernel."""
         rng = np.random.default_rng(_SEED)
         drawn = np.sort(rng.choice(self.kernel.n, size=rank, replace=False))
         landmarks = self.device.put_rows(drawn)
@@ -70,19 +61,14 @@ class Hessian:
         return self.scale * product
 
     def precondition(self, diagonal: Tensor, inside: Tensor) -> Preconditioner:
-        """Prepare to solve with the kernel and a diagonal for each problem.
-
-        Parameters
-        ----------
-        diagonal : Tensor of shape (n_variables, n_problems)
-            What is added.
-        inside : Tensor of bool of the same shape
-            The variables that each problem has.
-        """
-        inverse = self.device.xp.where(
-            inside, 1.0 / (self.scale * self._rest + diagonal), 0.0
-        )
+        """Invert that and a diagonal for each problem, for the variables that it has."""
+        inverse = 1.0 / (self.scale * self._rest + diagonal)
+        inverse = self.device.xp.where(inside, inverse, 0.0)
         return Preconditioner(self._factor, inverse, self.scale, self.device.xp)
+
+    def part(self, free: Mask, near: Vector) -> tuple[slice, DeviceHessian]:  # noqa: ARG002 (there may be no memory for a copy)
+        """Return all rows."""
+        return slice(None), self
 
 
 def _cholesky(square: Tensor, xp: Any) -> Tensor:
@@ -102,19 +88,16 @@ class Preconditioner:
     def __init__(self, factor: Tensor, inverse: Tensor, scale: float, xp: Any) -> None:
         self._factor, self._inverse, self._scale = factor, inverse, scale
         rank, n_problems = factor.shape[1], inverse.shape[1]
-        small = xp.empty(
-            (n_problems, rank, rank), dtype=factor.dtype, device=factor.device
-        )
+        self._small = factor.new_empty(n_problems, rank, rank)
         for problem in range(n_problems):
-            square = xp.zeros((rank, rank), dtype=factor.dtype, device=factor.device)
+            square = factor.new_zeros(rank, rank)
             for top in range(0, factor.shape[0], FACTOR_ROWS):
                 part = factor[top : top + FACTOR_ROWS]
                 weighed = part * inverse[top : top + FACTOR_ROWS, problem, None]
                 square.addmm_(part.T, weighed, alpha=scale)
             square.diagonal().add_(1.0)
             # It is applied so often that its inverse is worth having.
-            small[problem] = xp.cholesky_inverse(_cholesky(square, xp))
-        self._small = small
+            self._small[problem] = xp.cholesky_inverse(_cholesky(square, xp))
 
     def __call__(self, residual: Tensor) -> Tensor:
         """Apply to several columns for each problem: (n_variables, n_problems, k)."""

@@ -2,18 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from probgap._core.types import Array, Vector
 from probgap._device._plan import MemoryPlan
-from probgap._device._points import Points
-from probgap._device._torch import Tensor
+from probgap._device._torch import Device, Tensor
 
+# Exponents are differences of numbers as large as this at most, or single precision
+# would not leave six digits of them.
+_LARGEST_FOR_SINGLE = 8.0
 # Sums of so many terms lose hardly a digit in single precision, or are the fastest.
 _SHORT, _LONG = 256, 4096
 # Bytes that a computed value moves: written, made an exponential in place, read.
 _BYTES_COMPUTED = 20.0
+# Tiles of decisions: numbers, and the share of free memory that they may take.
+_TILE = 2**26
+_SHARE = 0.25
+_BYTES_PER_VALUE = 24.0
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Scaled samples with their norm and a one: ``exp(left @ right.T)`` is the kernel.
+
+    They are measured from a centre, so that norms are small, and in single precision
+    where that is exact enough.
+    """
+
+    device: Device
+    left: Tensor
+    right: Tensor
+    centre: Vector
+    scale: float
+    single: bool
+
+    @classmethod
+    def of(
+        cls, device: Device, samples: Array, gamma: float, others: Array | None = None
+    ) -> Points:
+        """Send samples; ``others`` are some that they will be compared with."""
+        centre = samples.mean(axis=0)
+        scale = float(np.sqrt(2.0 * gamma))
+        farthest = max(
+            float(((scale * (some - centre)) ** 2).sum(axis=1).max())
+            for some in (samples, others)
+            if some is not None
+        )
+        single = 0.5 * farthest <= _LARGEST_FOR_SINGLE
+        empty = cls(device, None, None, centre, scale, single)
+        left, right = empty._both_sides(samples)
+        return replace(empty, left=left, right=right)
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return int(self.left.shape[0])
+
+    def only(self, rows: Tensor) -> Points:
+        """Keep some samples."""
+        return replace(self, left=self.left[rows], right=self.right[rows])
+
+    def _both_sides(self, samples: Array) -> tuple[Tensor, Tensor]:
+        rows = self.scale * (samples - self.centre)
+        norm = -0.5 * np.einsum("ij,ij->i", rows, rows)
+        ones = np.ones(rows.shape[0])
+        left, right = (
+            np.column_stack([*pair, rows]) for pair in ((norm, ones), (ones, norm))
+        )
+        put = self.device.put
+        return put(left, single=self.single), put(right, single=self.single)
+
+    def fill(self, room: Tensor, left: Tensor, right: Tensor, width: int) -> None:
+        """Write kernel values in single precision, so many columns at a time."""
+        if self.single:
+            self.device.xp.mm(left, right.T, out=room)
+            room.clamp_(max=0.0).exp_()
+            return
+        for start in range(0, right.shape[0], width):
+            some = slice(start, start + width)
+            exponent = left @ right[some].T
+            room[:, some] = exponent.clamp_(max=0.0).exp_()
+
+    def tile(self, left: Tensor, right: Tensor) -> Tensor:
+        """Return kernel values in single precision."""
+        room = self.device.empty(left.shape[0], right.shape[0], single=True)
+        self.fill(room, left, right, right.shape[0])
+        return room
+
+    def mean_with(self, others: Array, side: int) -> Tensor:
+        """Average the kernel of each sample with other samples, by square tiles."""
+        total = self.device.zeros(self.n)
+        for start in range(0, others.shape[0], side):
+            _, right = self._both_sides(others[start : start + side])
+            for top in range(0, self.n, side):
+                some = slice(top, top + side)
+                tile = self.tile(self.left[some], right)
+                total[some] += tile.sum(dim=1, dtype=self.device.xp.float64)
+        return total / others.shape[0]
 
 
 @dataclass(slots=True)
@@ -31,17 +119,7 @@ class Traffic:
 
 
 class DeviceKernel:
-    """``exp(-gamma |x_i - x_j|^2)`` in single precision, exponents as exact as it needs.
-
-    Parameters
-    ----------
-    points : Points
-        The samples.
-    plan : MemoryPlan
-        Whether it is kept.
-    traffic : Traffic, default=None
-        Where to count products; its own by default.
-    """
+    """``exp(-gamma |x_i - x_j|^2)`` in single precision, exponents as exact as it needs."""
 
     def __init__(
         self, points: Points, plan: MemoryPlan, traffic: Traffic | None = None
@@ -59,7 +137,7 @@ class DeviceKernel:
                 )
 
     def columns(self, rows: Tensor) -> Tensor:
-        """Give some columns in double precision, as rows."""
+        """Return some columns in double precision, as rows."""
         result = self.device.empty(rows.shape[0], self.n)
         height = max(1, self.plan.tile**2 // self.n)
         left = self.points.left[rows]
@@ -91,23 +169,20 @@ class DeviceKernel:
     def _multiply_tiles(self, vectors: Tensor, width: int) -> Tensor:
         """Compute half of the tiles, and use each for itself and for its mirror image."""
         result = self.device.zeros(*vectors.shape)
-        points = self.points
-        for here, there in self._pairs():
-            tile = points.tile(points.left[here], points.right[there])
-            self.traffic.bytes_moved += _BYTES_COMPUTED * tile.numel()
-            add_product(result[here], tile, vectors[there], width)
-            if here != there:
-                add_product(result[there], tile.T, vectors[here], width)
+        points, parts = self.points, list(_slices(self.n, self.plan.tile))
+        for k, here in enumerate(parts):
+            for there in parts[: k + 1]:
+                tile = points.tile(points.left[here], points.right[there])
+                self.traffic.bytes_moved += _BYTES_COMPUTED * tile.numel()
+                add_product(result[here], tile, vectors[there], width)
+                if here != there:
+                    add_product(result[there], tile.T, vectors[here], width)
         return result
 
-    def _pairs(self) -> Iterator[tuple[slice, slice]]:
-        side = self.plan.tile
-        for top in range(0, self.n, side):
-            for left in range(0, top + 1, side):
-                yield (
-                    slice(top, min(top + side, self.n)),
-                    slice(left, min(left + side, self.n)),
-                )
+
+def _slices(n: int, size: int) -> Iterator[slice]:
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
 
 
 def multiply_part(
@@ -119,10 +194,8 @@ def multiply_part(
 
     def multiply(some: Tensor, width: int) -> Tensor:
         result = points.device.zeros(points.n, some.shape[1])
-        for start in range(0, rows.shape[0], side):
-            part = slice(start, start + side)
-            for top in range(0, points.n, side):
-                here = slice(top, top + side)
+        for part in _slices(rows.shape[0], side):
+            for here in _slices(points.n, side):
                 tile = points.tile(points.left[here], chosen[part])
                 traffic.bytes_moved += _BYTES_COMPUTED * tile.numel()
                 add_product(result[here], tile, some[part], width)
@@ -131,7 +204,9 @@ def multiply_part(
     return _in_two(vectors, multiply, careful=True)
 
 
-def _in_two(vectors: Tensor, multiply: Any, careful: bool) -> Tensor:
+def _in_two(
+    vectors: Tensor, multiply: Callable[[Tensor, int], Tensor], careful: bool
+) -> Tensor:
     """Multiply columns in single precision, or what is left of them as well."""
     high = vectors.float()
     if not careful:
@@ -148,6 +223,40 @@ def add_product(result: Tensor, matrix: Tensor, vectors: Tensor, width: int) -> 
     """Add a product, whose long sums are made of short ones."""
     if vectors.shape[1] == 1:  # libraries are faster with a plain vector
         result, vectors = result[:, 0], vectors[:, 0]
-    for start in range(0, matrix.shape[1], width):
-        some = slice(start, start + width)
+    for some in _slices(matrix.shape[1], width):
         result += matrix[:, some] @ vectors[some]
+
+
+def stream_decisions(
+    device: Device,
+    samples: Array,
+    vectors: Array,
+    coef: Vector,
+    gamma: float,
+    *,
+    budget: float | None = None,
+) -> Vector:
+    """Sum kernel values of any number of samples with support vectors, by tiles.
+
+    All in double precision. ``budget`` is the bytes to plan with, by default what the
+    device has.
+    """
+    budget = device.budget() if budget is None else budget
+    values = int(min(_TILE, max(1.0, _SHARE * budget / _BYTES_PER_VALUE)))
+    width = min(vectors.shape[0], values)
+    centre = vectors.mean(axis=0)
+    scale = np.sqrt(2.0 * gamma)
+    decision = np.zeros(samples.shape[0])
+    with device.computing():
+        for some in _slices(samples.shape[0], max(1, values // width)):
+            left = device.put(scale * (samples[some] - centre))
+            of_left = 0.5 * (left * left).sum(dim=1, keepdim=True)
+            total = device.zeros(left.shape[0])
+            for part in _slices(vectors.shape[0], width):
+                right = device.put(scale * (vectors[part] - centre))
+                exponent = left @ right.T
+                exponent -= of_left
+                exponent -= 0.5 * (right * right).sum(dim=1)
+                total += exponent.clamp_(max=0.0).exp_() @ device.put(coef[part])
+            decision[some] = device.get(total)
+    return decision

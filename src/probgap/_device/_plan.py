@@ -27,18 +27,9 @@ _BYTES_IN_TILE = _SINGLE + 2 * _DOUBLE
 class MemoryPlan:
     """What a problem will take.
 
-    Attributes
-    ----------
-    n_rows : int
-        Rows of the kernel matrix.
-    stored : bool
-        Whether the kernel matrix is kept; if not, tiles are computed for each product.
-    rank : int
-        Landmarks of the preconditioner.
-    tile : int
-        Rows, and columns, of a tile.
-    kernel_bytes, other_bytes, budget : float
-        What the matrix would take, what everything else takes, and what there is.
+    The ``kernel_bytes`` of a matrix of ``n_rows`` that is ``stored``, or computed for each
+    product by tiles of ``tile`` rows and columns, and ``other_bytes`` for all else, of
+    which ``rank`` landmarks of the preconditioner are most; out of a ``budget``.
     """
 
     n_rows: int
@@ -50,7 +41,7 @@ class MemoryPlan:
     budget: float
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Describe it in one line."""
         where = "kept" if self.stored else "computed in tiles for each product"
         return (
             f"kernel of {self.n_rows:,} rows, {_gib(self.kernel_bytes)} in single "
@@ -64,16 +55,7 @@ def plan_memory(
 ) -> MemoryPlan:
     """Decide what fits: the kernel if it can be, the preconditioner as large as helps.
 
-    Parameters
-    ----------
-    n_rows, n_features : int
-        Size of the samples behind the kernel.
-    n_variables : int
-        Variables of each problem: as many as rows, or more where rows count twice.
-    n_problems : int
-        Problems that are solved together.
-    budget : float
-        Bytes that may be taken.
+    Variables of a problem are as many as rows, or more where rows count twice.
     """
     kernel = float(_SINGLE) * n_rows**2
     rank = max(1, min(int(_PER_ROOT * math.sqrt(n_rows)), int(_SHARE_OF_ROWS * n_rows)))
@@ -81,10 +63,9 @@ def plan_memory(
     while True:
         side = min(n_rows, math.isqrt(tile))
         other = _others(n_rows, n_features, n_variables, n_problems, rank, side)
-        if other + kernel <= budget:
-            return MemoryPlan(n_rows, True, rank, side, kernel, other, budget)
         if other <= budget:
-            return MemoryPlan(n_rows, False, rank, side, kernel, other, budget)
+            stored = other + kernel <= budget
+            return MemoryPlan(n_rows, stored, rank, side, kernel, other, budget)
         if tile > _SMALLEST_TILE:
             tile //= 4
         elif rank > _FEWEST:
@@ -98,7 +79,7 @@ def plan_memory(
 
 
 def tile_side(n_rows: int, budget: float) -> int:
-    """Give the rows, and columns, of tiles that are used once and take a quarter."""
+    """Return the rows, and columns, of tiles that are used once and take a quarter."""
     values = max(1.0, budget / (4.0 * _BYTES_IN_TILE))
     return max(1, min(n_rows, math.isqrt(int(min(_TILE, values)))))
 

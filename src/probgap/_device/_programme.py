@@ -1,10 +1,10 @@
-"""Quadratic programmes over a box and a band, several at once, and proofs of solutions."""
+"""Quadratic programmes over a box and a band, several at once, on any array namespace."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from probgap._device._torch import Device, Tensor
+from probgap._device._torch import Arrays, Tensor
 
 # A band narrower than this share of the box has no inside: it is an equation.
 _NARROWEST = 1e-9
@@ -15,21 +15,12 @@ _BISECTIONS = 100
 class Programmes:
     """Minimise ``x H x / 2 - linear x`` over ``lower <= x <= upper`` and a band of sum(x).
 
-    One column for each problem; all have the same H.
-
-    Attributes
-    ----------
-    device : Device
-        Where the arrays are.
-    linear, lower, upper : Tensor of shape (n, n_problems)
-        Linear term and box. A variable whose bounds are the same is none.
-    low, high : Tensor of shape (n_problems,)
-        Least and greatest sum.
-    reference : Tensor of shape (n_problems,)
-        Objective of a plain answer: gaps are judged as shares of what is gained over it.
+    One column for each problem; all have the same H. A variable whose bounds are the same
+    is none. ``low`` and ``high`` bound the sum. ``reference`` is the objective of a plain
+    answer: duality gaps are judged as shares of the gain over it.
     """
 
-    device: Device
+    device: Arrays
     linear: Tensor
     lower: Tensor
     upper: Tensor
@@ -43,10 +34,23 @@ class Programmes:
         return self.upper > self.lower
 
     @property
-    def held(self) -> Tensor:
-        """Which problems have a sum that is given."""
-        width = (self.upper - self.lower).sum(dim=0)
+    def sum_is_given(self) -> Tensor:
+        """Which problems have a band that is an equation."""
+        width = (self.upper - self.lower).sum(axis=0)
         return self.high - self.low <= _NARROWEST * width
+
+    @property
+    def exists(self) -> Tensor:
+        """Which bounds there are, in the order of ``slacks``."""
+        inside, band = self.inside, ~self.sum_is_given[None]
+        return self.device.xp.concatenate([inside, inside, band, band])
+
+    def slacks(self, x: Tensor) -> Tensor:
+        """Return the distances to lower and upper bounds and both edges of the band."""
+        xp, total = self.device.xp, x.sum(axis=0)[None]
+        edges = [total - self.low, self.high - total]
+        slacks = xp.concatenate([x - self.lower, self.upper - x, *edges])
+        return xp.where(self.exists, slacks, 1.0)
 
     def only(self, columns: Tensor) -> Programmes:
         """Keep some problems."""
@@ -61,63 +65,57 @@ class Programmes:
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def objective(self, x: Tensor, gradient: Tensor) -> Tensor:
-        """Give the objective, by the gradient ``H x - linear``."""
-        return 0.5 * (x * (gradient - self.linear)).sum(dim=0)
+        """Return the objective, by the gradient ``H x - linear``."""
+        return 0.5 * (x * (gradient - self.linear)).sum(axis=0)
 
     def least(self, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the least product of the gradient with any feasible point.
+        """Return the least product of the gradient with any feasible point.
 
         That point fills the box in the order of the gradient, as far as the band lets
-        it. Also gives minus the gradient where filling stops, the multiplier of a sum
+        it. Also returns minus the gradient where filling stops, the multiplier of a sum
         that is given: the middle, where it stops between two variables.
         """
-        xp = self.device.xp
-        width = self.upper - self.lower
-        ascending, order = gradient.sort(dim=0)
-        width = width.gather(0, order)
-        filled = width.cumsum(dim=0)
-        base = self.lower.sum(dim=0)
+        xp, take = self.device.xp, self.device.take_along
+        order = xp.argsort(gradient, axis=0)
+        ascending = take(gradient, order)
+        filled = xp.cumsum(take(self.upper - self.lower, order), axis=0)
+        base = self.lower.sum(axis=0)
         must, may = (
-            xp.minimum(filled, edge - base).diff(dim=0, prepend=0.0 * filled[:1])
+            xp.diff(xp.minimum(filled, edge - base), axis=0, prepend=0.0 * filled[:1])
             for edge in (self.low, self.high)
         )
         fill = xp.where(ascending < 0.0, may, must)
-        value = (fill * ascending).sum(dim=0) + (self.lower * gradient).sum(dim=0)
+        value = (fill * ascending).sum(axis=0) + (self.lower * gradient).sum(axis=0)
         need = (self.high - base)[None, :]
         tiny = 1e-12 * filled[-1:]
         last = ascending.shape[0] - 1
         ends = [
-            (filled < need + shift).sum(dim=0, keepdim=True).clamp_(max=last)
+            xp.clip((filled < need + shift).sum(axis=0)[None], 0, last)
             for shift in (-tiny, tiny)
         ]
-        first, second = (ascending.gather(0, end)[0] for end in ends)
+        first, second = (take(ascending, end)[0] for end in ends)
         return value, -0.5 * (first + second)
 
-    def gap(self, x: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+    def duality_gap(self, x: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
         """Bound how far the objective is from the least, by the tangent at x."""
         value, multiplier = self.least(gradient)
-        return ((x * gradient).sum(dim=0) - value).clamp(min=0.0), multiplier
+        gap = (x * gradient).sum(axis=0) - value
+        return self.device.xp.clip(gap, 0.0, None), multiplier
 
     def kkt_residual(self, x: Tensor, gradient: Tensor, multiplier: Tensor) -> Tensor:
         """Measure how far a unit step against the gradient moves, cut to the box."""
-        step = x - gradient - multiplier
-        there = self.device.xp.minimum(
-            self.device.xp.maximum(step, self.lower), self.upper
-        )
-        return (x - there).abs().amax(dim=0)
+        xp = self.device.xp
+        there = xp.clip(x - gradient - multiplier, self.lower, self.upper)
+        return xp.amax(xp.abs(x - there), axis=0)
 
     def project(self, x: Tensor) -> Tensor:
         """Put points inside the box and on a sum that is given, by the same shift."""
         xp = self.device.xp
-        under = (self.lower - x).amin(dim=0)
-        over = (self.upper - x).amax(dim=0)
+        under = xp.amin(self.lower - x, axis=0)
+        over = xp.amax(self.upper - x, axis=0)
         for _ in range(_BISECTIONS):
             middle = 0.5 * (under + over)
-            moved = xp.minimum(xp.maximum(x + middle, self.lower), self.upper)
-            short = moved.sum(dim=0) < self.high
-            under, over = (
-                xp.where(short, middle, under),
-                xp.where(short, over, middle),
-            )
-        shifted = x + 0.5 * (under + over)
-        return xp.minimum(xp.maximum(shifted, self.lower), self.upper)
+            short = xp.clip(x + middle, self.lower, self.upper).sum(axis=0) < self.high
+            under = xp.where(short, middle, under)
+            over = xp.where(short, over, middle)
+        return xp.clip(x + 0.5 * (under + over), self.lower, self.upper)

@@ -20,17 +20,31 @@ _SHARE = 0.9
 _SHARE_OF_HOST = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
-    """Where arrays are kept and computed with.
+class Arrays:
+    """Arrays of numpy; of ``xp`` only what numpy and torch both have is used."""
 
-    Attributes
-    ----------
-    name : str
-        What torch calls it, such as "cuda:0" or "cpu".
-    xp : module
-        torch itself, for functions that are no methods of an array.
-    """
+    xp: Any = np
+
+    def put(self, array: NDArray[Any]) -> Any:
+        """Return an array where and as others are."""
+        return np.asarray(array, dtype=np.float64)
+
+    def get(self, array: Any) -> NDArray[Any]:
+        """Return an array of numpy."""
+        return np.asarray(array)
+
+    def true_rows(self, mask: Any) -> Any:
+        """Return where a vector is true."""
+        return np.flatnonzero(mask)
+
+    def take_along(self, array: Any, order: Any) -> Any:
+        """Take entries of each column."""
+        return np.take_along_axis(array, order, axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Device(Arrays):
+    """Where arrays are kept and computed with: torch's name of it, and torch itself."""
 
     name: str
     xp: Any
@@ -39,6 +53,12 @@ class Device:
     def is_cpu(self) -> bool:
         """Whether it is the computer's own processor."""
         return self.name == "cpu"
+
+    def true_rows(self, mask: Tensor) -> Tensor:
+        return mask.nonzero()[:, 0]
+
+    def take_along(self, array: Tensor, order: Tensor) -> Tensor:
+        return array.gather(0, order)
 
     def put(self, array: NDArray[Any], *, single: bool = False) -> Tensor:
         """Copy an array to the device, in double precision unless told otherwise."""
@@ -56,7 +76,7 @@ class Device:
         return self.xp.empty(shape, dtype=kind, device=self.name)
 
     def zeros(self, *shape: int) -> Tensor:
-        """Give an array of zeros, in double precision."""
+        """Return an array of zeros, in double precision."""
         return self.xp.zeros(shape, dtype=self.xp.float64, device=self.name)
 
     def get(self, tensor: Tensor) -> NDArray[Any]:
@@ -65,7 +85,7 @@ class Device:
         return array
 
     def budget(self) -> float:
-        """Give the bytes that may be planned with."""
+        """Return the bytes that may be planned with."""
         if self.is_cpu:
             return _SHARE_OF_HOST * _host_memory()
         self.xp.cuda.empty_cache()
@@ -92,13 +112,7 @@ class Device:
 
 
 def open_device(name: str) -> Device:
-    """Find a device by torch's name for it, or say what is missing.
-
-    Parameters
-    ----------
-    name : str
-        "cuda", "cuda:0" and so on for a GPU; "cpu" for torch on the processor.
-    """
+    """Find a device by torch's name for it, or say what is missing."""
     kind, _, number = name.partition(":")
     if kind not in ("cuda", "cpu") or (number and not number.isdecimal()):
         msg = f"device must be 'cuda', 'cuda:0' and the like, 'cpu' or None. Got {name!r}."
@@ -117,7 +131,7 @@ def open_device(name: str) -> Device:
 
 
 def _host_memory() -> float:
-    """Give the free memory of the computer in bytes; 4 GiB where it does not say."""
+    """Return the free memory of the computer in bytes; 4 GiB where it does not say."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:  # noqa: PTH123 (no file)
             for line in lines:

@@ -7,22 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtr
+from scipy.stats import norm
 from sklearn.utils.validation import _num_samples
 
 from probgap._core.checks import check_labelled, check_unit_interval
 from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import scale_gamma
 from probgap._core.runtime import RandomStateLike, as_generator, one_thread
-from probgap._core.types import Mask, Vector
-from probgap.active._belief import Belief, Points
-from probgap.active._correct import CorrectedClassifier, points_of
+from probgap._core.types import Vector
+from probgap.active._correct import Belief, CorrectedClassifier, Points
 
 Rows = NDArray[np.intp]
 
 # So many rows are thought of, and by what they teach about so many others.
-_MOST_CANDIDATES = 1500
-_MOST_OTHERS = 1000
-_SQRT_2_PI = float(np.sqrt(2.0 * np.pi))
+_MOST_CANDIDATES, _MOST_OTHERS = 1000, 600
+_LEAST = float(np.finfo(np.float64).tiny)
 
 
 def suggest(
@@ -37,14 +36,14 @@ def suggest(
     """Choose the rows whose true class would teach most, one after the other.
 
     The model's log-odds may be off, by a shift, a stretch and a smooth function of the
-    row (:func:`correct`). An answer makes them surer for rows like the one asked about. What
-    is counted is how much surer the calls become, summed over rows: it counts most near
-    the boundary, P(Y=1 | x) = 1/2, where calls may change, and where many rows lie. Each choice
-    makes rows like it less worth asking about, so that the list is diverse.
+    row (:func:`correct`). An answer makes them surer for rows like the one asked about.
+    What counts is how much surer the calls become, summed over rows: most near the
+    boundary, P(Y=1 | x) = 1/2, where calls may change, and where many rows lie. Each
+    choice makes rows like it less worth asking about, so that the list is diverse.
 
-    Tell the answers to :func:`correct`, not to ``fit``, positive and negative ones; what it
-    returns can be asked for the next rows. It has no idea what an answer costs, and takes
-    every row for equally easy to judge.
+    Tell the answers to :func:`correct`, not to ``fit``, positive and negative ones; what
+    it returns can be asked for the next rows. All rows are taken for equally easy and
+    cheap to judge.
 
     Parameters
     ----------
@@ -62,7 +61,7 @@ def suggest(
         of the classifier for the rows it was fitted on. ``None`` asks the model.
     random_state : int, Generator, RandomState or None, default=0
         Seeds the draw of rows to think of, and of rows to be surer of, where there are
-        more than 1500 or 1000.
+        more than 1000 or 600.
 
     Returns
     -------
@@ -71,10 +70,10 @@ def suggest(
 
     Notes
     -----
-    Measured by ``benchmarks/active.py`` (docs/research/active.md) on data sets that the rule
-    was not chosen on, 22 draws with few labels: answers needed until 90% of what the
-    missing labels cost is won back, median 30, against 50 for random choice and 30 for
-    the rows closest to 1/2; not reached with 120 answers on 0, 2 and 1 of them.
+    Measured by ``benchmarks/active.py`` (docs/research/active.md) on data sets that the
+    rule was not chosen on, 22 draws with few labels: answers needed until 90% of what
+    the missing labels cost is won back, median 30, against 50 for random choice and 30
+    for the rows closest to 1/2; not reached with 120 answers on 0, 2 and 1 of them.
 
     Examples
     --------
@@ -100,82 +99,68 @@ def suggest(
     rng = as_generator(random_state)
     with one_thread():
         corrected = isinstance(model, CorrectedClassifier)
-        fitted = model.model if corrected else model
-        points = points_of(fitted, X, chance)
+        points = Points.of(model.model if corrected else model, X, chance)
         belief = model.belief if corrected else Belief(scale_gamma(points.samples))
-        candidates = _draw_candidates(belief, points, ~known, rng)
-        if candidates.size == 0:
-            return candidates
+        rows = draw_candidates(belief, points, np.flatnonzero(~known), rng)
+        if rows.size == 0:
+            return rows
         others = np.sort(rng.choice(n_rows, min(n_rows, _MOST_OTHERS), replace=False))
-        chosen = _teach_most(
-            belief, _take(points, candidates), _take(points, others), n
-        )
-    return candidates[chosen]
+        return rows[teach_most(belief, points.take(rows), points.take(others), n)]
 
 
-def _take(points: Points, rows: Rows) -> Points:
-    return Points(points.samples[rows], points.score[rows])
-
-
-def _draw_candidates(
-    belief: Belief, points: Points, eligible: Mask, rng: np.random.Generator
+def draw_candidates(
+    belief: Belief,
+    points: Points,
+    rows: Rows,
+    rng: np.random.Generator,
+    most: int = _MOST_CANDIDATES,
 ) -> Rows:
-    """Give all rows, or draw many, sooner those whose calls are likely wrong."""
-    rows = np.flatnonzero(eligible)
-    if rows.size <= _MOST_CANDIDATES:
+    """Return all rows, or draw many, sooner those whose calls are likely wrong."""
+    if rows.size <= most:
         return rows
-    some = _take(points, rows)
-    deviation = np.sqrt(belief.spread(some))
-    mean = abs(belief.mean(some))
-    regret = deviation * _density(mean / deviation) - mean * ndtr(-mean / deviation)
-    chance = np.maximum(regret * _evenness(mean), np.finfo(np.float64).tiny)
-    drawn = rng.choice(
-        rows.size, _MOST_CANDIDATES, replace=False, p=chance / chance.sum()
-    )
+    some = points.take(rows)
+    deviation, mean = np.sqrt(belief.variance(some)), abs(belief.mean(some))
+    z = mean / deviation
+    regret = deviation * norm.pdf(z) - mean * ndtr(-z)
+    chance = np.maximum(regret * _evenness(mean), _LEAST)
+    drawn = rng.choice(rows.size, most, replace=False, p=chance / chance.sum())
     return rows[np.sort(drawn)]
 
 
-def _teach_most(belief: Belief, candidates: Points, others: Points, n: int) -> Rows:
+def teach_most(belief: Belief, candidates: Points, others: Points, n: int) -> Rows:
     """Choose one by one what lessens the expected regret of calling others most.
 
     The regret of calling a row by the sign of its mean log-odds falls with their variance
     at the rate of the normal density at mean / deviation, over twice the deviation. An
     answer lessens variances whatever it is, so that choices need not wait for it.
     """
-    mean, spread = belief.mean(candidates), belief.spread(candidates)
-    mean_of_others, spread_of_others = belief.mean(others), belief.spread(others)
-    shared = belief.together(candidates, others)
+    mean, variance = belief.mean(candidates), belief.variance(candidates)
+    mean_of_others, variance_of_others = belief.mean(others), belief.variance(others)
+    shared = belief.covariance(candidates, others)
     even = _evenness(mean_of_others)
     taken = np.zeros((0, mean.size))
     chosen: list[int] = []
     for _ in range(min(n, mean.size)):
-        deviation = np.sqrt(spread_of_others)
-        worth = even * _density(mean_of_others / deviation) / deviation
-        chance = expit(mean / np.sqrt(1.0 + np.pi / 8.0 * spread))
-        total = spread + 1.0 / np.maximum(chance * (1.0 - chance), 1e-3)
+        deviation = np.sqrt(variance_of_others)
+        worth = even * norm.pdf(mean_of_others / deviation) / deviation
+        doubt = _evenness(mean / np.sqrt(1.0 + np.pi / 8.0 * variance))
+        total = variance + 1.0 / np.maximum(doubt, 1e-3)
         gain = (shared**2 @ worth) / total
         gain[chosen] = -1.0
         best = int(np.argmax(gain))
         chosen.append(best)
-        one = _take(candidates, np.array([best]))
-        like = belief.together(candidates, one)[:, 0] - taken.T @ taken[:, best]
+        one = candidates.take(np.array([best]))
+        like = belief.covariance(candidates, one)[:, 0] - taken.T @ taken[:, best]
         like /= np.sqrt(total[best])
         like_others = shared[best] / np.sqrt(total[best])
         shared -= np.multiply.outer(like, like_others)
-        spread = np.maximum(spread - like**2, np.finfo(np.float64).tiny)
-        spread_of_others = np.maximum(
-            spread_of_others - like_others**2, np.finfo(np.float64).tiny
-        )
+        variance = np.maximum(variance - like**2, _LEAST)
+        variance_of_others = np.maximum(variance_of_others - like_others**2, _LEAST)
         taken = np.vstack([taken, like])
     return np.array(chosen, dtype=np.intp)
 
 
 def _evenness(log_odds: Vector) -> Vector:
-    """Give how much chances move with log-odds: p (1 - p)."""
+    """Return how much chances move with log-odds: p (1 - p)."""
     even: Vector = expit(log_odds) * expit(-log_odds)
     return even
-
-
-def _density(z: Vector) -> Vector:
-    density: Vector = np.exp(-0.5 * z**2) / _SQRT_2_PI
-    return density

@@ -1,4 +1,4 @@
-"""The account of a run: plain data, for the page, for machines, and for ``explain``."""
+"""What a run tells beside the account of its fit: table, ranked rows, settings."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "piqp", "skops")
-_LEARNT_FROM = ("number", "category", "text")
+    from probgap.diagnostics import Account
+    from probgap.diagnostics.account import NextRow
+    from probgap.page import RankedRow, RunRecord, TableRecord
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "skops")
+_LEARNT_FROM = ("number", "date", "category", "text")
 _N_RANKED = 20
 _N_SHOWN_COLUMNS = 4
 _LONGEST_CELL = 200
@@ -28,49 +32,51 @@ _LONG_FRACTION = re.compile(r"-?\d{1,15}\.\d{7,}")
 
 
 def name_of(ids: NDArray[Any] | None, row: int) -> str | None:
-    """Give the user's name of a row, counted from 1."""
+    """Return the user's name of a row, counted from 1."""
     return None if ids is None else str(ids[row - 1])
 
 
-def describe_table(request: Request, prepared: Prepared) -> dict[str, Any]:
+def describe_table(request: Request, prepared: Prepared) -> TableRecord:
+    from probgap.page import TableRecord
+
     labels, table = prepared.labels, prepared.table
-    return {
-        "name": table.name,
-        "path": "-" if request.source == "-" else str(Path(request.source).absolute()),
-        "rows": len(table.frame),
-        "sha256": table.sha256,
-        "label": request.label,
-        "positive": labels.positive,
-        "unlabelled": {str(key): int(n) for key, n in labels.unlabelled.items()},
-        "sentence": labels.sentence,
-        "id": request.id,
-        "notes": list(table.notes),
-        "columns": [asdict(use) for use in prepared.plan.columns],
-    }
+    source = request.source
+    return TableRecord(
+        name=table.name,
+        path="-" if source == "-" else str(Path(source).absolute()),
+        rows=len(table.frame),
+        sha256=table.sha256,
+        label=request.label,
+        positive=labels.positive,
+        unlabelled={str(key): int(n) for key, n in labels.unlabelled.items()},
+        sentence=labels.sentence,
+        id=request.id,
+        notes=tuple(table.notes),
+        columns=tuple(asdict(use) for use in prepared.plan.columns),
+    )
 
 
-def describe_run(request: Request, model: Any, started: datetime) -> dict[str, Any]:
-    classifier = model[-1]
+def describe_run(request: Request, model: Any, started: datetime) -> RunRecord:
+    from probgap.page import RunRecord
+
     settings = {
         key: value if isinstance(value, str | int | float | bool) else repr(value)
-        for key, value in classifier.get_params(deep=False).items()
+        for key, value in model[-1].get_params(deep=False).items()
         if value is not None
     }
-    return {
-        "probgap": __version__,
-        "started": started.isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "command": request.command,
-        "seed": request.seed,
-        "settings": settings,
-        "versions": library_versions(),
-        "timings": {},
-        "pipeline": repr(model),
-        "files": [],
-    }
+    return RunRecord(
+        probgap=__version__,
+        started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        command=request.command,
+        seed=request.seed,
+        settings=settings,
+        versions=library_versions(),
+        pipeline=repr(model),
+    )
 
 
 def library_versions() -> dict[str, str]:
-    """Name the versions of what a result depends on."""
+    """Return the versions of what a result depends on."""
     found = {"python": platform.python_version(), "probgap": __version__}
     for name in _LIBRARIES:
         try:
@@ -84,24 +90,26 @@ def likeliest(
     prepared: Prepared,
     scored: pd.DataFrame,
     ranked: NDArray[np.intp],
-    drivers: dict[str, Any] | None,
-) -> list[dict[str, Any]]:
-    """Describe the likeliest hidden positives, by the columns that matter most."""
+    account: Account,
+) -> tuple[RankedRow, ...]:
+    """Return the likeliest hidden positives, with the columns that matter most."""
+    from probgap.page import RankedRow
+
     used = [use.name for use in prepared.plan.columns if use.use in _LEARNT_FROM]
-    driving = [entry["column"] for entry in drivers["columns"]] if drivers else []
+    driving = [] if account.drivers is None else account.drivers.columns
     names = (driving or used)[:_N_SHOWN_COLUMNS]
     frame = prepared.table.frame
-    return [
-        {
-            "rank": rank,
-            "row": prepared.number(int(at)),
-            "id": name_of(prepared.ids, int(at) + 1),
-            "probability": float(scored["probability"].iloc[at]),
-            "gap": float(scored["gap"].iloc[at]),
-            "values": {name: cell_text(frame[name].iloc[at]) for name in names},
-        }
+    return tuple(
+        RankedRow(
+            rank=rank,
+            row=prepared.number(int(at)),
+            id=name_of(prepared.ids, int(at) + 1),
+            probability=float(scored["probability"].iloc[at]),
+            gap=float(scored["gap"].iloc[at]),
+            values={name: cell_text(frame[name].iloc[at]) for name in names},
+        )
         for rank, at in enumerate(ranked[:_N_RANKED], start=1)
-    ]
+    )
 
 
 def cell_text(value: Any) -> str:
@@ -133,15 +141,17 @@ def score_table(
     return table[columns].iloc[order]
 
 
-def next_table(suggested: list[dict[str, Any]], prepared: Prepared) -> pd.DataFrame:
-    """List the rows to label next, whole, with an empty label column to fill in."""
+def next_table(suggested: tuple[NextRow, ...], prepared: Prepared) -> pd.DataFrame:
+    """Return the rows to label next, whole, with an empty label column to fill in."""
     import pandas as pd
 
     frame = prepared.table.frame
-    rows = [entry["row"] - 1 for entry in suggested]
+    rows = [entry.row - 1 for entry in suggested]
     table = frame.iloc[rows].reset_index(drop=True).astype(object)
     table[prepared.label] = ""
-    ours = pd.DataFrame(suggested, columns=["row", "probability", "gap", "why"])
-    ours["row"] = [prepared.number(row) for row in rows]
+    ours = pd.DataFrame(
+        [(prepared.number(e.row - 1), e.probability, e.gap, e.why) for e in suggested],
+        columns=["row", "probability", "gap", "why"],
+    )
     taken = {name: f"probgap_{name}" for name in ours.columns if name in frame.columns}
     return pd.concat([ours.rename(columns=taken), table], axis=1)

@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,12 @@ from probgap.cli._terminal import Progress
 if TYPE_CHECKING:
     import pandas as pd
 
+    from probgap.diagnostics import Account
+    from probgap.diagnostics.account import Caution
+    from probgap.page import RankedRow, RunRecord, TableRecord
+
+FORMAT = 1  # of run.json
+
 
 @dataclass(frozen=True)
 class Analysis:
@@ -34,8 +40,43 @@ class Analysis:
     model: Any
     scores: pd.DataFrame
     label_next: pd.DataFrame
-    account: dict[str, Any]
-    metadata: dict[str, Any]
+    account: Account
+    table: TableRecord
+    ranked: tuple[RankedRow, ...]
+    run: RunRecord
+
+    @property
+    def metadata(self) -> dict[str, str | None]:
+        """What the model file tells about its table."""
+        names = ("name", "sha256", "label", "id", "positive")
+        return {name: getattr(self.table, name) for name in names}
+
+    @property
+    def page(self) -> str:
+        """The page to read."""
+        from probgap.page import render_page
+
+        return render_page(
+            self.account, table=self.table, ranked=self.ranked, run=self.run
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content of ``run.json``."""
+        from probgap.diagnostics.account import as_plain
+
+        account = self.account.to_dict()
+        table, run = as_plain(self.table), as_plain(self.run)
+        for part, name in ((table, "sha256"), (table, "files"), (run, "engine")):
+            if not part[name]:
+                del part[name]
+        return {
+            "format": FORMAT,
+            "table": table,
+            "found": account.pop("found"),
+            "ranked": as_plain(self.ranked),
+            **account,
+            "run": run,
+        }
 
 
 def check_fit(
@@ -46,7 +87,7 @@ def check_fit(
     started: datetime,
     progress: Progress,
 ) -> Analysis:
-    """Score the rows of a fit, check it, and write the account of it."""
+    """Score the rows of a fit, check it, and return the account of it."""
     from probgap.diagnostics import examine
 
     frame, labelled = prepared.inputs, prepared.labels.labelled
@@ -67,47 +108,44 @@ def check_fit(
             n_jobs=request.jobs,
             progress=progress.advance,
         )
-    add_heard(account["warnings"], heard)
     ranked = rank_hidden(
         scored["probability"].to_numpy(), scored["gap"].to_numpy(), labelled
     )
-    for entry in account["next"]:
-        entry["id"] = name_of(prepared.ids, entry["row"])
-    label_next = next_table(account["next"], prepared)
-    for entry in account["next"]:
-        entry["row"] = prepared.number(entry["row"] - 1)
-    account = {
-        "format": 1,
-        "table": describe_table(request, prepared),
-        "found": account["found"],
-        "ranked": likeliest(prepared, scored, ranked, account.get("drivers")),
-        **{key: value for key, value in account.items() if key != "found"},
-        "run": describe_run(request, model, started),
-    }
+    label_next = next_table(account.next, prepared)
+    named = tuple(
+        replace(
+            entry,
+            id=name_of(prepared.ids, entry.row),
+            row=prepared.number(entry.row - 1),
+        )
+        for entry in account.next
+    )
+    warned = add_heard(account.warnings, heard)
     return Analysis(
         model=model,
         scores=score_table(prepared, scored, ranked),
         label_next=label_next,
-        account=account,
-        metadata={
-            key: account["table"][key] for key in ("name", "sha256", "label", "id")
-        }
-        | {"positive": prepared.labels.positive},
+        account=replace(account, next=named, warnings=warned),
+        table=describe_table(request, prepared),
+        ranked=likeliest(prepared, scored, ranked, account),
+        run=describe_run(request, model, started),
     )
 
 
-def add_heard(said: list[dict[str, str]], heard: list[Warning]) -> None:
+def add_heard(said: tuple[Caution, ...], heard: list[Warning]) -> tuple[Caution, ...]:
     """Add what ``fit`` warned of to what the account says already, no fact twice."""
+    from probgap.diagnostics.account import Caution
+
+    found = list(said)
     for warning in heard:
         what, do = split_sentence(str(warning))
         sign = getattr(warning, "sign", None)
-        if any(
-            w["what"] in (what, str(warning)) or w.get("sign", "") == sign for w in said
+        if not any(
+            known.what in (what, str(warning)) or (sign and known.sign == sign)
+            for known in found
         ):
-            continue
-        level = "mild" if sign is None else "strong"
-        said.append({"level": level, "what": what, "do": do})
-    said.sort(key=lambda warning: warning["level"] != "strong")
+            found.append(Caution("strong" if sign else "mild", what, do))
+    return tuple(sorted(found, key=lambda caution: caution.level != "strong"))
 
 
 def split_sentence(text: str) -> tuple[str, str]:

@@ -83,14 +83,14 @@ class DaskEngine(MemoryEngine):
 
         request, marker = self.request, self._labels.positive
         X = map_pieces(_to_numbers, self._pieces, self._preprocessor, self._plan)
-        y = map_pieces(_read_marks, self._pieces, request.label, marker)["observed"]
-        classifier = PGPUClassifier(**self.parameters(marker)).fit(X, y)
+        marks = map_pieces(_read_marks, self._pieces, request.label, self._labels)
+        classifier = PGPUClassifier(**self.parameters(marker)).fit(X, marks["observed"])
         steps = [("columns", self._preprocessor), ("classifier", classifier.model_)]
         return Pipeline(steps), self._drawn(classifier.sample_rows_)
 
     def about(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return how many rows in which files, and that dask computed."""
-        files = list(dict.fromkeys(piece.file for piece in self._pieces))
+        files = tuple(dict.fromkeys(piece.file for piece in self._pieces))
         return {"rows": self._n_rows, "files": files}, {"engine": "dask"}
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class DaskEngine(MemoryEngine):
         import pandas as pd
 
         from probgap.dask._engine import gather, lazily
-        from probgap.tables import Table, is_level
+        from probgap.tables import Table
 
         request, plan = self.request, self._plan
         names = [use.name for use in plan.columns]
@@ -116,7 +116,7 @@ class DaskEngine(MemoryEngine):
             if inside.size
         ]
         frame = pd.concat(gather(parts), ignore_index=True)
-        labelled = np.asarray(is_level(frame[request.label], self._labels.positive))
+        labelled = self._labels.find(frame[request.label])
         notes: tuple[str, ...] = ()
         if rows.size < self._n_rows:
             note = (
@@ -196,7 +196,7 @@ def _plan(
     n_rows = sum(piece.n_rows for piece in pieces)
     rows = spread_rows(n_rows, min(n_rows, _SAMPLE_ROWS))
     share = min(1.0, _SAMPLE_LABELLED / labels.n_labelled)
-    taken = (names, chosen["label"], labels.positive, share)
+    taken = (names, chosen["label"], labels, share)
     parts = [
         lazily(_take_sample, piece, inside, *taken)
         for piece, inside in _split(pieces, rows)
@@ -240,14 +240,19 @@ def _take_rows(piece: RowGroups, inside: NDArray[np.intp], names: Any) -> pd.Dat
 
 
 def _take_sample(
-    piece: RowGroups, inside: Any, names: Any, label: str, marker: str, share: float
+    piece: RowGroups,
+    inside: Any,
+    names: Any,
+    label: str,
+    labels: LabelColumn,
+    share: float,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return some rows and, of the labelled rows that are not among them, a share."""
     from probgap._core.kernels import spread_rows
-    from probgap.tables import is_level, read_row_groups
+    from probgap.tables import read_row_groups
 
     frame = read_row_groups(piece, names)
-    others = np.setdiff1d(np.flatnonzero(is_level(frame[label], marker)), inside)
+    others = np.setdiff1d(np.flatnonzero(labels.find(frame[label])), inside)
     if others.size:
         few = int(np.ceil(share * others.size))
         others = others[spread_rows(others.size, few)]
@@ -281,12 +286,12 @@ def _to_numbers(piece: RowGroups, preprocessor: Any, plan: ColumnPlan) -> pd.Dat
     return mark_source(pd.DataFrame(numbers, frame.index), piece)
 
 
-def _read_marks(piece: RowGroups, label: str, marker: str) -> pd.DataFrame:
-    from probgap.tables import is_level, read_row_groups
+def _read_marks(piece: RowGroups, label: str, labels: LabelColumn) -> pd.DataFrame:
+    from probgap.tables import read_row_groups
 
     frame = read_row_groups(piece, [label])
-    marked = np.asarray(is_level(frame[label], marker)).astype(int)
-    values = np.array(label_values(marker))
+    marked = labels.find(frame[label]).astype(int)
+    values = np.array(label_values(labels.positive))
     return frame.assign(observed=values[marked])[["observed"]]
 
 

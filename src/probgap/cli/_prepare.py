@@ -27,7 +27,7 @@ READ, FIT, CHECK, PAGE = (
     "Checking it",
     "Writing the page",
 )
-COSTS = {READ: 2.0, FIT: 9.0, CHECK: 85.0, PAGE: 4.0}
+COSTS = {READ: 10.0, FIT: 45.0, CHECK: 40.0, PAGE: 5.0}
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def read_inputs(frame: pd.DataFrame, plan: ColumnPlan) -> pd.DataFrame:
     from probgap.tables import to_numbers
 
     names = list(plan.names("number"))
-    others = frame[list(plan.names("category", "text"))]
+    others = frame[list(plan.names("date", "category", "text"))]
     if not names:
         return others
     numbers = pd.DataFrame(to_numbers(frame[names]), frame.index, names)

@@ -61,7 +61,7 @@ def demo(
         request = Request(str(path), _LABEL, id=_ID, seed=_SEED, command=command)
         analysis = fit_into(MemoryEngine(request), results, force=True, shown=not quiet)
         if not quiet:
-            show_summary(analysis.account, results)
+            show_summary(analysis, results)
             typer.echo("\n" + _verdict(analysis.scores, table, truth))
 
 

@@ -14,7 +14,7 @@ from probgap import __version__
 from probgap.cli import _options as given
 from probgap.cli._terminal import BAD_INPUT, plain_errors, print_json
 
-_CORE = ("numpy", "scipy", "scikit-learn", "joblib", "piqp", "threadpoolctl", "typer")
+_CORE = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "typer")
 # Library, the extra that brings it, and what it is for.
 _OPTIONAL = (
     ("pandas", "report", "tables"),

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,16 +88,16 @@ def fit(
             chosen = MemoryEngine(request)
         analysis = fit_into(chosen, out, force=force, shown=shown)
         if as_json:
-            print_json(analysis.account)
+            print_json(analysis.to_dict())
         elif not quiet:
             from probgap.cli._summary import show_summary
 
-            show_summary(analysis.account, out)
+            show_summary(analysis, out)
 
 
 def fit_into(engine: MemoryEngine, out: Path, *, force: bool, shown: bool) -> Analysis:
     """Fit to a table and write the results: all of them, or none."""
-    files = [name for name in FILES if engine.scores_all or name != "scores.csv"]
+    files = tuple(n for n in FILES if engine.scores_all or n != "scores.csv")
     check_folder(out, files, force=force, read=engine.request.source)
     check_libraries()
     from probgap.cli._prepare import COSTS, PAGE
@@ -106,10 +107,11 @@ def fit_into(engine: MemoryEngine, out: Path, *, force: bool, shown: bool) -> An
         progress.begin(PAGE)
         seconds = {step: round(taken, 3) for step, taken in progress.seconds.items()}
         table, run = engine.about()
-        analysis.account["table"] |= table
-        analysis.account["run"] |= run | {"files": files, "timings": seconds}
-        if not analysis.account["table"]["sha256"]:  # of several files there is none
-            del analysis.account["table"]["sha256"]
+        analysis = replace(
+            analysis,
+            table=replace(analysis.table, **table),
+            run=replace(analysis.run, files=files, timings=seconds, **run),
+        )
         _write_results(analysis, files, out)
     return analysis
 
@@ -131,14 +133,13 @@ def analyse(engine: MemoryEngine, progress: Progress) -> Analysis:
     return check_fit(engine.request, prepared, model, heard, started, progress)
 
 
-def _write_results(analysis: Analysis, files: list[str], out: Path) -> None:
+def _write_results(analysis: Analysis, files: tuple[str, ...], out: Path) -> None:
     from probgap.io import save
-    from probgap.report import render_page
     from probgap.tables import write_csv
 
-    page = render_page(analysis.account)
+    page = analysis.page
     account = json.dumps(
-        analysis.account, ensure_ascii=False, allow_nan=False, indent=1
+        analysis.to_dict(), ensure_ascii=False, allow_nan=False, indent=1
     )
     write = {
         "report.html": lambda path: path.write_text(page, encoding="utf-8"),

@@ -15,8 +15,7 @@ from probgap.cli._terminal import BAD_INPUT, INTERRUPTED, plain_errors
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from probgap.experiments import Job
-    from probgap.results import RowFile
+    from probgap.reproduction import Job, RowFile
 
 _MOST_ROWS = 10_000  # of a table
 _SELECTION = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
@@ -90,30 +89,26 @@ def reproduce(
     """
     with plain_errors(debug=debug):
         if rows is not None and not _SELECTION.fullmatch(rows):
-            from probgap.results import read_rows
+            Path(rows).open("rb").close()  # refuse it before the slow import
+            from probgap.reproduction import read_rows
 
             _report(read_rows(rows), out, command=None, quiet=quiet)
             return
-        planned = _plan(spec, table, rows, quick=quick)
+        from probgap import reproduction
+
+        tables = [reproduction.load_spec(file) for file in spec or []]
+        planned = reproduction.plan(
+            tables or reproduction.paper_specs(),
+            tables=table,
+            rows=_numbers(rows),
+            quick=quick,
+        )
         if plan:
             typer.echo("\n".join(job.key for job in planned))
             return
         failed = _run(planned, out, jobs, resume=resume, force=force, quiet=quiet)
     if failed:
         raise typer.Exit(BAD_INPUT)
-
-
-def _plan(
-    files: Sequence[Path] | None,
-    tables: Sequence[str] | None,
-    rows: str | None,
-    *,
-    quick: bool,
-) -> list[Job]:
-    from probgap.experiments import load_spec, paper_specs, plan
-
-    specs = [load_spec(file) for file in files] if files else paper_specs()
-    return plan(specs, tables=tables, rows=_numbers(rows), quick=quick)
 
 
 def _numbers(selection: str | None) -> set[int] | None:
@@ -137,13 +132,12 @@ def _run(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Run what is not done yet, build the report, and give the number of failures."""
+    """Run what is not done yet, build the report, and return the number of failures."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    from probgap.experiments import pending, rows_of
-    from probgap.report import check_libraries
-    from probgap.results import RowFile, latest_rows
+    from probgap.page import check_libraries
+    from probgap.reproduction import RowFile, latest_rows, pending, rows_of
 
     path = out / "rows.jsonl"
     _check_target(path, resume=resume, force=force)
@@ -180,7 +174,7 @@ def _run(
 def _check_data(names: set[str]) -> None:
     from probgap.datasets import DataFileError
     from probgap.exceptions import MissingLibraryError, ProbgapError
-    from probgap.experiments import check_data
+    from probgap.reproduction import check_data
 
     try:
         check_data(names)
@@ -206,7 +200,7 @@ def _check_target(path: Path, *, resume: bool, force: bool) -> None:
 def _rows_with_progress(
     todo: list[Job], n_jobs: int, n_all: int, *, quiet: bool
 ) -> Iterator[dict[str, Any]]:
-    from probgap.experiments import run
+    from probgap.reproduction import run
 
     if quiet or not sys.stderr.isatty():
         yield from run(todo, n_jobs=n_jobs)
@@ -256,7 +250,7 @@ def _say_how_to_go_on(file: RowFile, n_jobs: int, n_left: int, *, killed: bool) 
 def _report(
     rows: Sequence[dict[str, Any]], out: Path, *, command: str | None, quiet: bool
 ) -> None:
-    from probgap.report import build_report
+    from probgap.reproduction import build_report
 
     files = build_report(rows, out, command=command)
     if not quiet:

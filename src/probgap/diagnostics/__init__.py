@@ -1,12 +1,18 @@
 """Can the answer be believed: checks of assumptions, on rows held out."""
 
 from probgap.diagnostics._compare import compare_methods
-from probgap.diagnostics._curve import LabellingCurve, labelling_curve
 from probgap.diagnostics._examine import examine
-from probgap.diagnostics._held_out import HeldOutCalibration, held_out_calibration
+from probgap.diagnostics._held_out import (
+    HeldOutCalibration,
+    LabellingCurve,
+    held_out_calibration,
+    labelling_curve,
+)
 from probgap.diagnostics._scar import ScarTest, scar_test
+from probgap.diagnostics.account import Account
 
 __all__ = [
+    "Account",
     "HeldOutCalibration",
     "LabellingCurve",
     "ScarTest",

@@ -1,9 +1,10 @@
-"""The methods side by side, judged on rows that they have not seen."""
+"""The methods side by side, on rows that they were not fitted on."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from sklearn.metrics import (
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.pipelines import (
-    called_positive,
     check_rows,
     refit,
     sample_rows,
@@ -35,10 +35,14 @@ from probgap.baselines import (
     NaiveClassifier,
     NatarajanClassifier,
 )
-from probgap.diagnostics._held_out import Progress, split
+from probgap.diagnostics._held_out import split
+from probgap.diagnostics.account import OtherMethod
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
 Rows = NDArray[np.intp]
+
+Progress = Callable[[int, int, str], None]
+Outcome = Vector | str  # decisions, or why there are none
 
 OURS = "probgap"
 METHODS: Mapping[str, Callable[[], Any]] = {
@@ -52,26 +56,8 @@ METHODS: Mapping[str, Callable[[], Any]] = {
 }
 # Kernels of more rows than this take too long to learn from.
 _MOST_TO_LEARN_FROM = 4000
-_KEYS = (
-    "hidden",
-    "agreement",
-    "both",
-    "only_here",
-    "only_there",
-    "lee_liu",
-    "recall",
-    "share_positive",
-)
-_KEYS_WITH_TRUTH = (
-    "accuracy",
-    "balanced_accuracy",
-    "f1",
-    "roc_auc",
-    "hidden_found",
-    "false_alarms",
-)
-
-Outcome = tuple[Vector, Mask] | str
+_BY_TRUTH = ["accuracy", "balanced_accuracy", "f1", "roc_auc"]
+_BY_TRUTH += ["hidden_found", "false_alarms"]
 
 
 def compare_methods(
@@ -87,13 +73,12 @@ def compare_methods(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    """Set the paper's methods and ours side by side on held-out rows.
+    """Compare the paper's methods and ours on held-out rows.
 
     Every method is fitted on the same folds, and predicts the rows that it was not
-    fitted on; predictions are pooled over folds. Without truth the labels can only show
-    how many held-out labelled rows are found and how few rows are called positive for
-    it: a method that is best by that need not be best by the truth where labels are
-    biased.
+    fitted on. Without truth, labels only show how many held-out labelled rows are found
+    and how few rows are called positive for it: the best method by that need not be the
+    best by the truth where labels are biased.
 
     Parameters
     ----------
@@ -123,12 +108,12 @@ def compare_methods(
     Returns
     -------
     list of dict
-        For each method, plain numbers: ``hidden`` (unlabelled rows called positive),
-        ``agreement`` with ours, ``both``, ``only_here`` and ``only_there`` (unlabelled
-        rows called positive by both, by ours only, by this method only), ``lee_liu``,
-        ``recall`` of labelled rows, ``share_positive``; with truth ``accuracy``,
-        ``balanced_accuracy``, ``f1``, ``roc_auc``, ``hidden_found`` and
-        ``false_alarms``. ``error`` says why a method failed, and its numbers are None.
+        For each method ``hidden`` (unlabelled rows called positive), ``agreement`` with
+        ours, ``both``, ``only_here`` and ``only_there`` (unlabelled rows called positive
+        by both, by ours only, by this method only), ``lee_liu``, ``recall`` of labelled
+        rows, ``share_positive``; with truth ``accuracy``, ``balanced_accuracy``, ``f1``,
+        ``roc_auc``, ``hidden_found`` and ``false_alarms``. ``error`` says why a method
+        failed, and its numbers are None.
 
     Notes
     -----
@@ -151,41 +136,46 @@ def compare_methods(
     """
     mask = check_rows(X, labelled)
     known = None if truth is None else check_labelled(truth, mask.size)
-    names = _check_names(methods)
-    fitted = [*names, *([] if OURS in names else [OURS])]
-    rng = as_generator(random_state)
-    folds = split(mask, n_splits, draw_seed(rng))
-    tell = progress or (lambda _done, _total, _what: None)
-    parts: list[dict[str, Outcome]] = []
-    for k, (train, test) in enumerate(folds):
-        drawn = train[sample_rows(mask[train], _MOST_TO_LEARN_FROM, rng)]
-        seen, unseen = _prepare(preprocessor, X, drawn, test)
-        seed = draw_seed(rng)
-        jobs = (
-            delayed(_fit_and_judge)(name, ours, seen, mask[drawn], unseen, seed)
-            for name in fitted
-        )
-        outcomes: dict[str, Outcome] = {}
-        results = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-        for name, outcome in zip(fitted, results, strict=True):
-            outcomes[name] = outcome
-            done = k * len(fitted) + len(outcomes)
-            tell(done, len(folds) * len(fitted), name)
-        parts.append(outcomes)
-    order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
-    pooled = {name: _pool([part[name] for part in parts], order) for name in fitted}
-    of_ours = pooled[OURS]
-    here = None if isinstance(of_ours, str) else of_ours[1]
-    return [_describe(name, pooled[name], here, mask, known) for name in names]
-
-
-def _check_names(methods: Iterable[str] | None) -> list[str]:
     names = list(METHODS if methods is None else methods)
     for name in names:
         if name not in METHODS:
             msg = f"methods must be among {tuple(METHODS)}. Got {name!r}."
             raise InvalidInputError(msg)
-    return names
+    fitted = [*names, *([] if OURS in names else [OURS])]
+    tell = progress or (lambda _done, _total, _what: None)
+    rng = as_generator(random_state)
+    folds = split(mask, n_splits, draw_seed(rng))
+    parts = []
+    for train, test in folds:
+        drawn = train[sample_rows(mask[train], _MOST_TO_LEARN_FROM, rng)]
+        seen, unseen = _prepare(preprocessor, X, drawn, test)
+        parts.append((seen, mask[drawn], unseen, draw_seed(rng)))
+    jobs = [(name, ours, *part) for part in parts for name in fitted]
+    results = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_fit_and_predict)(*job) for job in jobs
+    )
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in fitted}
+    for done, (job, outcome) in enumerate(zip(jobs, results, strict=True), start=1):
+        outcomes[job[0]].append(outcome)
+        tell(done, len(jobs), job[0])
+    order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
+    pooled = {name: _pool(parts, order) for name, parts in outcomes.items()}
+    of_ours = pooled[OURS]
+    here = None if isinstance(of_ours, str) else of_ours > 0.0
+    return [_describe(name, pooled[name], here, mask, known) for name in names]
+
+
+def compare_with_fit(
+    methods: Iterable[str], samples: Any, labelled: Mask, called: Mask, seed: int
+) -> tuple[list[dict[str, Any]], int]:
+    """Compare methods, fitted on half of the rows, with what a fit calls the others."""
+    train, test = split(labelled, 2, seed)[0]
+    seen, unseen = take_rows(samples, train), take_rows(samples, test)
+    rows = []
+    for name in methods:
+        outcome = _fit_and_predict(name, None, seen, labelled[train], unseen, seed)
+        rows.append(_describe(name, outcome, called[test], labelled[test], None))
+    return rows, int(test.size)
 
 
 def _prepare(preprocessor: Any, X: Any, train: Rows, test: Rows) -> tuple[Any, Any]:
@@ -198,36 +188,32 @@ def _prepare(preprocessor: Any, X: Any, train: Rows, test: Rows) -> tuple[Any, A
         return fitted.transform(seen), fitted.transform(unseen)
 
 
-def _fit_and_judge(
+def _fit_and_predict(
     name: str, ours: Any, seen: Any, labelled: Mask, unseen: Any, seed: int
 ) -> Outcome:
     method = ours if name == OURS and ours is not None else METHODS[name]()
     try:
-        copy = refit(method, seen, labelled, seed)
-        return copy.decision_function(unseen), called_positive(copy, unseen)
+        decision: Vector = refit(method, seen, labelled, seed).decision_function(unseen)
     except Exception as error:  # noqa: BLE001 (a failure is an outcome to report)
         return str(error) or type(error).__name__
+    return decision
 
 
 def _pool(parts: list[Outcome], order: Rows) -> Outcome:
-    """Put folds together; decisions are ranked within each, whose scales may differ."""
-    decisions, called = [], []
-    for part in parts:
-        if isinstance(part, str):
-            return part
-        decisions.append(part[0])
-        called.append(part[1])
-    return np.concatenate(decisions)[order], np.concatenate(called)[order]
+    """Put the predictions of the folds together."""
+    failed = [part for part in parts if isinstance(part, str)]
+    return failed[0] if failed else np.concatenate(parts)[order]
 
 
 def _describe(
     name: str, outcome: Outcome, ours: Mask | None, labelled: Mask, truth: Mask | None
 ) -> dict[str, Any]:
-    keys = _KEYS if truth is None else _KEYS + _KEYS_WITH_TRUTH
-    row: dict[str, Any] = {"method": name, **dict.fromkeys(keys), "error": None}
+    row = asdict(OtherMethod(name))
+    if truth is not None:
+        row |= dict.fromkeys(_BY_TRUTH)
     if isinstance(outcome, str):
         return row | {"error": outcome}
-    decision, called = outcome
+    called = outcome > 0.0
     row |= {
         "hidden": int(np.count_nonzero(called & ~labelled)),
         "lee_liu": lee_liu(labelled, called),
@@ -241,24 +227,15 @@ def _describe(
             "only_here": int(np.count_nonzero(~called & ours & ~labelled)),
             "only_there": int(np.count_nonzero(called & ~ours & ~labelled)),
         }
-    return (
-        row
-        if truth is None
-        else row | _judge_by_truth(decision, called, labelled, truth)
-    )
-
-
-def _judge_by_truth(
-    decision: Vector, called: Mask, labelled: Mask, truth: Mask
-) -> dict[str, Any]:
-    two = truth.any() and not truth.all()
-    return {
+    if truth is None:
+        return row
+    row |= {
         "accuracy": float(accuracy_score(truth, called)),
-        "balanced_accuracy": float(balanced_accuracy_score(truth, called))
-        if two
-        else None,
         "f1": float(f1_score(truth, called, zero_division=0.0)),
-        "roc_auc": float(roc_auc_score(truth, decision)) if two else None,
         "hidden_found": int(np.count_nonzero(called & truth & ~labelled)),
         "false_alarms": int(np.count_nonzero(called & ~truth)),
     }
+    if truth.any() and not truth.all():
+        row["balanced_accuracy"] = float(balanced_accuracy_score(truth, called))
+        row["roc_auc"] = float(roc_auc_score(truth, outcome))
+    return row

@@ -1,9 +1,9 @@
-"""All checks of one model, as the plain data that a page is made of."""
+"""All checks of one fit."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,35 +20,42 @@ from probgap._core.pipelines import (
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Vector
 from probgap.active import suggest
-from probgap.diagnostics._account import Evidence, write_account
-from probgap.diagnostics._compare import METHODS, OURS, compare_methods
-from probgap.diagnostics._curve import draw_curve
-from probgap.diagnostics._held_out import Progress, calibrate, hold_out
+from probgap.diagnostics._compare import METHODS, OURS, Progress, compare_with_fit
+from probgap.diagnostics._held_out import (
+    LEVEL,
+    calibrate,
+    draw_curve,
+    held_out_by_fit,
+    hold_out,
+)
 from probgap.diagnostics._scar import scar_test
-from probgap.diagnostics._warnings import part_failed
+from probgap.diagnostics._warnings import find_warnings, part_failed
+from probgap.diagnostics.account import (
+    Account,
+    Found,
+    Histogram,
+    NextRow,
+    OtherMethod,
+    Weights,
+    Worlds,
+)
 from probgap.inspection import column_importance
 
-_N_SCAR = 99
+# Shares of the rows, and their least and greatest number, for checks that fit something:
+# with these, all checks together cost less than the fit (benchmarks/examine.py).
+_TO_COMPARE = (0.2, 1000, 4000)
+_TO_SHUFFLE = (0.1, 500, 4000)
+_MOST_TO_DRAW_LABELS = 2000
+_MOST_HELD_OUT, _N_FOLDS_HELD_OUT = 20_000, 3
+_N_SCAR = 59
+_N_REPEATS, _MOST_COLUMNS = 2, 30
 _N_NEXT = 50
 _ABOUT_EVEN = 0.1
-_MANY_COLUMNS = 200
+_N_HISTOGRAM = 40
 # PGPUcv is left to compare_methods: its search takes as long as all the rest.
 _OTHERS = tuple(name for name in METHODS if name != OURS and "cv" not in name)
-_MOST_TO_COMPARE = 20_000
-_N_FOLDS_HELD_OUT = 3
-_N_FOLDS_TO_COMPARE = 3
 
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """A fitted model, its rows, and how to go about checking it."""
-
-    model: Any
-    X: Any
-    samples: Any
-    labelled: Mask
-    chance: Vector
-    n_jobs: int | None
+Evidence = dict[str, Any]
 
 
 def examine(
@@ -59,8 +66,13 @@ def examine(
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Make every check of a fitted model, and give what they found as plain data.
+) -> Account:
+    """Make every check of a fitted model, and return the account of the fit.
+
+    Held-out predictions are those of the fit itself, where it has made any, as the
+    default does. Where a check must fit something else, it draws a sample of the rows;
+    the account says of how many. All checks together cost less than the fit of the
+    default (``benchmarks/examine.py``).
 
     Parameters
     ----------
@@ -73,22 +85,16 @@ def examine(
     random_state : int, Generator, RandomState or None, default=None
         Seeds everything. The same integer gives the same numbers whatever ``n_jobs``.
     n_jobs : int, default=None
-        Number of fits at once.
+        Number of fits at once, where a fit has made no held-out predictions.
     progress : callable, default=None
         Called with how much is done, how much there is, and what comes next.
 
     Returns
     -------
-    dict
-        ``found``, ``boundary``, ``decision``, ``belief``, ``drivers``, ``next`` and
-        ``warnings``: dicts, lists, strings, numbers and None, ready for JSON. Rows are
-        counted from 1. A check that could not be made is None, with a warning that
-        says why.
-
-    See Also
-    --------
-    scar_test : Did labels fall at random?
-    held_out_calibration : Are predictions of who is labelled right?
+    Account
+        What was found and what the checks say; :func:`probgap.page.render_page` makes
+        a page of it, ``to_dict`` plain data. A check that could not be made is None, with
+        a warning that says why.
 
     Examples
     --------
@@ -99,112 +105,134 @@ def examine(
     >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
     >>> account = examine(model, X, s == 1, random_state=0)
-    >>> account["found"]["rows"], account["belief"]["held_out"]["recall"] > 0.9
+    >>> account.found.rows, account.held_out.recall > 0.9
     (300, True)
     """
     mask = check_rows(X, labelled)
-    classifier, samples = classifier_of(model), samples_of(model, X)
+    classifier = classifier_of(model)
     if classifier.observed_gap_.size != mask.size:
         msg = (
             f"X must hold the {classifier.observed_gap_.size} rows that the model was "
             f"fitted on. Got {mask.size}."
         )
         raise InvalidInputError(msg)
-    case = _Case(model, X, samples, mask, classifier.posterior_, n_jobs)
-    rng = as_generator(random_state)
-    evidence = Evidence()
+    tell = progress or (lambda _done, _total, _what: None)
+    rng, failures = as_generator(random_state), []
+    evidence: Evidence = {}
     done, total = 0, sum(cost for cost, _ in _CHECKS.values())
     for name, (cost, check) in _CHECKS.items():
-        if progress is not None:
-            progress(done, total, name)
+        tell(done, total, name)
         seed = draw_seed(rng)
         try:
-            check(case, evidence, seed)
+            evidence |= check(model, X, mask, seed, n_jobs)
         except Exception as error:  # noqa: BLE001 (the other checks must go on)
-            evidence.failures.append(part_failed(name, error))
+            failures.append(part_failed(name, error))
         done += cost
-    if progress is not None:
-        progress(total, total, "")
-    return write_account(classifier, mask, evidence)
+    tell(total, total, "")
+    account = Account(**_describe(classifier, mask), **evidence)
+    return replace(account, warnings=(*find_warnings(account), *failures))
 
 
-def _check_held_out(case: _Case, found: Evidence, seed: int) -> None:
-    held = hold_out(
-        case.model,
-        case.X,
-        case.labelled,
-        n_splits=_N_FOLDS_HELD_OUT,
-        random_state=seed,
-        n_jobs=case.n_jobs,
-    )
-    found.held_out, found.curve = calibrate(held), draw_curve(held)
+def _check_held_out(
+    model: Any, X: Any, labelled: Mask, seed: int, n_jobs: int | None
+) -> Evidence:
+    held = held_out_by_fit(classifier_of(model), labelled)
+    if held is None:
+        how = (_N_FOLDS_HELD_OUT, _MOST_HELD_OUT, seed, n_jobs)
+        held = hold_out(model, X, labelled, *how)
+    return {"held_out": calibrate(held), "labelling": draw_curve(held)}
 
 
-def _check_scar(case: _Case, found: Evidence, seed: int) -> None:
-    found.scar = scar_test(
-        case.samples,
-        case.labelled,
-        n_resamples=_N_SCAR,
-        random_state=seed,
-        n_jobs=case.n_jobs,
-    )
-
-
-def _check_others(case: _Case, found: Evidence, seed: int) -> None:
-    """Fit the other methods on folds of what the classifier sees, of many rows a part."""
+def _check_scar(model: Any, X: Any, labelled: Mask, seed: int, _: Any) -> Evidence:
     rng = np.random.default_rng(seed)
-    rows = sample_rows(case.labelled, _MOST_TO_COMPARE, rng)
-    found.others = compare_methods(
-        take_rows(case.samples, rows),
-        case.labelled[rows],
-        methods=_OTHERS,
-        ours=classifier_of(case.model),
-        n_splits=_N_FOLDS_TO_COMPARE,
-        random_state=rng,
-        n_jobs=case.n_jobs,
-    )
+    rows = sample_rows(labelled, _MOST_TO_DRAW_LABELS, rng)
+    samples = samples_of(model, take_rows(X, rows))
+    found = scar_test(samples, labelled[rows], n_resamples=_N_SCAR, random_state=rng)
+    return {"scar": found}
 
 
-def _check_columns(case: _Case, found: Evidence, seed: int) -> None:
-    wide = case.X.shape[1] > _MANY_COLUMNS if hasattr(case.X, "shape") else False
-    fewer = {"n_repeats": 3, "max_columns": 30} if wide else {}
-    found.drivers = column_importance(
-        case.model, case.X, case.labelled, random_state=seed, **fewer
-    )
+def _check_others(model: Any, X: Any, labelled: Mask, seed: int, _: Any) -> Evidence:
+    most = _share_of(labelled.size, *_TO_COMPARE)
+    rows = sample_rows(labelled, most, np.random.default_rng(seed))
+    samples = samples_of(model, take_rows(X, rows))
+    called = classifier_of(model).posterior_[rows] > 0.5
+    others, n = compare_with_fit(_OTHERS, samples, labelled[rows], called, seed)
+    return {"others": tuple(OtherMethod(**row) for row in others), "n_compared": n}
 
 
-def _choose_next(case: _Case, found: Evidence, seed: int) -> None:
-    classifier = classifier_of(case.model)
-    gap, lower = classifier.observed_gap_, classifier.boundary_.value
-    rows = suggest(
-        case.model,
-        case.X,
-        _N_NEXT,
-        labelled=case.labelled,
-        probability=case.chance,
-        random_state=seed,
-    )
-    for row in rows:
-        even = abs(case.chance[row] - 0.5) < _ABOUT_EVEN
+def _check_columns(model: Any, X: Any, labelled: Mask, seed: int, _: Any) -> Evidence:
+    how = {"n_repeats": _N_REPEATS, "max_columns": _MOST_COLUMNS, "random_state": seed}
+    most = _share_of(labelled.size, *_TO_SHUFFLE)
+    return {"drivers": column_importance(model, X, labelled, max_rows=most, **how)}
+
+
+def _choose_next(model: Any, X: Any, labelled: Mask, seed: int, _: Any) -> Evidence:
+    classifier = classifier_of(model)
+    gap, chance = classifier.observed_gap_, classifier.posterior_
+    known = {"labelled": labelled, "probability": chance}
+    found = []
+    for row in suggest(model, X, _N_NEXT, **known, random_state=seed):
+        even = abs(chance[row] - 0.5) < _ABOUT_EVEN
         why = "a toss-up for the model" if even else "it stands for many rows"
-        if lower < gap[row] <= 0.0:
+        if classifier.boundary_.value < gap[row] <= 0.0:
             why = f"undecided by the gap, {why}"
-        found.next.append(
-            {
-                "row": int(row) + 1,
-                "id": None,
-                "gap": gap[row],
-                "probability": case.chance[row],
-                "why": why,
-            }
-        )
+        place = int(row) + 1
+        found.append(NextRow(place, None, float(gap[row]), float(chance[row]), why))
+    return {"next": tuple(found)}
+
+
+def _share_of(n_rows: int, share: float, fewest: int, most: int) -> int:
+    return int(np.clip(round(share * n_rows), fewest, most))
 
 
 # What the checks are called, and how long each takes beside the others.
-_CHECKS: Mapping[str, tuple[int, Callable[[_Case, Evidence, int], None]]] = {
-    "held-out rows": (27, _check_held_out),
-    "random labelling": (21, _check_scar),
-    "other methods": (34, _check_others),
-    "columns": (14, _check_columns),
-    "what to label next": (2, _choose_next),
+_CHECKS: Mapping[str, tuple[int, Callable[..., Evidence]]] = {
+    "held-out rows": (5, _check_held_out),
+    "random labelling": (20, _check_scar),
+    "other methods": (20, _check_others),
+    "columns": (45, _check_columns),
+    "what to label next": (10, _choose_next),
 }
+
+
+def _describe(classifier: Any, labelled: Mask) -> Evidence:
+    """Return what the fit itself found."""
+    reading, gap = classifier.reading_, classifier.observed_gap_
+    weight = classifier.row_weight_  # how many rows each stands for
+    weight = np.ones(gap.size) if weight is None else weight
+    edges = np.linspace(-1.0, 1.0, _N_HISTOGRAM + 1)
+    counts = (
+        np.histogram(gap[kind], edges, weights=weight[kind])[0].round().astype(int)
+        for kind in (~labelled, labelled)
+    )
+    called = (classifier.posterior_ > 0.5) & ~labelled
+    found = Found(
+        rows=round(reading.n_labelled + reading.n_unlabelled),
+        labelled=round(reading.n_labelled),
+        unlabelled=round(reading.n_unlabelled),
+        hidden=reading.n_hidden,
+        hidden_interval=reading.n_hidden_interval,
+        level=LEVEL,
+        share_positive=reading.class_prior,
+        share_interval=reading.class_prior_interval,
+        called_positive=round(float(weight[called].sum())),
+    )
+    matching, decided = classifier.kmm_, classifier.relabelling_.decided
+    chosen: Vector = classifier.sample_weight_[decided]
+    total, squares = float(chosen.sum()), float(np.sum(chosen**2))
+    weights = Weights(
+        reweighted=matching is not None and not decided.all(),
+        effective_sample_size=total**2 / squares if squares > 0.0 else 0.0,
+        n_weighted=int(chosen.size),
+        largest=float(chosen.max()),
+        kkt_residual=None if matching is None else matching.kkt_residual,
+        converged=None if matching is None else bool(matching.converged),
+    )
+    low, high = reading.worlds()
+    return {
+        "found": found,
+        "boundary": classifier.boundary_,
+        "histogram": Histogram(*(tuple(n.tolist()) for n in (edges, *counts))),
+        "weights": weights,
+        "worlds": Worlds(low, high, reading.familiarity),
+    }

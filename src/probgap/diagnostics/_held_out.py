@@ -1,22 +1,22 @@
-"""What a model says of rows that it has not seen, against the labels they carry."""
+"""Predictions for rows held out, against the labels they carry."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
+from scipy.special import expit, logit
+from scipy.stats import binomtest, mannwhitneyu, spearmanr
+from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.folds import smaller_group
 from probgap._core.pipelines import (
-    called_positive,
     chance_positive,
     check_rows,
     classifier_of,
@@ -27,71 +27,35 @@ from probgap._core.pipelines import (
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Vector
+from probgap.diagnostics.account import CurveBin, ReliabilityBin
+from probgap.gap import MixedGapEstimator
 
 Rows = NDArray[np.intp]
-Progress = Callable[[int, int, str], None]
 
 LEVEL = 0.9
-MOST_HELD_OUT = 20_000
-N_SPLITS = 5
+_FEWEST_TO_JUDGE = 10
+_SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """What copies of a model say of rows that each has not seen.
+    """P(s=1 | x) and P(Y=1 | x) by models that were not fitted on the rows."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_rows,)
-        Which rows of the table these are.
-    labelled : ndarray of shape (n_rows,)
-        Which of them are labelled.
-    chance : ndarray of shape (n_rows,)
-        P(s=1 | x).
-    posterior : ndarray of shape (n_rows,)
-        P(Y=1 | x).
-    positive : ndarray of shape (n_rows,)
-        Which of them are predicted to be positive.
-    """
-
-    rows: Rows
     labelled: Mask
     chance: Vector
     posterior: Vector
-    positive: Mask
-
-
-@dataclass(frozen=True, slots=True)
-class ReliabilityBin:
-    """Rows of about the same predicted chance to be labelled.
-
-    Attributes
-    ----------
-    predicted, observed : float
-        Mean predicted chance, and the share that is labelled.
-    n : int
-        How many rows.
-    low, high : float
-        Wilson interval of the share, at 90%.
-    """
-
-    predicted: float
-    observed: float
-    n: int
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOutCalibration:
-    """How well a model predicts the labels of rows it has not seen.
+    """How well a model predicts the labels of rows it was not fitted on.
 
     Attributes
     ----------
     bins : tuple of ReliabilityBin
         Predicted chance to be labelled against the share that is.
     error : float
-        Mean difference between the two, in size, weighted by rows.
+        Mean absolute difference of the two, weighted by rows.
     recall : float
         Share of held-out labelled positives that are predicted positive.
     recall_interval : tuple of float
@@ -110,14 +74,37 @@ class HeldOutCalibration:
     roc_auc: float
 
 
+@dataclass(frozen=True, slots=True)
+class LabellingCurve:
+    """How often rows are labelled, by estimated true gap.
+
+    Attributes
+    ----------
+    bins : tuple of CurveBin
+        From surely negative to surely positive.
+    rises : bool or None
+        Whether, among rows that are rather positive than not, labels go to the surer
+        ones; None with fewer than ten labelled or unlabelled rows among them.
+    rank_correlation : float or None
+        Spearman's, between gap and frequency of the bins; None with fewer than three.
+    p_value : float or None
+        Of the test behind ``rises``.
+    """
+
+    bins: tuple[CurveBin, ...]
+    rises: bool | None
+    rank_correlation: float | None
+    p_value: float | None
+
+
 def held_out_calibration(
     model: Any,
     X: Any,
     labelled: ArrayLike,
     *,
     n_bins: int = 10,
-    n_splits: int = N_SPLITS,
-    max_rows: int = MOST_HELD_OUT,
+    n_splits: int = 5,
+    max_rows: int = 20_000,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
 ) -> HeldOutCalibration:
@@ -167,55 +154,116 @@ def held_out_calibration(
     >>> bool(found.recall > 0.9), bool(found.error < 0.1)
     (True, True)
     """
-    held = hold_out(
-        model,
-        X,
-        labelled,
-        n_splits=n_splits,
-        max_rows=max_rows,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
+    held = hold_out(model, X, labelled, n_splits, max_rows, random_state, n_jobs)
     return calibrate(held, n_bins)
+
+
+def labelling_curve(
+    model: Any,
+    X: Any,
+    labelled: ArrayLike,
+    *,
+    n_bins: int = 10,
+    n_splits: int = 5,
+    max_rows: int = 20_000,
+    random_state: RandomStateLike = None,
+    n_jobs: int | None = None,
+) -> LabellingCurve:
+    """Compare how often rows are labelled with how surely positive they seem.
+
+    The gap is 2 P(Y=1 | x) - 1 by copies of the model that were not fitted on the row.
+    Where labels go by the gap, as the method assumes, the frequency rises with it also
+    among rows that are rather positive than not; where they fell at random and classes
+    are separable, it is flat there. Where classes overlap it rises in either case: a
+    rise alone is no proof of a bias, but the lack of one speaks against it. ``rises`` is
+    a one-sided Mann-Whitney test at 5% among rows with a gap above 0.
+
+    Parameters
+    ----------
+    model : PGPUClassifier or Pipeline
+        A fitted classifier, or a pipeline that ends in one.
+    X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
+        Rows, as the model takes them.
+    labelled : array-like of shape (n_samples,)
+        True for labelled positives.
+    n_bins : int, default=10
+        How many bins of equal width to cut [-1, 1] into; empty ones are left out.
+    n_splits : int, default=5
+        Number of folds; fewer where fewer rows are labelled.
+    max_rows : int, default=20000
+        Of more rows, so many are drawn, with the share of labelled ones that there is.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the folds and the fits.
+    n_jobs : int, default=None
+        Number of folds to fit at once.
+
+    Returns
+    -------
+    LabellingCurve
+        The bins, and whether the frequency rises.
+
+    Examples
+    --------
+    >>> from probgap import PGPUClassifier
+    >>> from probgap.datasets import hide_labels, make_square, platt_gap
+    >>> from probgap.diagnostics import labelling_curve
+    >>> X, y, _ = make_square(400, random_state=0)
+    >>> gap = platt_gap(X, y, random_state=0)
+    >>> s = hide_labels(X, y, gap, ("linear", 1.0), random_state=1)
+    >>> model = PGPUClassifier(random_state=0).fit(X, s)
+    >>> curve = labelling_curve(model, X, s == 1, random_state=0)
+    >>> curve.bins[0].frequency < 0.1, curve.bins[-1].frequency > 0.9
+    (True, True)
+    """
+    held = hold_out(model, X, labelled, n_splits, max_rows, random_state, n_jobs)
+    return draw_curve(held, n_bins)
+
+
+def held_out_by_fit(classifier: Any, labelled: Mask) -> HeldOut | None:
+    """Return the held-out predictions of the fit itself; None where it made none."""
+    gap = classifier.gap_estimator_
+    mixed = isinstance(gap, MixedGapEstimator)
+    if not mixed or not hasattr(classifier.estimator_, "held_out_"):
+        return None
+    chance = 0.5 * (1.0 + classifier.observed_gap_)
+    if gap.log_odds_shift_:  # back to the rows that were drawn
+        chance = expit(logit(chance) - gap.log_odds_shift_)
+    return HeldOut(labelled, chance, classifier.posterior_)
 
 
 def hold_out(
     model: Any,
     X: Any,
     labelled: ArrayLike,
-    *,
-    n_splits: int = N_SPLITS,
-    max_rows: int = MOST_HELD_OUT,
-    random_state: RandomStateLike = None,
-    n_jobs: int | None = None,
+    n_splits: int,
+    max_rows: int,
+    random_state: RandomStateLike,
+    n_jobs: int | None,
 ) -> HeldOut:
-    """Let copies of a model judge the rows of the folds that they were not fitted on."""
-    mask = check_rows(X, labelled)
-    rng = as_generator(random_state)
-    classifier = classifier_of(model)
+    """Fit copies of a model on folds, and predict the rows that each was not fitted on."""
+    mask, rng = check_rows(X, labelled), as_generator(random_state)
     rows = sample_rows(mask, max_rows, rng)
     samples, known = samples_of(model, take_rows(X, rows)), mask[rows]
-    folds = split(known, n_splits, draw_seed(rng))
-    seed = draw_seed(rng)
-    parts = Parallel(n_jobs=n_jobs)(
-        delayed(_judge)(classifier, samples, known, train, test, seed)
-        for train, test in folds
-    )
+    folds, seed = split(known, n_splits, draw_seed(rng)), draw_seed(rng)
+
+    def predict(train: Rows, test: Rows) -> tuple[Vector, Vector]:
+        seen, unseen = take_rows(samples, train), take_rows(samples, test)
+        copy = refit(classifier_of(model), seen, known[train], seed)
+        chance = 0.5 * (1.0 + copy.gap_estimator_.transform(unseen)[:, 0])
+        return chance, chance_positive(copy, unseen)
+
+    parts = Parallel(n_jobs=n_jobs)(delayed(predict)(*fold) for fold in folds)
     order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
-    chance, posterior, positive = (
-        np.concatenate(values)[order] for values in zip(*parts, strict=True)
-    )
-    return HeldOut(rows, known, chance, posterior, positive)
+    pooled = (np.concatenate(values)[order] for values in zip(*parts, strict=True))
+    return HeldOut(known, *pooled)
 
 
 def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
-    """Make folds with labelled positives in each, as many as these allow."""
-    n_folds = min(n_splits, smaller_group(labelled))
+    """Return folds with labelled positives in each, as many as these allow."""
+    smallest = smaller_group(labelled)
+    n_folds = min(n_splits, smallest)
     # Each fit needs two of either kind.
-    if (
-        n_folds < 2
-        or smaller_group(labelled) - -(-smaller_group(labelled) // n_folds) < 2
-    ):
+    if n_folds < 2 or smallest - -(-smallest // n_folds) < 2:
         msg = (
             "labelled must mark at least 4 rows and leave as many, to hold some out. "
             f"Got {int(labelled.sum())} of {labelled.size}."
@@ -225,48 +273,54 @@ def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
     return list(folds.split(np.zeros(labelled.size), labelled))
 
 
-def _judge(
-    classifier: Any, samples: Any, labelled: Mask, train: Rows, test: Rows, seed: int
-) -> tuple[Vector, Vector, Mask]:
-    copy = refit(classifier, take_rows(samples, train), labelled[train], seed)
-    unseen = take_rows(samples, test)
-    gap = copy.gap_estimator_.transform(unseen)[:, 0]
-    return (
-        0.5 * (1.0 + gap),
-        chance_positive(copy, unseen),
-        called_positive(copy, unseen),
-    )
-
-
 def calibrate(held: HeldOut, n_bins: int = 10) -> HeldOutCalibration:
     """Compare predicted chances with labels, in groups of about equal size."""
     order = np.argsort(held.chance, kind="stable")
-    groups = [g for g in np.array_split(order, n_bins) if g.size]
-    bins = tuple(_compare(held, group) for group in groups)
+    bins = []
+    for group in np.array_split(order, min(n_bins, order.size)):
+        hits, n = int(held.labelled[group].sum()), int(group.size)
+        predicted = float(held.chance[group].mean())
+        bins.append(ReliabilityBin(predicted, hits / n, n, *_interval(hits, n)))
     n_labelled = int(held.labelled.sum())
-    found = int(np.count_nonzero(held.positive & held.labelled))
+    n_found = int(np.count_nonzero(held.posterior[held.labelled] > 0.5))
     return HeldOutCalibration(
-        bins=bins,
+        bins=tuple(bins),
         error=sum(b.n * abs(b.predicted - b.observed) for b in bins) / order.size,
-        recall=found / n_labelled,
-        recall_interval=wilson(found, n_labelled),
+        recall=n_found / n_labelled,
+        recall_interval=_interval(n_found, n_labelled),
         n_labelled=n_labelled,
         roc_auc=float(roc_auc_score(held.labelled, held.chance)),
     )
 
 
-def _compare(held: HeldOut, group: Rows) -> ReliabilityBin:
-    n_labelled = int(held.labelled[group].sum())
-    low, high = wilson(n_labelled, group.size)
-    predicted, observed = float(held.chance[group].mean()), n_labelled / group.size
-    return ReliabilityBin(predicted, observed, int(group.size), low, high)
+def draw_curve(held: HeldOut, n_bins: int = 10) -> LabellingCurve:
+    """Bin rows by their gap, and test whether labels go to the surer ones."""
+    gap, labelled = 2.0 * held.posterior - 1.0, held.labelled
+    edges = np.linspace(-1.0, 1.0, n_bins + 1)
+    at = np.clip(np.digitize(gap, edges) - 1, 0, n_bins - 1)
+    used, at, n = np.unique(at, return_inverse=True, return_counts=True)
+    hits, middle = np.bincount(at[labelled], minlength=n.size), np.bincount(at, gap) / n
+    share = hits / n
+    fit = IsotonicRegression().fit_transform(middle, share, sample_weight=n)
+    ends = [_interval(*pair) for pair in zip(hits.tolist(), n.tolist(), strict=True)]
+    low, high = np.array(ends).T
+    columns = (edges[used], edges[used + 1], middle, n, hits, share, low, high, fit)
+    bins = zip(*(column.tolist() for column in columns), strict=True)
+    likely = gap > 0.0
+    surer, others = gap[likely & labelled], gap[likely & ~labelled]
+    p_value = None
+    if min(surer.size, others.size) >= _FEWEST_TO_JUDGE:
+        p_value = float(mannwhitneyu(surer, others, alternative="greater").pvalue)
+    varies = used.size >= 3 and np.ptp(share) > 0.0
+    return LabellingCurve(
+        bins=tuple(CurveBin(*row) for row in bins),
+        rises=None if p_value is None else p_value < _SIGNIFICANT,
+        rank_correlation=float(spearmanr(middle, share).statistic) if varies else None,
+        p_value=p_value,
+    )
 
 
-def wilson(successes: int, n: int, level: float = LEVEL) -> tuple[float, float]:
+def _interval(successes: int, n: int) -> tuple[float, float]:
     """Return the Wilson interval of a share."""
-    z = float(norm.ppf(0.5 + 0.5 * level))
-    share = successes / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + (z / (2 * n)) ** 2)
-    low, high = max(0.0, float(middle - half)), min(1.0, float(middle + half))
-    return min(share, low), max(share, high)
+    ends = binomtest(successes, n).proportion_ci(LEVEL, method="wilson")
+    return float(ends.low), float(ends.high)

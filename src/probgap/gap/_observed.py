@@ -23,7 +23,7 @@ from probgap._core.folds import (
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.svm import FastSVC
 from probgap._core.types import Mask, Matrix, Vector
-from probgap._device._platt import PlattTask, fit_platt
+from probgap._device._estimators import PlattTask, fit_platt
 from probgap.gap._base import GapClassifier, gap_of
 
 # Out of fold, the Platt scaling inside each training part needs two labelled and two

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.inspection import permutation_importance
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 
@@ -23,12 +24,9 @@ from probgap._core.pipelines import (
     take_rows,
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
-from probgap._core.types import Vector
-from probgap.inspection._columns import as_table, shuffle_column
+from probgap._core.types import Mask, Vector
 
 SCORED_BY = "ROC AUC of held-out labelled rows against unlabelled ones"
-_MOST_TO_LEARN_FROM = 10_000
-_MOST_TO_SHUFFLE = 2000
 _HELD_OUT = 0.4
 _FEWEST_LABELLED = 5
 _N_GROUPS = 8
@@ -52,6 +50,8 @@ class ColumnImportance:
         What the score is.
     n_left_out : int
         How many columns were not tried: those least tied to the score, of very many.
+    n_rows : int
+        How many held-out rows were ranked.
     """
 
     columns: list[Any]
@@ -60,6 +60,7 @@ class ColumnImportance:
     score: float
     scored_by: str
     n_left_out: int
+    n_rows: int
 
 
 def column_importance(
@@ -69,16 +70,18 @@ def column_importance(
     *,
     n_repeats: int = 5,
     max_columns: int = 100,
+    max_rows: int = 5000,
     random_state: RandomStateLike = None,
 ) -> ColumnImportance:
     """Shuffle input columns of held-out rows, and see how much worse they are ranked.
 
-    A copy of the classifier is fitted on a part of the rows. On the others each column
-    of X, not of what a pipeline makes of it, is shuffled. The score is what positive
-    and unlabelled data allow: the chance that a labelled row is ranked above an
-    unlabelled one. It has its ceiling below 1, as hidden positives are rightly ranked
-    high. Columns that say the same stand in for each other, and each seems to matter
-    less than it does.
+    A copy of the model's gap estimator, from whose score the ranking is read, is fitted
+    on 60% of the rows. On the others each column of X, not of what a pipeline makes of
+    it, is shuffled (:func:`sklearn.inspection.permutation_importance`). The score is
+    what positive and unlabelled data allow: the chance that a labelled row is ranked
+    above an unlabelled one. It has its ceiling below 1, as hidden positives are rightly
+    ranked high. Columns that say the same stand in for each other, and each seems to
+    matter less than it does.
 
     Parameters
     ----------
@@ -93,6 +96,8 @@ def column_importance(
     max_columns : int, default=100
         Of more columns, those are tried that are tied most to the model's score, each
         by itself.
+    max_rows : int, default=5000
+        Of more rows, so many are drawn, with the share of labelled ones that there is.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the split, the fit and the shuffles.
 
@@ -121,60 +126,60 @@ def column_importance(
         )
         raise InvalidInputError(msg)
     rng = as_generator(random_state)
-    train, test = train_test_split(
-        np.arange(mask.size),
-        test_size=_HELD_OUT,
-        stratify=mask,
-        random_state=draw_seed(rng),
-    )
-    train = train[sample_rows(mask[train], _MOST_TO_LEARN_FROM, rng)]
-    test = test[sample_rows(mask[test], _MOST_TO_SHUFFLE, rng)]
+    rows = sample_rows(mask, max_rows, rng)
+    how = {
+        "test_size": _HELD_OUT,
+        "stratify": mask[rows],
+        "random_state": draw_seed(rng),
+    }
+    train, test = train_test_split(rows, **how)
     seen = samples_of(model, take_rows(X, train))
-    copy = refit(classifier_of(model), seen, mask[train], draw_seed(rng))
-    unseen = as_table(take_rows(X, test))
-
-    def rank(rows: Any) -> Vector:
-        return chance_positive(copy, samples_of(model, rows))
-
-    chance = rank(unseen)
-    score = float(roc_auc_score(mask[test], chance))
-    columns = input_columns(model, unseen)
+    copy = refit(classifier_of(model).gap_estimator_, seen, mask[train], draw_seed(rng))
+    unseen, known = as_table(take_rows(X, test)), mask[test]
+    chance = chance_positive(copy, samples_of(model, unseen))
+    columns, named = input_columns(model, unseen), hasattr(unseen, "columns")
     tried = _most_tied(unseen, columns, chance, max_columns)
-    falls = np.empty((len(tried), n_repeats))
-    for i, column in enumerate(tried):
-        for k in range(n_repeats):
-            shuffled = shuffle_column(unseen, column, rng.permutation(test.size))
-            falls[i, k] = score - roc_auc_score(mask[test], rank(shuffled))
-    importance = falls.mean(axis=1)
-    order = np.argsort(-importance, kind="stable")
+    at = tried if named else (slice(None), tried)
+
+    def score(_: Any, part: Any, labels: Mask) -> float:
+        table = unseen.copy()
+        table[at] = part
+        ranked = chance_positive(copy, samples_of(model, table))
+        return float(roc_auc_score(labels, ranked))
+
+    how = {"n_repeats": n_repeats, "random_state": draw_seed(rng)}
+    falls = permutation_importance(copy, unseen[at], known, scoring=score, **how)
+    order = np.argsort(-falls.importances_mean, kind="stable")
     return ColumnImportance(
         columns=[tried[i] for i in order],
-        importance=importance[order],
-        spread=falls.std(axis=1)[order],
-        score=score,
+        importance=falls.importances_mean[order],
+        spread=falls.importances_std[order],
+        score=float(roc_auc_score(known, chance)),
         scored_by=SCORED_BY,
         n_left_out=len(columns) - len(tried),
+        n_rows=int(test.size),
     )
+
+
+def as_table(rows: Any) -> Any:
+    """Return rows whose columns can be exchanged: a frame, or a dense array."""
+    if hasattr(rows, "toarray"):
+        return rows.toarray()
+    return rows if hasattr(rows, "shape") else np.asarray(rows)
 
 
 def _most_tied(X: Any, columns: list[Any], score: Vector, most: int) -> list[Any]:
-    """Keep the columns whose groups of values differ most in the score."""
+    """Return the columns whose groups of values differ most in the score."""
     if len(columns) <= most:
         return columns
-    tie = np.array([_tie(_column(X, name), score) for name in columns])
+    values = (X[c].to_numpy() if hasattr(X, "columns") else X[:, c] for c in columns)
+    tie = np.array([_tie(column, score) for column in values])
     kept = np.sort(np.argsort(-tie, kind="stable")[:most])
     return [columns[i] for i in kept]
 
 
-def _column(X: Any, name: Any) -> NDArray[Any]:
-    values: NDArray[Any] = (
-        X[name].to_numpy() if hasattr(X, "columns") else np.asarray(X[:, name])
-    )
-    return values
-
-
 def _tie(values: NDArray[Any], score: Vector) -> float:
-    """Give the share of the score's variance that lies between groups of values."""
+    """Return the share of the score's variance that lies between groups of values."""
     if values.dtype.kind in "fiub":
         codes = np.nan_to_num(values.astype(np.float64), nan=np.inf).argsort().argsort()
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import json
 import os
@@ -10,8 +11,8 @@ import platform
 import warnings
 import zipfile
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -28,13 +29,13 @@ from probgap._core.errors import (
     ModelVersionWarning,
     load_library,
 )
+from probgap._core.mixture import Mixture
 from probgap._core.output import whole_file
-from probgap.io._archive import SCHEMA, pack, unpack
-from probgap.io._arrays import clear_padding, require_honest_arrays, store_plainly
-from probgap.io._older import GONE, bring_up_to_date
-from probgap.io._parts import require_sound_parts
-from probgap.io._schema import find_names, find_untrusted, renumber, require_sound
-from probgap.io._stored import restore_learners, store_learners
+from probgap.io import _archive, _plan
+from probgap.io._archive import SCHEMA, refuse
+from probgap.io._checks import inner_of, require_sound_parts, walk
+from probgap.io._older import bring_up_to_date, translate_format_1
+from probgap.io._trees import restore, store
 
 
 def save(
@@ -78,9 +79,26 @@ def save(
     >>> bool((io.load(path).predict(X) == model.predict(X)).all())
     True
     """
-    _require_fitted(model)
-    about = {"versions": _versions(), "metadata": _plain(metadata)}
-    _write(Path(path), pack(_take_apart(model), about))
+    kind = type(model).__name__
+    if not (isinstance(model, BaseEstimator) and hasattr(model, "predict")):
+        refuse(f"model must be an estimator that predicts. Got {kind}.")
+    try:
+        check_is_fitted(model)
+        noted = json.loads(json.dumps(dict(metadata or {})))
+    except NotFittedError as error:
+        refuse(f"model must be fitted. Got an unfitted {kind}.", error)
+    except (TypeError, ValueError, RecursionError) as error:
+        refuse(f"metadata must be a mapping that JSON can hold. Got: {error}.", error)
+    about = {"versions": _versions(), "metadata": noted}
+    content = _archive.pack(_take_apart(model), about)
+    place = Path(path).resolve()
+    try:
+        with whole_file(place, binary=True) as file:
+            file.write(content)
+    except OSError as error:
+        refuse(
+            f"path must be a place to write to. Got {place}: {error.strerror}.", error
+        )
 
 
 def load(
@@ -127,22 +145,25 @@ def load(
     >>> io.load("model.skops")  # doctest: +SKIP
     PGPUClassifier(random_state=0)
     """
-    path = Path(path)
-    names = _names(trusted)
-    with _refusing(path):
-        header, members = unpack(_read(path))
-        versions = header["versions"]
-        with _blaming_versions(versions):
-            model = _put_together(members, names)
-            bring_up_to_date(model)
-            require_sound_parts(model)
-            model = restore_learners(model)
-    written = versions.get("scikit-learn")
+    items = () if trusted is None else trusted
+    if isinstance(items, str | type | bool) or not all(
+        isinstance(item, str | type) for item in items
+    ):
+        refuse(f"trusted must be a list of names or types. Got {trusted!r}.")
+    by_caller = [
+        item if isinstance(item, str) else f"{item.__module__}.{item.__qualname__}"
+        for item in items
+    ]
+    with _refusing(path) as versions:
+        header, members = _archive.unpack(Path(path).read_bytes())
+        versions.update(header["versions"])
+        model = _put_together(header["format"], members, by_caller)
+    written = str(versions.get("scikit-learn"))[:40]
     if written != sklearn.__version__:
         warnings.warn(
-            f"{path} was saved with scikit-learn {str(written)[:40]}, and this is "
+            f"{path} was saved with scikit-learn {written}, and this is "
             f"{sklearn.__version__}: predictions may differ. Fit again, or install "
-            f"scikit-learn=={str(written)[:40]}.",
+            f"scikit-learn=={written}.",
             ModelVersionWarning,
             stacklevel=2,
         )
@@ -173,179 +194,126 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> io.read_metadata("model.skops")  # doctest: +SKIP
     {'columns': ['age', 'income']}
     """
-    with _refusing(Path(path)):
-        header, _ = unpack(_read(Path(path)))
+    with _refusing(path):
+        header, _ = _archive.unpack(Path(path).read_bytes())
     metadata: dict[str, Any] = header["metadata"]
     return metadata
 
 
-def _require_fitted(model: object) -> None:
-    if not (isinstance(model, BaseEstimator) and hasattr(model, "predict")):
-        msg = f"model must be an estimator that predicts. Got {type(model).__name__}."
-        raise ModelFileError(msg)
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        msg = f"model must be fitted. Got an unfitted {type(model).__name__}."
-        raise ModelFileError(msg) from None
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "python": platform.python_version(),
-        "probgap": probgap.__version__,
-        "scikit-learn": sklearn.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "skops": _skops().__version__,
-    }
-
-
-def _plain(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(dict(metadata or {})))
-    except (TypeError, ValueError, RecursionError) as error:
-        msg = f"metadata must be a mapping that JSON can hold. Got: {error}."
-        raise ModelFileError(msg) from error
-    return plain
-
-
-def _take_apart(model: BaseEstimator) -> dict[str, bytes]:
-    """Turn a model into the members of its file."""
-    stored = store_learners(model)
-    try:
-        dumped = _skops().io.dumps(stored)
-    except (TypeError, ValueError, AttributeError, RecursionError) as error:
-        msg = f"model must be made of parts that skops can save. Got: {error}"
-        raise ModelFileError(msg) from error
-    with zipfile.ZipFile(io.BytesIO(dumped)) as archive:
-        schema = json.loads(archive.read(SCHEMA))
-        members = {name: archive.read(name) for name in archive.namelist()}
-    nameless = [n for n in find_names(schema) if "<" in n or n.startswith("__main__.")]
-    if nameless:
-        msg = (
-            "model must be made of classes and functions that can be imported. Got "
-            f"{', '.join(nameless)}; put them into a module."
-        )
-        raise ModelFileError(msg)
-    files = renumber(schema)
-    parts = {SCHEMA: json.dumps(schema, separators=(",", ":")).encode()}
-    tidy = {"npz": store_plainly, "npy": clear_padding}
-    for old, new in files.items():
-        content = members[old]
-        suffix = new.rpartition(".")[2]
-        parts[new] = tidy[suffix](content) if suffix in tidy else content
-    return parts
-
-
-def _put_together(members: Mapping[str, bytes], trusted: Collection[str]) -> Any:
-    """Build the model, once all that its file says was looked through."""
-    try:
-        schema = json.loads(members[SCHEMA])
-        require_sound(schema, members.keys() - {SCHEMA})
-        untrusted = find_untrusted(schema, trusted)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        msg = f"its plan cannot be read ({type(error).__name__}: {error})"
-        raise ModelFileError(msg) from error
-    gone = sorted(GONE.intersection(untrusted))
-    if gone:
-        kinds = ", ".join(name.rpartition(".")[2] for name in gone)
-        msg = (
-            f"it holds what this version of probgap does not have ({kinds}): fit again"
-        )
-        raise ModelFileError(msg)
-    if untrusted:
-        msg = (
-            f"it holds {len(untrusted)} type(s) or function(s) that are not trusted: "
-            f"{', '.join(name[:200] for name in untrusted[:20])}. If you know them and "
-            "who made the file, name them in trusted"
-        )
-        raise ModelFileError(msg)
-    for name, content in members.items():
-        require_honest_arrays(name, content)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    model = _skops().io.loads(buffer.getvalue(), trusted=find_names(schema))
-    if not (isinstance(model, BaseEstimator) and hasattr(model, "predict")):
-        msg = f"it holds no model but a {type(model).__name__}"
-        raise ModelFileError(msg)
-    return model
-
-
 @contextlib.contextmanager
-def _refusing(path: Path) -> Iterator[None]:
-    """Say of which file a refusal speaks."""
-    try:
-        yield
-    except ModelFileError as error:
-        msg = f"{path} must be a model that probgap can read. Got: {error}."
-        raise ModelFileError(msg) from error
-
-
-@contextlib.contextmanager
-def _blaming_versions(written: Mapping[str, Any]) -> Iterator[None]:
-    """Turn what goes wrong while building into a reason, with versions if they differ."""
+def _refusing(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """Turn all that goes wrong into a refusal, with versions if they differ."""
+    written: dict[str, Any] = {}
     try:
         with warnings.catch_warnings():
             # One warning of ours stands for one of each part.
             warnings.simplefilter("ignore", InconsistentVersionWarning)
-            yield
+            yield written
     except MissingLibraryError:
         raise
-    except Exception as error:
-        here = _versions()
-        differ = [
-            f"{name}=={str(version)[:40]} (here {here[name]})"
-            for name, version in written.items()
-            if name in here and name != "python" and version != here[name]
-        ]
+    except Exception as error:  # noqa: BLE001 (whatever a strange file leads to)
         reason = str(error)
-        if not isinstance(error, ModelFileError):
+        if isinstance(error, OSError):
+            reason = f"it cannot be read ({error.strerror})"
+        elif not isinstance(error, ModelFileError):
             reason = f"it does not load ({type(error).__name__}: {error})"
+        here = _versions() if written else {}
+        differ = [
+            f"{name}=={str(written[name])[:40]} (here {version})"
+            for name, version in here.items()
+            if name != "python" and written.get(name, version) != version
+        ]
         if differ:
-            reason += (
-                f". It was saved with {', '.join(differ)}: install these, or fit again"
-            )
-        raise ModelFileError(reason) from error
+            saved_with = f". It was saved with {', '.join(differ)}"
+            reason += f"{saved_with}: install these, or fit again"
+        refuse(f"{path} must be a model that probgap can read. Got: {reason}.", error)
 
 
-def _names(trusted: Collection[str | type] | None) -> frozenset[str]:
-    if trusted is None:
-        return frozenset()
-    if isinstance(trusted, str | type | bool) or not all(
-        isinstance(item, str | type) for item in trusted
-    ):
-        msg = f"trusted must be a list of names or types. Got {trusted!r}."
-        raise ModelFileError(msg)
-    return frozenset(
-        item if isinstance(item, str) else f"{item.__module__}.{item.__qualname__}"
-        for item in trusted
-    )
+def _versions() -> dict[str, str]:
+    names = {"probgap": probgap, "scikit-learn": sklearn, "numpy": np, "scipy": scipy}
+    versions = {n: m.__version__ for n, m in {**names, "skops": _skops()}.items()}
+    return {"python": platform.python_version(), **versions}
 
 
-def _skops() -> ModuleType:
+def _skops() -> Any:
     # Slow to load, and not all need it.
     load_library("skops.io", extra="io", purpose="models in files")
     return load_library("skops", extra="io", purpose="models in files")
 
 
-def _read(path: Path) -> bytes:
+def _take_apart(model: BaseEstimator) -> dict[str, bytes]:
+    """Turn a model into the members of its file."""
     try:
-        return path.read_bytes()
-    except OSError as error:
-        msg = f"it cannot be read ({error.strerror})"
-        raise ModelFileError(msg) from error
+        dumped = _skops().io.dumps(_with_stored_trees(model))
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        refuse(f"model must be made of parts that skops can save. Got: {error}", error)
+    with zipfile.ZipFile(io.BytesIO(dumped)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(members[SCHEMA])
+    nameless = {
+        n for _, n in _plan.names_in(schema) if "<" in n or n.startswith("__main__.")
+    }
+    if nameless:
+        refuse(
+            "model must be made of classes and functions that can be imported. Got "
+            f"{', '.join(sorted(nameless))}; put them into a module."
+        )
+    _plan.translate(schema)
+    files = _plan.rename_arrays(schema)
+    arrays = {new: _archive.tidied(new, members[old]) for old, new in files.items()}
+    return {SCHEMA: json.dumps(schema, separators=(",", ":")).encode(), **arrays}
 
 
-def _write(path: Path, content: bytes) -> None:
-    path = path.resolve()
-    try:
-        with whole_file(path, binary=True) as file:
-            file.write(content)
-    except OSError as error:
-        msg = f"path must be a place to write to. Got {path}: {error.strerror}."
-        raise ModelFileError(msg) from error
+def _with_stored_trees(model: Any) -> Any:
+    """Return a model with trees as files have them, and the rest as it is."""
+    things = list(walk(model))
+    others = {
+        id(thing): replace(thing, learners=tuple(map(store, thing.learners)))
+        for thing in things
+        if type(thing) is Mixture
+    }
+    kept = {id(thing): thing for thing in things if not inner_of(thing)}
+    return copy.deepcopy(model, {**kept, **others}) if others else model
+
+
+def _put_together(
+    number: int, members: Mapping[str, bytes], by_caller: Collection[str]
+) -> Any:
+    """Build the model, once all that its file says was looked through."""
+    schema = json.loads(members[SCHEMA])
+    if number == 1:
+        translate_format_1(schema)
+    _plan.require_sound(schema, members.keys() - {SCHEMA})
+    untrusted = _plan.find_untrusted(schema, by_caller)
+    gone = [name for name in untrusted if number == 1 and name.startswith("probgap.")]
+    if gone:
+        names = ", ".join(name[:200] for name in gone[:20])
+        refuse(f"this version of probgap does not have {names}: fit again")
+    if untrusted:
+        refuse(
+            f"it holds {len(untrusted)} type(s) or function(s) that are not trusted: "
+            f"{', '.join(name[:200] for name in untrusted[:20])}. If you know them and "
+            "who made the file, name them in trusted"
+        )
+    _plan.resolve(schema)
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            _archive.require_honest_arrays(name, content)
+            plan = name == SCHEMA
+            archive.writestr(name, json.dumps(schema) if plan else content)
+    # skops has a list of its own.
+    known = sorted({name for _, name in _plan.names_in(schema)})
+    model = _skops().io.loads(buffer.getvalue(), trusted=known)
+    if not (isinstance(model, BaseEstimator) and hasattr(model, "predict")):
+        refuse(f"it holds no model but a {type(model).__name__}")
+    if number == 1:
+        bring_up_to_date(list(walk(model)))
+    require_sound_parts(model)
+    for thing in walk(model):
+        if type(thing) is Mixture:
+            learners = tuple(map(restore, thing.learners))
+            object.__setattr__(thing, "learners", learners)  # it is frozen
+    return model

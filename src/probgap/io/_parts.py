@@ -1,223 +1,348 @@
-"""Looks into a model that was read: whether it is whole, and safe to compute with.
+"""The parts that a model file may hold: the trusted set, in the words of files.
 
-Compiled code in scikit-learn and scipy follows indices that it finds in a model without
-asking whether they point anywhere. In a file made to harm they may not.
+A file names our classes as ``PARTS`` does, and others by the path that users import them
+from, so that a private module may move. To add a class, add a line; to rename a class,
+leave its name here as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
 
-from probgap._core.errors import ModelFileError
-from probgap.io._mixtures import (
-    MIXED,
-    classifier_is_sound,
-    columns_are_sound,
-    curves_are_sound,
-    directions_are_sound,
-    kernel_is_sound,
-    linear_is_sound,
-    mixture_is_sound,
-    owner_is_sound,
-    reading_is_sound,
-    words_are_sound,
+from probgap._core.folds import RowFolds
+from probgap._core.kernels import KernelFeatures
+from probgap._core.learners import KernelLogistic, LinearLogistic
+from probgap._core.mixture import MixedClassifier, Mixture
+from probgap._core.svm import FastSVC, NystroemSVM
+from probgap._core.views import Columns, Directions, Words
+from probgap._device._estimators import DevicePlatt, DeviceSVM
+from probgap.baselines import (
+    ElkanNotoClassifier,
+    LiuTaoClassifier,
+    NaiveClassifier,
+    NatarajanClassifier,
 )
-from probgap.io._stored import boosting_is_whole, forest_is_whole
-from probgap.io._trees import (
-    boosted_trees,
-    boosting_is_sound,
-    forest_is_sound,
-    tree_is_sound,
+from probgap.boundary import Boundary, MeanSmallest, Quantile
+from probgap.gap import MixedGapEstimator, ObservedGapEstimator
+from probgap.io._trees import StoredBoosting, StoredForest, Trees
+from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
+from probgap.reading import Reading
+from probgap.reading._network import Curves
+from probgap.relabel import Relabelling
+from probgap.reweight import KernelMeanMatching, KMMResult
+
+PARTS: dict[str, type] = {
+    # What users fit, and its settings.
+    "PGPUClassifier": PGPUClassifier,
+    "PGPUClassifierCV": PGPUClassifierCV,
+    "ElkanNotoClassifier": ElkanNotoClassifier,
+    "LiuTaoClassifier": LiuTaoClassifier,
+    "NaiveClassifier": NaiveClassifier,
+    "NatarajanClassifier": NatarajanClassifier,
+    "ObservedGapEstimator": ObservedGapEstimator,
+    "MixedGapEstimator": MixedGapEstimator,
+    "MeanSmallest": MeanSmallest,
+    "Quantile": Quantile,
+    "KernelMeanMatching": KernelMeanMatching,
+    "RowFolds": RowFolds,
+    # What they found.
+    "Boundary": Boundary,
+    "Relabelling": Relabelling,
+    "KMMResult": KMMResult,
+    "Reading": Reading,
+    "Curves": Curves,
+    # What they predict by.
+    "MixedClassifier": MixedClassifier,
+    "Mixture": Mixture,
+    "Columns": Columns,
+    "Directions": Directions,
+    "Words": Words,
+    "KernelFeatures": KernelFeatures,
+    "KernelLogistic": KernelLogistic,
+    "LinearLogistic": LinearLogistic,
+    "Forest": StoredForest,
+    "Boosting": StoredBoosting,
+    "Trees": Trees,
+    "SVM": FastSVC,
+    "FeatureSVM": NystroemSVM,
+    "DeviceSVM": DeviceSVM,
+    "DevicePlatt": DevicePlatt,
+}
+# What fields of parts must be, in the language of ``misfit``; "+" adds to another's rules.
+_TEXT = """
+fitted = n_features_in_: whole d; classes_: any 2; estimator_.classes_: any 2 | other;
+    estimator_ gap_estimator_: fed
+classifier = +fitted; positive_index_: whole 0..1; sample_weight_: float n 0.. | None;
+    observed_gap_: float n -1..1 | None; posterior_: float n 0..1 | None
+PGPUClassifier = +classifier; observed_gap_: float n; reading_: Reading | None;
+    estimator_.held_out_ gap_estimator_.observed_gap_: float n | None;
+    relabelling_.labels: int n | None
+PGPUClassifierCV = +PGPUClassifier
+ElkanNotoClassifier = +classifier
+LiuTaoClassifier = +classifier
+NaiveClassifier = +classifier
+NatarajanClassifier = +classifier
+ObservedGapEstimator = +classifier; observed_gap_: float n
+MixedGapEstimator = +classifier; observed_gap_ log_odds_: float n; mixture_: Mixture
+Boundary = value: number; spread: number 0..
+Relabelling = labels: int n -1..1; positive_share: float? n 0..1
+KMMResult = weights: float n 0..
+Reading = boundary class_prior strangeness slope offset: number;
+    n_hidden n_labelled n_unlabelled: number 0..; curves: Curves; scores: float scores;
+    class_prior_interval n_hidden_interval: interval
+Curves = weights: shares k; ceiling share: float k 0..1; middle: float 2 k;
+    width: float 2 k >0; spread: float k >0; shift: float k
+MixedClassifier = +fitted; mixture_: Mixture; held_out_: float n
+Mixture = view: Columns | Directions | Words | None; learners: learners;
+    weights: float k 0..; intercept: number
+Columns = centre: float d; scale: float d >0
+Directions = scale: float d >0; offset: float c; basis: float d c
+Words = counts: flag; factor: float d; basis: float d c
+KernelFeatures = landmarks: float m d | sparse m d; gamma: number >0; rotation: float m r
+KernelLogistic = features: KernelFeatures; features.landmarks: float m d;
+    scale: float d >0; coef: float r; intercept: number
+LinearLogistic = coef: float d; intercept: number
+Forest = n_features: whole d; nodes: trees; frequency: number 0..1;
+    margin: number >0..0.49
+Boosting = n_features: whole d; nodes: trees; n_rounds: rounds;
+    baseline: float64 models; margin: number >0..0.49
+Trees = is_leaf: bool nodes; feature: int32 inner*; threshold: float64 inner* -inf..inf;
+    missing_left: bool inner*; value: float64 leaves
+FeatureSVM = +fitted; feature_map_: KernelFeatures; coef_: float r; intercept_: number
+DeviceSVM = +fitted; support_vectors_: float v d; dual_coef_: float 1 v;
+    intercept_: float 1; gamma_: number >0
+DevicePlatt = slope offset: number
+libsvm = n_features_in_: whole d; support_vectors_: float v d | sparse v d;
+    _dual_coef_ dual_coef_: float c v | sparse c v; support_: int v; _n_support: int k 0..;
+    _intercept_ intercept_: float p; _probA _probB: float q*; classes_: any k;
+    _gamma: number 0..
+scikit-learn = n_features_in_: whole d | None; coef_ components_: float k d | other;
+    intercept_ random_offset_: float k | other; random_weights_: float d k | other;
+    normalization_: float k k | other; quantiles_: float? q d | other; a_ b_: number | None;
+    center_ lambdas_ mean_ min_ scale_ statistics_ var_: any d | other
+"""
+RULES = dict(
+    text.split(" = ") for text in _TEXT.replace("\n    ", " ").strip().split("\n")
 )
-from probgap.io._walk import name_of, walk
-
-TreesOf = Callable[[Any], list[Any]]
-
-_INSIDE = ("probgap.", "sklearn.")
-_BOOSTING = "sklearn.ensemble._hist_gradient_boosting"
-_TREES = ("sklearn.tree._tree.Tree", f"{_BOOSTING}.predictor.TreePredictor")
-# What classes of ours got since files of them were written, and what it was before.
-_ADDED: dict[str, dict[str, Any]] = {
-    "probgap.gap._observed.ObservedGapEstimator": {"device": None, "verbose": 0},
-    "probgap.reweight._solvers.KMMResult": {"n_passes": 0.0, "bytes_moved": 0.0},
+# Steps of a table's pipeline, and where they are. They compute from their argument alone:
+# nothing in this list may open, write or run anything.
+STEPS = dict.fromkeys(
+    (
+        "bend",
+        "hold",
+        "name_dates",
+        "to_categories",
+        "to_dates",
+        "to_documents",
+        "to_numbers",
+    ),
+    "probgap.tables._steps",
+)
+# What a table's pipeline is made of, and what often stands beside our classifiers. Scalers
+# and imputers can have learnt that a column has no value.
+SCIKIT_LEARN = frozenset(
+    f"sklearn.{module}.{name}"
+    for module, names in {
+        "_loss.link": "Interval LogitLink",
+        "_loss.loss": "HalfBinomialLoss",
+        "calibration": "CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration",
+        "compose": "ColumnTransformer",
+        "compose._column_transformer": "_RemainderColsList",  # before 1.7
+        "decomposition": "PCA TruncatedSVD",
+        "ensemble": "ExtraTreesClassifier HistGradientBoostingClassifier",
+        "ensemble._hist_gradient_boosting.binning": "_BinMapper",
+        "ensemble._hist_gradient_boosting.predictor": "TreePredictor",
+        "feature_extraction.text": "CountVectorizer HashingVectorizer TfidfTransformer "
+        "TfidfVectorizer",
+        "feature_selection": "VarianceThreshold",
+        "frozen": "FrozenEstimator",
+        "impute": "MissingIndicator SimpleImputer",
+        "kernel_approximation": "Nystroem RBFSampler",
+        "linear_model": "LogisticRegression",
+        "model_selection": "KFold StratifiedKFold",
+        "pipeline": "FeatureUnion Pipeline",
+        "preprocessing": "FunctionTransformer LabelEncoder MaxAbsScaler MinMaxScaler "
+        "Normalizer OneHotEncoder PowerTransformer QuantileTransformer RobustScaler "
+        "StandardScaler",
+        "svm": "LinearSVC SVC",
+        "tree": "ExtraTreeClassifier",
+    }.items()
+    for name in names.split()
+)
+_SPARSE = {f"scipy.sparse.cs{k}_{form}" for k in "rc" for form in ("matrix", "array")}
+_SCALARS = {
+    f"numpy.{kind.__name__}"
+    for kind in (np.bool_, np.str_, *np.sctypeDict.values())
+    if issubclass(kind, np.bool_ | np.number | np.str_)
+}
+# skops builds a thing in a way that the file names: some set attributes, some call the
+# type with arguments from the file. So a name is trusted with one of them only.
+_TRUSTED = {
+    "DictNode": {"builtins.dict"},
+    "ListNode": {"builtins.list"},
+    "SetNode": {"builtins.set"},
+    "TupleNode": {"builtins.tuple"},
+    "SliceNode": {"builtins.slice"},
+    "TypeNode": {f"builtins.{n}" for n in ("bool", "float", "int", "str")} | _SCALARS,
+    "FunctionNode": {f"probgap.{name}" for name in STEPS}
+    | {f"numpy.{n}" for n in dir(np) if isinstance(getattr(np, n), np.ufunc)},
+    "ObjectNode": {f"probgap.{name}" for name in PARTS} | SCIKIT_LEARN | _SPARSE,
+    "NdArrayNode": {"numpy.ndarray"} | _SCALARS,
+    "MaskedArrayNode": {"numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"},
+    "DTypeNode": {"numpy.dtype"},
+    "RandomGeneratorNode": {"numpy.random.Generator"},
+    "RandomStateNode": {"numpy.random.mtrand.RandomState"},
+    "SparseMatrixNode": _SPARSE,
+    "TreeNode": {"sklearn.tree._tree.Tree"},
 }
 
 
-def require_sound_parts(model: object) -> None:
-    """Refuse a model that lacks something, or whose indices point outside of it."""
-    things = list(walk(model))
-    judged: set[int] = set()
-    for thing in things:
-        _require_whole(thing)
-        if issparse(thing):
-            _judge(_sparse_is_sound, thing)
-        for kind in type(thing).__mro__:
-            learnt, check = _CHECKS.get(name_of(kind), _NONE)
-            # What is not fitted, a parameter, fails before compiled code runs.
-            if hasattr(thing, learnt):
-                _judge(check, thing)
-                trees_of: TreesOf = _TREES_JUDGED_BY.get(check, _no_trees)
-                judged.update(id(tree) for tree in trees_of(thing))
-    if any(name_of(type(t)) in _TREES and id(t) not in judged for t in things):
-        msg = "it has a tree that belongs to no forest"
-        raise ModelFileError(msg)
+def is_trusted(loader: str, name: str) -> bool:
+    """Return whether a thing of this name may be made in this way."""
+    if loader == "LossNode":
+        return name == _compiled_loss()
+    # Of numbers, strings and None, the name is not used.
+    return loader == "JsonNode" or name in _TRUSTED.get(loader, ())
 
 
-def _judge(check: Callable[[Any], bool], thing: object) -> None:
-    try:
-        sound = check(thing)
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as error:
-        msg = f"its {type(thing).__name__} is not sound ({error})"
-        raise ModelFileError(msg) from error
-    if not sound:
-        msg = (
-            f"its {type(thing).__name__} was altered: indices in it point outside, or "
-            "its numbers do not fit together"
+@cache
+def _compiled_loss() -> str:
+    """Return the loss of boosted trees, as this scikit-learn calls it."""
+    from sklearn._loss._loss import CyHalfBinomialLoss  # noqa: PLC0415 (slow to load)
+
+    return f"{CyHalfBinomialLoss.__module__}.{CyHalfBinomialLoss.__name__}"
+
+
+def public_name(loader: str, module: str, name: str) -> str:
+    """Return a name as users import it, where that is trusted, and else as it is."""
+    path = module.split(".")
+    private = next((k for k, word in enumerate(path) if word[:1] == "_"), len(path))
+    public = ".".join([*path[:private], name])
+    return public if is_trusted(loader, public) else f"{module}.{name}"
+
+
+# The language of the table. Sizes of arrays have names: where one occurs again in an
+# object or in a part of it, it must be the same.
+Sizes = dict[str, int]
+
+
+def misfit(thing: object, rules: str, sizes: Sizes) -> str:
+    """Return the first field that is not as the rules say, "" if all are.
+
+    A rule is "fields: form", or several forms with "|" between them. Forms are "float n d"
+    for a matrix of finite numbers, "float? n" for a vector that may have gaps, "bool n*"
+    for one that may be empty, "float n >0" and "float n 0..1" for vectors within bounds,
+    "number 0.." for a single one, "whole n" for one of the sizes, the name of a part, or
+    a word below.
+    """
+    for clause in filter(None, rules.split(";")):
+        names, _, forms = clause.partition(":")
+        if not forms:
+            wrong = misfit(thing, RULES[clause.strip(" +")], sizes)
+            if wrong:
+                return wrong
+        for name in names.split() if forms else ():
+            value: Any = thing
+            for attribute in name.split("."):
+                value = getattr(value, attribute, None)
+            if not any(_has_form(value, f.split(), sizes) for f in forms.split("|")):
+                return name
+    return ""
+
+
+def _has_form(value: Any, words: list[str], sizes: Sizes) -> bool:
+    kind, *names = words
+    if kind in PARTS:
+        return type(value) is PARTS[kind] and not misfit(value, RULES[kind], sizes)
+    if kind in _WORDS:
+        return bool(_WORDS[kind](value, names, sizes))
+    bound = names.pop() if names and set(names[-1]) & set(">.") else ""
+    if kind == "number":
+        known = isinstance(value, float | int) and not isinstance(value, bool)
+    elif kind == "whole":
+        known = type(value) is int and value < 2**31
+        known = known and all(_agree([name], (value,), sizes) for name in names)
+    else:
+        broad = {"float": "f", "float?": "f", "int": "i", "any": "biufOSUT"}
+        known = type(value) is np.ndarray and _agree(names, value.shape, sizes)
+        known = known and (
+            value.dtype.kind in broad[kind] if kind in broad else value.dtype == kind
         )
-        raise ModelFileError(msg)
+    if not known or kind == "any":
+        return known
+    least, _, most = bound.lstrip(">").partition("..")
+    low, high = float(least or -np.inf), float(most or np.inf)
+    within = (value > low if bound[:1] == ">" else value >= low) & (value <= high)
+    if "inf" not in bound:
+        within &= np.isfinite(value)
+    return bool(np.all(within | np.isnan(value) if kind[-1] == "?" else within))
 
 
-def _require_whole(thing: Any) -> None:
-    """Refuse what another version left without something, and methods laid over."""
-    kind = type(thing)
-    if not kind.__module__.startswith(_INSIDE):
-        return
-    for name, value in _ADDED.get(f"{kind.__module__}.{kind.__name__}", {}).items():
-        learnt = not name.endswith("_") or hasattr(thing, "estimator_")
-        if learnt and not hasattr(thing, name):
-            object.__setattr__(thing, name, value)  # results are frozen
-    lacking: list[str] = []
-    if kind.__module__.startswith("probgap."):
-        names = [f.name for f in fields(kind)] if is_dataclass(kind) else []
-        if isinstance(thing, BaseEstimator):
-            names = kind._get_param_names()
-        lacking = [name for name in names if not hasattr(thing, name)]
-    if lacking:
-        msg = f"its {kind.__name__} lacks {', '.join(lacking)}"
-        raise ModelFileError(msg)
-    hidden = [
-        n
-        for n in getattr(thing, "__dict__", ())
-        if callable(getattr(kind, str(n), None))
-    ]
-    if hidden:
-        msg = f"its {kind.__name__} brings {', '.join(map(str, hidden))} of its own"
-        raise ModelFileError(msg)
-
-
-def _sparse_is_sound(matrix: Any) -> bool:
-    parts = (matrix.data, matrix.indices, matrix.indptr)
-    if not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
-        return False
-    matrix.check_format(full_check=True)
-    return bool(matrix.indptr[-1] <= min(matrix.indices.size, matrix.data.size))
-
-
-def _machine_is_sound(machine: Any) -> bool:
-    """Judge a machine of libsvm: every count fits the arrays that it counts."""
-    counts = np.asarray(machine._n_support)
-    n_vectors, n_inputs = machine.support_vectors_.shape
-    n_classes = counts.size
-    n_pairs = n_classes * (n_classes - 1) // 2
-    coef = machine._dual_coef_
-    if machine._sparse != issparse(coef) or machine._sparse != issparse(
-        machine.support_vectors_
-    ):
-        return False
-    if machine._sparse and coef.nnz != (n_classes - 1) * n_vectors:
-        return False
-    return bool(
-        counts.ndim == 1
-        and n_classes > 1
-        and (counts >= 0).all()
-        and counts.sum() == n_vectors == machine.support_.size
-        and n_inputs == machine.n_features_in_ == machine.shape_fit_[1]
-        and coef.shape == (n_classes - 1, n_vectors)
-        and machine._intercept_.size == n_pairs
-        and machine._probA.size in (0, n_pairs)
-        and machine._probB.size == machine._probA.size
-        and isinstance(machine.kernel, str)
+def _agree(names: list[str], shape: tuple[int, ...], sizes: Sizes) -> bool:
+    return len(names) == len(shape) and all(
+        size == (int(name) if name.isdigit() else sizes.setdefault(name, size))
+        and (size > 0 or name.endswith("*"))
+        for name, size in zip(names, shape, strict=True)
     )
 
 
-def _vocabulary_is_sound(vectorizer: Any) -> bool:
-    places = sorted(vectorizer.vocabulary_.values())
-    return all(type(p) is int for p in places) and places == list(range(len(places)))
+def _learners(value: Any, _: list[str], sizes: Sizes) -> bool:
+    """Judge learners: trees follow indices of columns, however many a view gives them."""
+    width = sizes.get("c", sizes.get("d"))
+    for learner in value:
+        own = {} if width is None else {"d": width}
+        names = ("KernelLogistic", "LinearLogistic", "Forest", "Boosting")
+        if not any(_has_form(learner, [name], own) for name in names):
+            return False
+        width = own["d"]
+    sizes.setdefault("d", width or 0)
+    return type(value) is tuple and _agree(["k"], (len(value),), sizes)
 
 
-def _categories_are_sound(encoder: Any) -> bool:
-    """Judge a one-hot encoder: every level has a column of its own, or a shared one."""
-    sizes = [len(levels) for levels in encoder.categories_]
-    if encoder._infrequent_enabled:
-        for column, mapping in enumerate(encoder._default_to_infrequent_mappings):
-            rare = encoder._infrequent_indices[column]
-            if mapping is None and rare is None:
-                continue
-            if mapping.size != sizes[column] or not (
-                0 <= rare.min() <= rare.max() < sizes[column]
-            ):
-                return False
-            sizes[column] -= rare.size - 1
-            if not 0 <= mapping.min() <= mapping.max() < sizes[column]:
-                return False
-    if encoder._drop_idx_after_grouping is not None:
-        for column, dropped in enumerate(encoder._drop_idx_after_grouping):
-            if dropped is not None:
-                if not 0 <= dropped < sizes[column]:
-                    return False
-                sizes[column] -= 1
-    return list(encoder._n_features_outs) == sizes
+def _trees(value: Any, _: list[str], sizes: Sizes) -> bool:
+    sizes["trees"] = value.count(sizes["d"]) if _has_form(value, ["Trees"], {}) else 0
+    return sizes["trees"] > 0
 
 
-# By type: the attribute without which it is not fitted, and the judge.
-_CHECKS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    f"{_BOOSTING}.gradient_boosting.BaseHistGradientBoosting": (
-        "_predictors",
-        boosting_is_sound,
-    ),
-    "probgap._core.learners.KernelLogistic": ("coef", kernel_is_sound),
-    "probgap._core.learners.LinearLogistic": ("coef", linear_is_sound),
-    "probgap._core.learners.Mixture": ("learners", mixture_is_sound),
-    "probgap._core.views.Columns": ("scale", columns_are_sound),
-    "probgap._core.views.Directions": ("basis", directions_are_sound),
-    "probgap._core.views.Words": ("basis", words_are_sound),
-    **dict.fromkeys(MIXED, ("mixture_", owner_is_sound)),
-    "probgap.pgpu._base.BasePGPU": ("estimator_", classifier_is_sound),
-    "probgap.io._stored.StoredBoosting": ("nodes", boosting_is_whole),
-    "probgap.io._stored.StoredForest": ("nodes", forest_is_whole),
-    "probgap.reading._curves.Curves": ("weights", curves_are_sound),
-    "probgap.reading._reading.Reading": ("curves", reading_is_sound),
-    "sklearn.ensemble._forest.BaseForest": ("estimators_", forest_is_sound),
-    "sklearn.feature_extraction.text.CountVectorizer": (
-        "vocabulary_",
-        _vocabulary_is_sound,
-    ),
-    "sklearn.preprocessing._encoders.OneHotEncoder": (
-        "categories_",
-        _categories_are_sound,
-    ),
-    "sklearn.svm._base.BaseLibSVM": ("support_vectors_", _machine_is_sound),
-    "sklearn.tree._classes.BaseDecisionTree": ("tree_", tree_is_sound),
+def _rounds(value: Any, _: list[str], sizes: Sizes) -> bool:
+    counts = type(value) is tuple and all(type(n) is int and n > 0 for n in value)
+    return (
+        counts
+        and sum(value) == sizes["trees"]
+        and _agree(["models"], (len(value),), sizes)
+    )
+
+
+def _sparse(value: Any, names: list[str], sizes: Sizes) -> bool:
+    known = issparse(value) and _agree(names, value.shape, sizes)
+    return known and bool(np.isfinite(value.data).all())
+
+
+def _shares(value: Any, names: list[str], sizes: Sizes) -> bool:
+    known = _has_form(value, ["float", *names, "0.."], sizes)
+    return known and bool(abs(value.sum() - 1.0) < 1e-6)
+
+
+def _interval(value: Any, _: list[str], sizes: Sizes) -> bool:
+    known = type(value) is tuple and len(value) == 2
+    return known and all(_has_form(end, ["number"], sizes) for end in value)
+
+
+_WORDS: dict[str, Callable[[Any, list[str], Sizes], bool]] = {
+    "None": lambda value, *_: value is None,
+    "other": lambda value, *_: not isinstance(value, np.ndarray),
+    "flag": lambda value, *_: type(value) is bool,
+    # An estimator, if any, expects the columns that its owner has.
+    "fed": lambda v, _, sizes: getattr(v, "n_features_in_", sizes["d"]) == sizes["d"],
+    "interval": _interval,
+    "learners": _learners,
+    "rounds": _rounds,
+    "shares": _shares,
+    "sparse": _sparse,
+    "trees": _trees,
 }
-_NONE: tuple[str, Callable[[Any], bool]] = ("__no_such_attribute__", bool)
-
-_TREES_JUDGED_BY: dict[Callable[[Any], bool], TreesOf] = {
-    boosting_is_sound: boosted_trees,
-    tree_is_sound: lambda estimator: [estimator.tree_],
-}
-
-
-def _no_trees(_: object) -> list[Any]:
-    return []

@@ -31,7 +31,7 @@ from probgap._core.mixture import MixedClassifier
 from probgap._core.runtime import draw_seed, one_thread, stage
 from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.types import Mask, Matrix, Vector
-from probgap._device._estimators import DeviceMachine
+from probgap._device._estimators import DeviceSVM
 from probgap.boundary import (
     Boundary,
     answer_by_rules,
@@ -413,7 +413,7 @@ def _choose_final(
         require_sample_weight(model.estimator, "estimator")
         return model.estimator, _fit_copies
     if model.device is not None:
-        return DeviceMachine(device=model.device, verbose=verbose), _fit_rounded
+        return DeviceSVM(device=model.device, verbose=verbose), _fit_rounded
     if automatic:
         return MixedClassifier(n_jobs=n_jobs), _fit_mixture
     if n_landmarks is None:
@@ -426,7 +426,7 @@ def _fit_copies(classifier: Any, data: Shares) -> None:
     fit_on_shares(classifier, data.samples, share, data.weight)
 
 
-def _fit_rounded(classifier: DeviceMachine, data: Shares) -> None:
+def _fit_rounded(classifier: DeviceSVM, data: Shares) -> None:
     classifier.fit_on_shares(data.samples, round_shares(data.share), data.weight)
 
 

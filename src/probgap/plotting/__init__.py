@@ -1,4 +1,4 @@
-"""Pictures of a fit, in scikit-learn's Display convention: each can give its table."""
+"""Pictures of a fit, in scikit-learn's Display convention: each also returns its table."""
 
 from probgap.plotting._boundary import BoundaryDisplay
 from probgap.plotting._gap import GapDisplay

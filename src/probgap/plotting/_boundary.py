@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.types import Vector
+from probgap._core.types import Mask, Vector
 from probgap.boundary import Boundary
-from probgap.plotting._axes import (
+from probgap.plotting._base import (
     POSITIVE,
     UNLABELLED,
-    axes,
-    ink,
+    Display,
+    boundary_label,
+    draw_boundary,
     label_gap_axis,
     legend,
     library,
-    signed,
+    look_at,
+    shade,
 )
-from probgap.plotting._fitted import look_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 
 _POINTS = 401
-_FEWEST = 2
 
 
-class BoundaryDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class BoundaryDisplay(Display):
     """What the boundary decides, and what any other boundary would.
 
     For each place where the boundary could lie: the share of the unlabelled samples that
@@ -78,22 +78,11 @@ class BoundaryDisplay:
     2      0.65             1.000000                0.5
     """
 
-    ax_: Axes
-    figure_: Figure
-    lines_: tuple[Any, Any]
-
-    def __init__(
-        self,
-        *,
-        observed_gap: Vector,
-        labelled: NDArray[np.bool_],
-        boundary: float,
-        spread: float = float("nan"),
-    ) -> None:
-        self.observed_gap = observed_gap
-        self.labelled = labelled
-        self.boundary = boundary
-        self.spread = spread
+    observed_gap: Vector
+    labelled: Mask
+    boundary: float
+    spread: float = float("nan")
+    lines_: tuple[Any, Any] = field(init=False)
 
     @classmethod
     def from_estimator(
@@ -124,10 +113,8 @@ class BoundaryDisplay:
         >>> from probgap.plotting import BoundaryDisplay
         >>> BoundaryDisplay.from_estimator(model, None, y)  # doctest: +SKIP
         """
-        seen = look_at(estimator, X, y)
-        return cls.from_predictions(
-            seen.observed_gap, seen.labelled, boundary=seen.classifier.boundary_, ax=ax
-        )
+        classifier, gap, labelled = look_at(estimator, X, y)
+        return cls.from_predictions(gap, labelled, boundary=classifier.boundary_, ax=ax)
 
     @classmethod
     def from_predictions(
@@ -164,15 +151,14 @@ class BoundaryDisplay:
         """
         gap = check_gap(observed_gap)
         mask = check_labelled(labelled, gap.size)
-        if np.unique(mask).size < _FEWEST:
+        if mask.all() or not mask.any():
             msg = "labelled must mark some samples and leave others. Got all alike."
             raise InvalidInputError(msg)
-        value, spread = (
-            (boundary.value, boundary.spread)
-            if isinstance(boundary, Boundary)
-            else (float(boundary), float("nan"))
-        )
-        display = cls(observed_gap=gap, labelled=mask, boundary=value, spread=spread)
+        if isinstance(boundary, Boundary):
+            known = {"boundary": boundary.value, "spread": boundary.spread}
+        else:
+            known = {"boundary": float(boundary)}
+        display = cls(observed_gap=gap, labelled=mask, **known)
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
@@ -188,25 +174,21 @@ class BoundaryDisplay:
         BoundaryDisplay
             Itself.
         """
-        places = np.linspace(-1.0, 1.0, _POINTS)
-        unlabelled, labelled = self._shares(places)
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure  # type: ignore[assignment]
-        (first,) = self.ax_.plot(
+        ax = self._start(ax)
+        places, unlabelled, labelled = self._shares(np.linspace(-1.0, 1.0, _POINTS))
+        (first,) = ax.plot(
             places, unlabelled, color=UNLABELLED, lw=2, label="unlabelled"
         )
-        (second,) = self.ax_.plot(
-            places, labelled, color=POSITIVE, lw=2, label="labelled"
-        )
+        (second,) = ax.plot(places, labelled, color=POSITIVE, lw=2, label="labelled")
         self.lines_ = (first, second)
         self._mark_boundary()
-        label_gap_axis(self.ax_)
-        self.ax_.set(ylim=(-0.02, 1.02), ylabel="share on the negative side")
-        legend(self.ax_, "unlabelled", "labelled", f"boundary {signed(self.boundary)}")
+        label_gap_axis(ax)
+        ax.set(ylim=(-0.02, 1.02), ylabel="share on the negative side")
+        legend(ax, "unlabelled", "labelled", boundary_label(self.boundary))
         return self
 
     def frame(self, *, at: ArrayLike | None = None) -> Any:
-        """Give what is drawn as a table.
+        """Return what is drawn as a table.
 
         Parameters
         ----------
@@ -219,49 +201,35 @@ class BoundaryDisplay:
             For each boundary the share of unlabelled and of labelled samples on its
             negative side.
         """
-        places = (
-            np.linspace(-1.0, 1.0, _POINTS) if at is None else np.asarray(at, float)
-        )
-        unlabelled, labelled = self._shares(places)
-        table = {
-            "boundary": places,
-            "unlabelled_negative": unlabelled,
-            "labelled_negative": labelled,
-        }
+        places = np.linspace(-1.0, 1.0, _POINTS) if at is None else at
+        names = ("boundary", "unlabelled_negative", "labelled_negative")
+        table = dict(zip(names, self._shares(places), strict=True))
         return library("pandas").DataFrame(table)
 
-    def _shares(self, places: Vector) -> tuple[Vector, Vector]:
-        """Give the share of each kind with a gap at or below each place."""
-        shares = []
-        for chosen in (~self.labelled, self.labelled):
-            gaps = np.sort(self.observed_gap[chosen])
-            shares.append(np.searchsorted(gaps, places, side="right") / gaps.size)
-        return shares[0], shares[1]
+    def _shares(self, at: ArrayLike) -> tuple[Vector, Vector, Vector]:
+        """Return boundaries, and the share of each kind with a gap at or below them."""
+        places = np.asarray(at, dtype=np.float64)
+        unlabelled, labelled = (
+            np.searchsorted(np.sort(gaps), places, side="right") / gaps.size
+            for gaps in (
+                self.observed_gap[~self.labelled],
+                self.observed_gap[self.labelled],
+            )
+        )
+        return places, unlabelled, labelled
 
     def _mark_boundary(self) -> None:
-        here = np.array([self.boundary])
-        unlabelled, labelled = (float(share[0]) for share in self._shares(here))
+        ax, value = self.ax_, self.boundary
         if np.isfinite(self.spread) and self.spread > 0.0:
-            self.ax_.axvspan(
-                max(-1.0, self.boundary - self.spread),
-                min(1.0, self.boundary + self.spread),
-                color=ink(),
-                alpha=0.12,
-                lw=0,
-                label=f"\N{PLUS-MINUS SIGN} spread {self.spread:.2f}",
-            )
-        self.ax_.axvline(
-            self.boundary,
-            color=ink(),
-            lw=1.5,
-            ls="--",
-            label=f"boundary {signed(self.boundary)}",
-        )
-        for share, colour in ((unlabelled, UNLABELLED), (labelled, POSITIVE)):
-            self.ax_.plot(self.boundary, share, "o", color=colour, zorder=3)
-            self.ax_.annotate(
+            low, high = max(-1.0, value - self.spread), min(1.0, value + self.spread)
+            shade(ax, low, high, f"\N{PLUS-MINUS SIGN} spread {self.spread:.2f}")
+        draw_boundary(ax, value)
+        _, *shares = (float(share) for share in self._shares(value))
+        for share, colour in zip(shares, (UNLABELLED, POSITIVE), strict=True):
+            ax.plot(value, share, "o", color=colour, zorder=3)
+            ax.annotate(
                 f"{share:.0%}",
-                (self.boundary, share),
+                (value, share),
                 xytext=(7, -3),
                 textcoords="offset points",
                 va="top",

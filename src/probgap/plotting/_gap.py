@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -9,31 +10,30 @@ from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.types import Vector
-from probgap.plotting._axes import (
+from probgap._core.types import Mask, Vector
+from probgap.plotting._base import (
     POSITIVE,
     UNLABELLED,
-    axes,
-    draw_boundary,
+    Display,
+    draw_zones,
     label_gap_axis,
     legend,
     library,
+    look_at,
 )
-from probgap.plotting._fitted import look_at
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-
-# At most so many bars are cut, and only if they are so much higher than the next.
+# At most so many bars are cut, and only those so much higher than the next.
 _MOST_CUT = 2
 _DWARFING = 3.0
 
 _ZONES = np.array(["negative", "undecided", "positive"], dtype=object)
 
 
-class GapDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class GapDisplay(Display):
     """Histogram of observed gaps, with the boundary, 0 and what lies between.
 
     A sample to the left of the boundary looks negative, one to the right of 0 is more
@@ -73,20 +73,10 @@ class GapDisplay:
     3      0.5       1.0           1         1
     """
 
-    ax_: Axes
-    figure_: Figure
-    bars_: tuple[Any, Any]
-
-    def __init__(
-        self,
-        *,
-        observed_gap: Vector,
-        labelled: NDArray[np.bool_],
-        boundary: float | None = None,
-    ) -> None:
-        self.observed_gap = observed_gap
-        self.labelled = labelled
-        self.boundary = boundary
+    observed_gap: Vector
+    labelled: Mask
+    boundary: float | None = None
+    bars_: tuple[Any, Any] = field(init=False)
 
     @classmethod
     def from_estimator(
@@ -98,7 +88,7 @@ class GapDisplay:
         ax: Axes | None = None,
         n_bins: int = 40,
     ) -> Self:
-        """Draw the gaps that a fitted classifier gives.
+        """Draw the gaps of a fitted classifier.
 
         Parameters
         ----------
@@ -125,13 +115,9 @@ class GapDisplay:
         >>> from probgap.plotting import GapDisplay
         >>> GapDisplay.from_estimator(model, None, y)  # doctest: +SKIP
         """
-        seen = look_at(estimator, X, y)
-        display = cls(
-            observed_gap=seen.observed_gap,
-            labelled=seen.labelled,
-            boundary=seen.classifier.boundary_.value,
-        )
-        return display.plot(ax, n_bins=n_bins)
+        classifier, gap, labelled = look_at(estimator, X, y)
+        value = classifier.boundary_.value
+        return cls.from_predictions(gap, labelled, boundary=value, ax=ax, n_bins=n_bins)
 
     @classmethod
     def from_predictions(
@@ -189,44 +175,36 @@ class GapDisplay:
         GapDisplay
             Itself.
         """
-        edges, unlabelled, labelled = self._count(n_bins)
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure  # type: ignore[assignment]
-        style: dict[str, Any] = {"width": np.diff(edges), "align": "edge", "zorder": 2}
-        below = self.ax_.bar(
-            edges[:-1], unlabelled, color=UNLABELLED, label="unlabelled", **style
+        ax = self._start(ax)
+        table = self._count(n_bins)
+        left, unlabelled, labelled = (
+            table[name] for name in ("gap_low", "unlabelled", "labelled")
         )
-        above = self.ax_.bar(
-            edges[:-1],
-            labelled,
-            bottom=unlabelled,
-            color=POSITIVE,
-            label="labelled",
-            **style,
-        )
+        style: dict[str, Any] = {"width": 2.0 / n_bins, "align": "edge", "zorder": 2}
+        below = ax.bar(left, unlabelled, color=UNLABELLED, label="unlabelled", **style)
+        style |= {"bottom": unlabelled, "color": POSITIVE, "label": "labelled"}
+        above = ax.bar(left, labelled, **style)
         self.bars_ = (below, above)
-        draw_boundary(self.ax_, self.boundary)
-        label_gap_axis(self.ax_)
-        self.ax_.set_ylabel("samples")
-        self._cut(edges, unlabelled + labelled)
-        legend(self.ax_, "labelled", "unlabelled")
-        return self
-
-    def _cut(self, edges: Vector, heights: NDArray[Any]) -> None:
-        """Cut bars that dwarf all others, and write on each how high it is."""
+        draw_zones(ax, self.boundary)
+        label_gap_axis(ax)
+        ax.set_ylabel("samples")
+        heights = unlabelled + labelled
+        # Bars that dwarf all others are cut, and say how high they are.
         top = _room_for(heights)
-        self.ax_.set_ylim(0.0, 1.08 * top)
+        ax.set_ylim(0.0, 1.08 * top)
         for bar in np.flatnonzero(heights > top):
-            self.ax_.annotate(
+            ax.annotate(
                 f"\N{UPWARDS ARROW} {heights[bar]:,}",
-                (edges[bar + 1], 1.08 * top),
+                (table["gap_high"][bar], 1.08 * top),
                 xytext=(3, -4),
                 textcoords="offset points",
                 va="top",
             )
+        legend(ax, "labelled", "unlabelled")
+        return self
 
     def frame(self, *, n_bins: int = 40) -> Any:
-        """Give what is drawn as a table, one row for each bar.
+        """Return what is drawn as a table, one row for each bar.
 
         Parameters
         ----------
@@ -239,34 +217,29 @@ class GapDisplay:
             Edges of the bar, samples of each kind in it, and in which zone its middle
             lies (no such column without a boundary).
         """
-        edges, unlabelled, labelled = self._count(n_bins)
-        table = {
-            "gap_low": edges[:-1],
-            "gap_high": edges[1:],
-            "unlabelled": unlabelled,
-            "labelled": labelled,
-        }
-        if self.boundary is not None:
-            middle = 0.5 * (edges[:-1] + edges[1:])
-            zone = (middle > self.boundary).astype(int) + (
-                middle > max(0.0, self.boundary)
-            )
-            table["zone"] = _ZONES[zone]
-        return library("pandas").DataFrame(table)
+        return library("pandas").DataFrame(self._count(n_bins))
 
-    def _count(self, n_bins: int) -> tuple[Vector, NDArray[Any], NDArray[Any]]:
+    def _count(self, n_bins: int) -> dict[str, NDArray[Any]]:
         if n_bins < 1:
             msg = f"n_bins must be at least 1. Got {n_bins!r}."
             raise InvalidInputError(msg)
         edges = np.linspace(-1.0, 1.0, n_bins + 1)
         gap = np.clip(self.observed_gap, -1.0, 1.0)
-        unlabelled, _ = np.histogram(gap[~self.labelled], edges)
-        labelled, _ = np.histogram(gap[self.labelled], edges)
-        return edges, unlabelled, labelled
+        table: dict[str, NDArray[Any]] = {
+            "gap_low": edges[:-1],
+            "gap_high": edges[1:],
+            "unlabelled": np.histogram(gap[~self.labelled], edges)[0],
+            "labelled": np.histogram(gap[self.labelled], edges)[0],
+        }
+        if self.boundary is not None:
+            middle = 0.5 * (edges[:-1] + edges[1:])
+            ends = [self.boundary, max(0.0, self.boundary)]
+            table["zone"] = _ZONES[np.searchsorted(ends, middle)]
+        return table
 
 
 def _room_for(heights: NDArray[Any]) -> float:
-    """Give the height that the axis should show: that of the bars that can be compared."""
+    """Return the height that the axis shows: that of the bars that can be compared."""
     ordered = np.sort(heights)[::-1]
     for cut in range(1, min(_MOST_CUT, ordered.size - 1) + 1):
         if ordered[cut] > 0 and ordered[cut - 1] > _DWARFING * ordered[cut]:

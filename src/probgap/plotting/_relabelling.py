@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import spread_rows
-from probgap._core.types import Vector
-from probgap.plotting._axes import (
+from probgap._core.types import Mask, Vector
+from probgap.plotting._base import (
     NEGATIVE,
     POSITIVE,
     UNLABELLED,
-    axes,
-    draw_boundary,
+    Display,
+    draw_zones,
     ink,
     label_gap_axis,
     legend,
     library,
+    look_at,
 )
-from probgap.plotting._fitted import look_at
 from probgap.relabel import Relabelling
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Kind = Literal["counts", "training"]
 
-_KINDS = ("counts", "training")
-# Beyond so many points a scatter plot is a blot; these are spread over all samples.
+# Beyond so many points a scatter plot is a blot; those drawn are spread over all samples.
 _MOST_DRAWN = 5000
 # A piece of a bar that is shorter than this share of the longest has no room for text.
 _ROOM_FOR_TEXT = 0.06
@@ -45,7 +44,8 @@ _OUTCOMES = {
 _ROWS = ("labelled", "unlabelled")
 
 
-class RelabellingDisplay:
+@dataclass(kw_only=True, eq=False, repr=False)
+class RelabellingDisplay(Display):
     """What labelled and unlabelled samples were relabelled as, and what they count for.
 
     "counts"
@@ -89,23 +89,11 @@ class RelabellingDisplay:
     {'positive': 1, 'undecided': 1, 'negative': 2}
     """
 
-    ax_: Axes
-    figure_: Figure
-
-    def __init__(
-        self,
-        *,
-        observed_gap: Vector,
-        labelled: NDArray[np.bool_],
-        relabelling: Relabelling,
-        sample_weight: Vector,
-        boundary: float | None = None,
-    ) -> None:
-        self.observed_gap = observed_gap
-        self.labelled = labelled
-        self.relabelling = relabelling
-        self.sample_weight = sample_weight
-        self.boundary = boundary
+    observed_gap: Vector
+    labelled: Mask
+    relabelling: Relabelling
+    sample_weight: Vector
+    boundary: float | None = None
 
     @classmethod
     def from_estimator(
@@ -144,20 +132,19 @@ class RelabellingDisplay:
         >>> from probgap.plotting import RelabellingDisplay
         >>> RelabellingDisplay.from_estimator(model, X, y)  # doctest: +SKIP
         """
-        seen = look_at(estimator, None, y)
-        n_samples = seen.observed_gap.size
-        if X is not None and np.shape(X)[0] != n_samples:
+        classifier, gap, labelled = look_at(estimator, None, y)
+        if X is not None and np.shape(X)[0] != gap.size:
             msg = (
-                f"X must be the {n_samples} samples that estimator was fitted on, or "
+                f"X must be the {gap.size} samples that estimator was fitted on, or "
                 f"None. Got {np.shape(X)[0]} samples."
             )
             raise InvalidInputError(msg)
         return cls.from_predictions(
-            seen.observed_gap,
-            seen.labelled,
-            seen.classifier.relabelling_,
-            sample_weight=seen.classifier.sample_weight_,
-            boundary=seen.classifier.boundary_.value,
+            gap,
+            labelled,
+            classifier.relabelling_,
+            sample_weight=classifier.sample_weight_,
+            boundary=classifier.boundary_.value,
             kind=kind,
             ax=ax,
         )
@@ -213,12 +200,13 @@ class RelabellingDisplay:
         weight = (
             np.ones(gap.size) if sample_weight is None else np.asarray(sample_weight)
         )
-        for name, size in (
-            ("relabelling", relabelling.labels.size),
-            ("sample_weight", weight.size),
-        ):
+        sizes = {"relabelling": relabelling.labels.size, "sample_weight": weight.size}
+        for name, size in sizes.items():
             if size != gap.size:
-                msg = f"{name} must have one entry for each of the {gap.size} samples. Got {size}."
+                msg = (
+                    f"{name} must have one entry for each of the {gap.size} samples. "
+                    f"Got {size}."
+                )
                 raise InvalidInputError(msg)
         display = cls(
             observed_gap=gap,
@@ -245,16 +233,12 @@ class RelabellingDisplay:
             Itself.
         """
         _require_kind(kind)
-        self.ax_ = axes(ax)
-        self.figure_ = self.ax_.figure  # type: ignore[assignment]
-        if kind == "counts":
-            self._draw_counts()
-        else:
-            self._draw_training()
+        draw = self._draw_counts if kind == "counts" else self._draw_training
+        draw(self._start(ax))
         return self
 
     def frame(self, *, kind: Kind = "counts") -> Any:
-        """Give what is drawn as a table.
+        """Return what is drawn as a table.
 
         Parameters
         ----------
@@ -270,43 +254,39 @@ class RelabellingDisplay:
         _require_kind(kind)
         pandas = library("pandas")
         if kind == "counts":
-            counts = {name: list(row) for name, row in self._counts().items()}
             rows = pandas.Index(_ROWS, name="observed")
-            return pandas.DataFrame(counts, index=rows)
+            return pandas.DataFrame(self._counts(), index=rows)
         positive, negative = self._parts()
-        names = {code: name for code, (name, _) in _OUTCOMES.items()}
+        labels = self.relabelling.labels.tolist()
         table = {
             "observed_gap": self.observed_gap,
             "labelled": self.labelled,
-            "relabelled": [names[code] for code in self.relabelling.labels.tolist()],
+            "relabelled": [_OUTCOMES[code][0] for code in labels],
             "as_positive": positive,
             "as_negative": negative,
         }
         return pandas.DataFrame(table)
 
-    def _counts(self) -> dict[str, tuple[int, int]]:
+    def _counts(self) -> dict[str, list[int]]:
         """Count what labelled and unlabelled samples became."""
-        labels = self.relabelling.labels
+        kinds = (self.labelled, ~self.labelled)
         return {
-            name: (
-                int(np.count_nonzero((labels == code) & self.labelled)),
-                int(np.count_nonzero((labels == code) & ~self.labelled)),
-            )
+            name: [
+                int(np.sum((self.relabelling.labels == code) & kind)) for kind in kinds
+            ]
             for code, (name, _) in _OUTCOMES.items()
         }
 
     def _parts(self) -> tuple[Vector, Vector]:
-        """Give what each sample counts for as a positive, and as a negative."""
-        share = self.relabelling.positive_share
-        decided = self.relabelling.decided
+        """Return what each sample counts for as a positive, and as a negative."""
+        share, decided = self.relabelling.positive_share, self.relabelling.decided
         positive = np.where(decided, share * self.sample_weight, 0.0)
         negative = np.where(decided, (1.0 - share) * self.sample_weight, 0.0)
         return positive, negative
 
-    def _draw_counts(self) -> None:
-        ax = self.ax_
+    def _draw_counts(self, ax: Axes) -> None:
         counts = self._counts()
-        left = np.zeros(2)
+        left = np.zeros(len(_ROWS))
         longest = max(np.sum(list(counts.values()), axis=0))
         for name, colour in _OUTCOMES.values():
             width = np.array(counts[name])
@@ -314,24 +294,14 @@ class RelabellingDisplay:
             bars = ax.barh(_ROWS, width, left=left, color=colour, label=label)
             left += width
             text = [f"{n:,}" if n > _ROOM_FOR_TEXT * longest else "" for n in width]
-            ax.bar_label(
-                bars,
-                text,
-                label_type="center",
-                color="black" if colour == UNLABELLED else "white",
-            )
+            shown = "black" if colour == UNLABELLED else "white"
+            ax.bar_label(bars, text, label_type="center", color=shown)
         ax.invert_yaxis()
         ax.set(xlabel="samples", ylabel="observed as", xlim=(0.0, 1.02 * longest))
-        ax.legend(
-            title="relabelled as",
-            loc="lower center",
-            bbox_to_anchor=(0.5, 1.0),
-            ncols=3,
-            frameon=False,
-        )
+        style: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+        ax.legend(title="relabelled as", ncols=3, frameon=False, **style)
 
-    def _draw_training(self) -> None:
-        ax = self.ax_
+    def _draw_training(self, ax: Axes) -> None:
         positive, negative = self._parts()
         rows = np.zeros(self.labelled.size, dtype=bool)
         rows[spread_rows(self.labelled.size, _MOST_DRAWN)] = True
@@ -342,16 +312,11 @@ class RelabellingDisplay:
             (positive, ~self.relabelling.decided, UNLABELLED, "left out"),
         ):
             if drawn.any():
-                chosen = drawn & rows
-                ax.scatter(
-                    self.observed_gap[chosen],
-                    height[chosen],
-                    color=colour,
-                    label=name,
-                    **style,
-                )
+                shown = drawn & rows
+                gaps = self.observed_gap[shown]
+                ax.scatter(gaps, height[shown], color=colour, label=name, **style)
         ax.axhline(0.0, color=ink(), lw=0.8, zorder=1.5)
-        draw_boundary(ax, self.boundary)
+        draw_zones(ax, self.boundary)
         label_gap_axis(ax)
         ax.set_ylabel("weight in training")
         ax.yaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
@@ -359,6 +324,6 @@ class RelabellingDisplay:
 
 
 def _require_kind(kind: str) -> None:
-    if kind not in _KINDS:
-        msg = f"kind must be one of {_KINDS}. Got {kind!r}."
+    if kind not in get_args(Kind):
+        msg = f"kind must be one of {get_args(Kind)}. Got {kind!r}."
         raise InvalidInputError(msg)

@@ -2,7 +2,7 @@
 
 from probgap.reweight._kmm import kernel_mean_matching, match_selections
 from probgap.reweight._matching import KernelMeanMatching
-from probgap.reweight._solvers import KMMResult
+from probgap.reweight._problem import KMMResult
 
 __all__ = [
     "KMMResult",

@@ -27,30 +27,28 @@ class GrowingFactor:
     """Randomly pivoted Cholesky in blocks: ``K = F @ F.T + R`` with R semidefinite.
 
     Columns are drawn by what the factor so far leaves of the diagonal, with a fixed
-    seed. ``rest`` is the diagonal of R, so that ``|R_ij| <= sqrt(rest_i rest_j)``.
-
-    Parameters
-    ----------
-    columns : callable
-        Gives some columns of K.
-    diagonal : ndarray of shape (n,)
-        The diagonal of K, not negative.
-    dtype : {np.float64, np.float32}, default=np.float64
-        Single precision is enough for a preconditioner.
+    seed. ``rest`` is the diagonal of R, so that ``|R_ij| <= sqrt(rest_i rest_j)``. Single
+    precision is enough for a preconditioner.
     """
 
     def __init__(
-        self, columns: Columns, diagonal: Vector, dtype: Any = np.float64
+        self,
+        columns: Columns,
+        diagonal: Vector,
+        dtype: Any = np.float64,
+        least_rest: float | None = None,
     ) -> None:
         self._columns = columns
         self._rng = np.random.default_rng(_SEED)
-        self._scale = float(diagonal.max())
         self._dtype = np.dtype(dtype)
+        if least_rest is None:
+            least_rest = _LEAST_REST[self._dtype] * float(diagonal.max())
+        self._least_rest = least_rest
         self.rest = diagonal.copy()
         self.factor: NDArray[Any] = np.empty((diagonal.size, 0), dtype)
         self.pivots = np.empty(0, dtype=np.intp)
         self.triangle = np.empty((0, 0))
-        self.exhausted = self._is_rounding()
+        self.exhausted = bool(self.rest.max() <= self._least_rest)
 
     @property
     def rank(self) -> int:
@@ -59,10 +57,10 @@ class GrowingFactor:
 
     def of_first_rows(self, n: int, columns: Columns) -> GrowingFactor:
         """Go on with the first n rows, by columns of these, in single precision."""
-        part = GrowingFactor(columns, self.rest[:n], np.float32)
-        part._scale = self._scale
+        scale = self._least_rest / _LEAST_REST[self._dtype]
+        least_rest = _LEAST_REST[np.dtype(np.float32)] * scale
+        part = GrowingFactor(columns, self.rest[:n], np.float32, least_rest)
         part.factor = self.factor[:n].astype(np.float32)
-        part.exhausted = part._is_rounding()
         return part
 
     def grow(self, rank: int, enough: Callable[[Vector], bool]) -> None:
@@ -72,25 +70,19 @@ class GrowingFactor:
         room[:, : self.rank] = self.factor
         used = self.rank
         while used < rank and not self.exhausted and not enough(self.rest):
-            # Small blocks waste few columns, large ones run at the machine's speed.
+            # Small blocks waste few columns, large ones run at full speed.
             size = min(max(_FIRST_BLOCK, used // 4), rank - used)
             drawn = self._rng.choice(n, size=size, p=self.rest / self.rest.sum())
-            pivots = np.unique(drawn)
-            block = self._block(pivots, room[:, :used])
-            self.exhausted = block.shape[1] == 0 or self._is_rounding()
+            block = self._block(np.unique(drawn), room[:, :used])
+            self.exhausted = (
+                block.shape[1] == 0 or float(self.rest.max()) <= self._least_rest
+            )
             room[:, used : used + block.shape[1]] = block
             used += block.shape[1]
         self.factor = room[:, :used]
 
-    def _is_rounding(self) -> bool:
-        return bool(self.rest.max() <= self._least_rest)
-
-    @property
-    def _least_rest(self) -> float:
-        return _LEAST_REST[self._dtype] * self._scale
-
     def _block(self, pivots: NDArray[np.intp], factor: NDArray[Any]) -> NDArray[Any]:
-        """Give the columns of some pivots, less what the factor has of them."""
+        """Return the columns of some pivots, less what the factor has of them."""
         block = np.asfortranarray(self._columns(pivots), dtype=self._dtype)
         block -= factor @ factor[pivots].T
         square = block[pivots].astype(np.float64)

@@ -1,7 +1,8 @@
-"""The door to kernel mean matching: state the problem, choose a solver, report."""
+"""The door to kernel mean matching: state the problem, have it solved, report."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
@@ -9,31 +10,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_array
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import kernel_matrix, mean_kernel, median_gamma, spread_rows
+from probgap._core.kernels import kernel_matrix, median_gamma, spread_rows
 from probgap._core.runtime import one_thread, remark
-from probgap._core.types import Matrix, Vector
+from probgap._core.types import Matrix
 from probgap._device._torch import open_device
-from probgap.reweight._on_device import match_on_device
-from probgap.reweight._problem import Bounds, MatchingBatch, default_slack
-from probgap.reweight._routes import DEFINITE, Task, match_at_scale
-from probgap.reweight._solvers import (
-    LARGEST_FOR_EXACT,
-    SOLVERS,
-    KMMResult,
-    as_result,
-    nothing_to_match,
-    solve_batch,
-)
+from probgap.reweight._on_device import solve_on_device
+from probgap.reweight._pivoting import MatchingBatch
+from probgap.reweight._problem import Bounds, KMMResult, default_slack
+from probgap.reweight._solvers import SOLVERS, Task, solve, solve_batch
 
 # The median heuristic is about distances, and so are these kernels.
 _KERNELS_OF_DISTANCE = ("rbf", "laplacian")
-# Fewer source samples than this, or a smaller tolerance, and an exact method is as fast.
-_SMALL = 500
-_EXACT_TOL = 1e-6
 # Rows that tell the objective of a sample matched to itself.
 _MOST_FOR_OBJECTIVE = 1000
 _DEFAULT_MEMORY = 1.25 * 2**30
@@ -103,22 +95,20 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
             Products with the kernel, some 50 to 300 of them, O(n^2), preconditioned by
             a low-rank factor. In single precision beyond 1000 source samples, which
             leaves the objective right to seven digits.
-        "pivoting"
+        "pivoting", "exact"
             Guesses which weights lie at a bound, solves for the others by Cholesky
             factorisation, and mends the guess. Exact up to rounding; as fast as a few
-            factorisations, O(n^3), and a single one where few bounds bind.
-        "exact"
-            A dense interior point method, O(n^3), some 20 factorisations.
+            factorisations, O(n^3), and a single one where few bounds bind. Where guesses
+            do not come right, an interior point method takes over, some 15 factorisations.
+            Both names mean the same.
         "auto"
             With fewer than 500 source samples, with a ``tol`` below 1e-6, or with a kernel
-            that is not known to be positive semidefinite: "pivoting"; what does not
-            meet ``tol`` then goes to "exact", up to 6000 source samples, and beyond to
-            "iterative". Otherwise, or where a dense matrix needs more than
-            ``max_memory``: the linear kernel of at most n / 4 features goes to
-            "low_rank". So do other kernels, if 96 columns leave at most a thousandth of
-            the diagonal and min(n / 6, 600) leave so little that the means are known to
-            a fraction of ``tol``; if not, they go to "iterative". What does not meet
-            ``tol`` there goes on as a small problem does, up to 6000 source samples.
+            that is not known to be positive semidefinite: "pivoting". Otherwise, or where
+            a dense matrix needs more than ``max_memory``: the linear kernel of at most
+            n / 4 features goes to "low_rank". So do other kernels, if 96 columns leave at
+            most a thousandth of the diagonal and min(n / 6, 600) leave so little that the
+            means are known to a fraction of ``tol``; if not, they go to "iterative". What
+            does not meet ``tol`` there goes to "pivoting", up to 6000 source samples.
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
     kernel_params : dict, default=None
@@ -178,54 +168,53 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
     """
     # Features are used as they are; kernels are evaluated in double precision.
     dtype = [np.float64, np.float32] if kernel == "linear" else np.float64
-    source = check_array(
-        X_source, accept_sparse="csr", dtype=dtype, input_name="X_source"
+    source, target = (
+        check_array(X, accept_sparse="csr", dtype=dtype, input_name=name)
+        for X, name in ((X_source, "X_source"), (X_target, "X_target"))
     )
-    target = check_array(
-        X_target, accept_sparse="csr", dtype=dtype, input_name="X_target"
-    )
-    if source.shape[1] != target.shape[1]:
+    n, d = source.shape
+    if d != target.shape[1]:
         msg = (
             "X_target must have as many features as X_source. "
-            f"Got {target.shape[1]} and {source.shape[1]}."
+            f"Got {target.shape[1]} and {d}."
         )
         raise InvalidInputError(msg)
-    n = source.shape[0]
-    _check_parameters(n, gamma=gamma, upper=upper, slack=slack, tol=tol, solver=solver)
-    params, gamma = _kernel_parameters(kernel, kernel_params, gamma, target)
-    bounds = Bounds(n, float(upper), default_slack(n) if slack is None else slack)
-    memory = _check_memory(max_memory)
-    start = _check_start(warm_start, bounds)
+    bounds = _check_bounds(n, gamma, upper, slack, tol)
+    _require(solver in SOLVERS, "solver", f"one of {SOLVERS}", solver)
+    memory = _DEFAULT_MEMORY if max_memory is None else max_memory
+    _require(_is_positive(memory), "max_memory", "a positive number or None", memory)
+    params = _kernel_parameters(kernel, kernel_params, gamma, target)
+    start = None
+    if warm_start is not None:
+        start = np.asarray(warm_start, dtype=np.float64)
+        if start.shape != (n,) or not np.isfinite(start).all():
+            msg = f"warm_start must be {n} finite weights. Got shape {start.shape}."
+            raise InvalidInputError(msg)
+        start = bounds.project(start)
 
-    # One thread, so that the bits do not depend on how many the machine has.
+    # One thread, so that the bits do not depend on how many there are.
     with one_thread():
         if X_source is X_target and upper >= 1.0:
             some = source[spread_rows(n, _MOST_FOR_OBJECTIVE)]
-            mean = float(kernel_matrix(some, None, kernel, params).mean())
-            return nothing_to_match(bounds, mean, gamma)
-        task = Task(source, target, kernel, params, bounds, tol, memory, start)
-        if device is not None:
-            outcome, work = match_on_device(
-                task, open_device(device), say=remark if verbose else None
+            return KMMResult(
+                weights=np.ones(n),
+                objective=-float(kernel_matrix(some, None, kernel, params).mean()),
+                kkt_residual=0.0,
+                band_slack=float(min(bounds.slack, upper - 1.0)),
+                n_iter=0,
+                converged=True,
+                solver="none needed",
+                gamma=params.get("gamma"),
+                duality_gap=0.0,
             )
-            result = as_result(outcome, bounds, tol, gamma)
-            return replace(result, n_passes=work.n_passes, bytes_moved=work.bytes_moved)
-        if solver in ("low_rank", "iterative") or (
-            solver == "auto" and _is_large(task)
-        ):
-            outcome = match_at_scale(task, solver)
-            dense = 8.0 * n**2 <= memory and n <= LARGEST_FOR_EXACT
-            if outcome.converged or solver != "auto" or not dense:
-                return as_result(outcome, bounds, tol, gamma)
-        batch = MatchingBatch(
-            kernel=kernel_matrix(source, None, kernel, params),
-            kappa=mean_kernel(source, target, kernel, params),
-            chosen=np.ones((1, n), dtype=bool),
-            upper=float(upper),
-            slack=slack,
-            n_target=target.shape[0],
-        )
-        return solve_batch(batch, solver, tol, gamma)[0]
+        task = Task(source, target, kernel, params, bounds, tol, float(memory), start)
+        if device is None:
+            result = solve(task, solver)
+        else:
+            say = remark if verbose else None
+            result = solve_on_device(task, open_device(device), say=say)
+    _warn_unless_converged(result, tol)
+    return result
 
 
 def match_selections(
@@ -240,7 +229,7 @@ def match_selections(
 ) -> list[KMMResult]:
     """Match several selections of one sample to the whole of it, at the price of few.
 
-    Gives what ``kernel_mean_matching(samples[selection], samples, ...)`` gives for
+    Returns what ``kernel_mean_matching(samples[selection], samples, ...)`` returns for
     each, to within ``tol``, from one kernel matrix and, as a rule, one factor of it.
 
     Parameters
@@ -284,9 +273,8 @@ def match_selections(
     if not chosen.any(axis=1).all():
         msg = "selections must each choose some sample. Got one that chooses none."
         raise InvalidInputError(msg)
-    n = int(chosen.sum(axis=1).min())
-    _check_parameters(n, gamma=gamma, upper=upper, slack=slack, tol=tol, solver="auto")
-    params, gamma = _kernel_parameters(kernel, None, gamma, samples)
+    _check_bounds(int(chosen.sum(axis=1).min()), gamma, upper, slack, tol)
+    params = _kernel_parameters(kernel, None, gamma, samples)
     # The rows that every selection has come first, and those that none has last: the
     # solver then finds the others next to each other, and the rest is left out.
     order = np.argsort(-chosen.sum(axis=0), kind="stable")
@@ -302,7 +290,9 @@ def match_selections(
             slack=slack,
             n_target=samples.shape[0],
         )
-        results = solve_batch(batch, "auto", tol, gamma, certify=False)
+        results = solve_batch(batch, tol, params.get("gamma"), certify=False)
+    for result in results:
+        _warn_unless_converged(result, tol)
     return [
         replace(result, weights=result.weights[np.argsort(order[order_mask])])
         for result, order_mask in zip(results, chosen[:, order], strict=True)
@@ -314,7 +304,7 @@ def _kernel_parameters(
     kernel_params: Mapping[str, Any] | None,
     gamma: float | None,
     target: Matrix,
-) -> tuple[dict[str, Any], float | None]:
+) -> dict[str, Any]:
     params = dict(kernel_params or {})
     if gamma is not None:
         if "gamma" in params or "gamma" not in KERNEL_PARAMS.get(kernel, ()):
@@ -326,62 +316,43 @@ def _kernel_parameters(
         params["gamma"] = gamma
     elif kernel in _KERNELS_OF_DISTANCE:
         params.setdefault("gamma", median_gamma(target))
-    return params, params.get("gamma")
+    return params
 
 
-def _check_parameters(
-    n: int, *, gamma: Any, upper: Any, slack: Any, tol: Any, solver: Any
-) -> None:
+def _check_bounds(n: int, gamma: Any, upper: Any, slack: Any, tol: Any) -> Bounds:
+    """Refuse numbers that state no problem, and return the bounds of n weights."""
     slack = default_slack(n) if slack is None else slack
-    if gamma is not None and not _is_number(gamma, above=0.0):
-        msg = f"gamma must be a positive number or None. Got {gamma!r}."
-        raise InvalidInputError(msg)
-    if not _is_number(upper, above=0.0):
-        msg = f"upper must be a positive number. Got {upper!r}."
-        raise InvalidInputError(msg)
-    if not (_is_number(slack, above=0.0) or slack == 0.0):
-        msg = f"slack must be a number not below 0, or None. Got {slack!r}."
-        raise InvalidInputError(msg)
+    if gamma is not None:
+        _require(_is_positive(gamma), "gamma", "a positive number or None", gamma)
+    _require(_is_positive(upper), "upper", "a positive number", upper)
+    rule = "a number not below 0, or None"
+    _require(slack == 0.0 or _is_positive(slack), "slack", rule, slack)
     if upper < 1.0 - slack:
         msg = (
             "upper must be at least 1 - slack, or no weights satisfy both bounds. "
             f"Got upper={upper!r}, slack={slack!r}."
         )
         raise InvalidInputError(msg)
-    if not _is_number(tol, above=0.0):
-        msg = f"tol must be a positive number. Got {tol!r}."
+    _require(_is_positive(tol), "tol", "a positive number", tol)
+    return Bounds(n, float(upper), float(slack))
+
+
+def _require(fits: bool, name: str, rule: str, value: Any) -> None:
+    if not fits:
+        msg = f"{name} must be {rule}. Got {value!r}."
         raise InvalidInputError(msg)
-    if solver not in SOLVERS:
-        msg = f"solver must be one of {SOLVERS}. Got {solver!r}."
-        raise InvalidInputError(msg)
 
 
-def _is_large(task: Task) -> bool:
-    """Tell whether "auto" leaves the dense and exact methods out."""
-    n = task.bounds.n
-    return task.kernel in DEFINITE and (
-        8.0 * n**2 > task.max_memory or (n >= _SMALL and task.tol >= _EXACT_TOL)
-    )
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, Real) and 0.0 < float(value) < float("inf")
 
 
-def _check_memory(max_memory: Any) -> float:
-    if max_memory is None:
-        return _DEFAULT_MEMORY
-    if not _is_number(max_memory, above=0.0):
-        msg = f"max_memory must be a positive number or None. Got {max_memory!r}."
-        raise InvalidInputError(msg)
-    return float(max_memory)
-
-
-def _check_start(warm_start: ArrayLike | None, bounds: Bounds) -> Vector | None:
-    if warm_start is None:
-        return None
-    start = np.asarray(warm_start, dtype=np.float64)
-    if start.shape != (bounds.n,) or not np.isfinite(start).all():
-        msg = f"warm_start must be {bounds.n} finite weights. Got shape {start.shape}."
-        raise InvalidInputError(msg)
-    return bounds.project(start)
-
-
-def _is_number(value: Any, *, above: float) -> bool:
-    return isinstance(value, Real) and above < float(value) < float("inf")
+def _warn_unless_converged(result: KMMResult, tol: float) -> None:
+    if not result.converged:
+        warnings.warn(
+            f"Kernel mean matching did not meet tol={tol:g}: the KKT residual is "
+            f"{result.kkt_residual:.2g}, and the weights may be far from the best ones. "
+            "Use a larger tol, a smaller upper, or scaled features.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

@@ -17,7 +17,7 @@ from probgap._core.errors import ProbgapWarning
 from probgap._core.kernels import TrainingFeatures
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.reweight._kmm import kernel_mean_matching, match_selections
-from probgap.reweight._solvers import KMMResult
+from probgap.reweight._problem import KMMResult
 
 # Weights that rest on a smaller share of the samples than this are no estimate.
 _FEWEST_EFFECTIVE = 0.02

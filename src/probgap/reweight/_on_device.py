@@ -3,54 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from probgap._core.errors import InvalidInputError
 from probgap._device._estimators import as_dense
-from probgap._device._hessian import Hessian
-from probgap._device._kernel import DeviceKernel
+from probgap._device._hessian import DeviceHessian
+from probgap._device._kernel import DeviceKernel, Points
 from probgap._device._plan import MemoryPlan, plan_memory
-from probgap._device._points import Points
-from probgap._device._system import DeviceSystem
 from probgap._device._torch import Device
-from probgap.reweight._certificate import Goal
-from probgap.reweight._routes import KKT_SHARE, Outcome, Task, judge
-from probgap.reweight._system import solve_with
+from probgap.reweight._problem import Goal, KMMResult
+from probgap.reweight._products import solve_by_products
+from probgap.reweight._solvers import Task
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What an answer took: products with the whole kernel, and bytes that they moved."""
-
-    n_passes: float
-    bytes_moved: float
-    plan: MemoryPlan
-
-
-def match_on_device(
+def solve_on_device(
     task: Task,
     device: Device,
     *,
     budget: float | None = None,
     say: Callable[[MemoryPlan], None] | None = None,
-) -> tuple[Outcome, Work]:
+) -> KMMResult:
     """Solve with the exact kernel, by products with it on a device."""
     if task.kernel != "rbf":
         msg = f"kernel must be 'rbf' on a device. Got {task.kernel!r}."
         raise InvalidInputError(msg)
     source, target = as_dense(task.source), as_dense(task.target)
-    budget = device.budget() if budget is None else budget
-    plan = plan_memory(source.shape[0], source.shape[1], source.shape[0], 1, budget)
+    n, d = source.shape
+    plan = plan_memory(n, d, n, 1, device.budget() if budget is None else budget)
     if say is not None:
         say(plan)
     with device.computing():
         points = Points.of(device, source, task.params["gamma"], target)
         kernel = DeviceKernel(points, plan)
         kappa = device.get(points.mean_with(target, plan.tile))
-        goal = Goal(task.tol, KKT_SHARE * task.tol)
-        certified = solve_with(
-            DeviceSystem(Hessian(kernel)), kappa, task.bounds, goal, task.start
+        hessian = DeviceHessian(kernel, scale=1.0 / n)
+        best, steps = solve_by_products(
+            hessian, kappa, task.bounds, Goal.of(task.tol), task.start
         )
-    traffic = kernel.traffic
-    work = Work(traffic.passes, traffic.bytes_moved, plan)
-    return judge(certified, goal, "device"), work
+        traffic = kernel.traffic
+        return best.result(
+            "device",
+            steps,
+            task.gamma,
+            n_passes=traffic.passes,
+            bytes_moved=traffic.bytes_moved,
+        )

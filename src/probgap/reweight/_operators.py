@@ -1,74 +1,32 @@
-"""Kernel matrices that are multiplied with, but never written down as a whole."""
+"""Products with kernel matrices that are never written down as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.utils import gen_batches
 
-from probgap._core.types import Array
-from probgap.reweight._blocks import BlockKernel
+from probgap._core.kernels import kernel_matrix
+from probgap._core.types import Array, Matrix, Vector
 
 Rows = NDArray[np.intp]
 
+# Rows of a panel, and sizes of the blocks of a mean.
 _PANEL = 1024
-# Sums of so many terms lose little in single precision.
-_SHORT = 256
-_BUFFER = 2**17
-# Tiles that stay in the cache while they are used twice.
+_BLOCK, _WIDE_BLOCK = 256, 4096
+# Numbers that stay in the cache: of a block, of a factor in double precision, and of a
+# tile that is used twice. Sums of so few terms lose little in single precision.
+_IN_CACHE, _BUFFER = 2**19, 2**17
 _TILE = (128, 1024)
-
-
-class KernelOperator(Protocol):
-    """A symmetric matrix: what it takes to multiply with it, and with a part of it."""
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-
-    def product(self, vectors: Array, *, careful: bool = False) -> Array:
-        """Multiply with one vector or several, ``careful`` with less rounding."""
-
-    def restrict(self, rows: Rows) -> KernelOperator | None:
-        """Give the matrix of some rows and the same columns, if that is cheaper."""
-
-
-class DenseKernel:
-    """A matrix that is there as a whole."""
-
-    def __init__(self, matrix: Array) -> None:
-        self.matrix = matrix
-
-    @property
-    def n(self) -> int:
-        return int(self.matrix.shape[0])
-
-    def product(self, vectors: Array, *, careful: bool = False) -> Array:  # noqa: ARG002 (it always is)
-        product: Array = self.matrix @ vectors
-        return product
-
-    def restrict(self, rows: Rows) -> None:
-        """There may be no memory for a copy."""
-
-
-class ThinKernel:
-    """``F @ F.T`` by F, multiplied in double precision whatever F is in."""
-
-    def __init__(self, factor: NDArray[Any]) -> None:
-        self.factor = factor
-
-    @property
-    def n(self) -> int:
-        return int(self.factor.shape[0])
-
-    def product(self, vectors: Array, *, careful: bool = False) -> Array:  # noqa: ARG002 (it always is)
-        return times(self.factor, times_transposed(self.factor, vectors))
-
-    def restrict(self, rows: Rows) -> None:
-        """Products with all rows are cheaper than a copy of some."""
+_SHORT = 256
+# Exponents of the RBF kernel are differences of numbers as large as this at most, or
+# single precision would not leave six digits of them.
+_LARGEST_FOR_SINGLE = 8.0
 
 
 def times(factor: NDArray[Any], vectors: Array) -> Array:
@@ -88,7 +46,7 @@ def times_transposed(factor: NDArray[Any], vectors: Array) -> Array:
 
 
 def _in_double(factor: NDArray[Any]) -> Iterator[tuple[slice, Array]]:
-    """Give the rows of a factor in double precision, so few that the cache holds them."""
+    """Yield rows of a factor in double precision, so few that the cache holds them."""
     n, rank = factor.shape
     if factor.dtype == np.float64:
         yield slice(0, n), factor
@@ -100,6 +58,59 @@ def _in_double(factor: NDArray[Any]) -> Iterator[tuple[slice, Array]]:
         part = buffer[: rows.stop - start]
         part[:] = factor[rows]
         yield rows, part
+
+
+class BlockKernel:
+    """The kernel between the rows of two samples, a block at a time.
+
+    The exponent of an RBF kernel is one matrix product, of samples centred at their
+    mean and with their squared norms as two more features. It is taken in double
+    precision where single would lose too much.
+    """
+
+    def __init__(
+        self, A: Matrix, B: Matrix, kernel: Any, params: Mapping[str, Any], dtype: Any
+    ) -> None:
+        self.A, self.B, self.kernel, self.params = A, B, kernel, params
+        self.dtype = np.dtype(dtype)
+        self._sides: tuple[NDArray[Any], NDArray[Any]] | None = None
+        if kernel == "rbf" and not issparse(A) and not issparse(B):
+            centre, scale = B.mean(axis=0), np.sqrt(2.0 * float(params["gamma"]))
+            sides = []
+            for X, at in ((A, 0), (B, 1)):
+                rows = scale * (X - centre)
+                both = np.ones((X.shape[0], 2))
+                both[:, at] = -0.5 * np.einsum("ij,ij->i", rows, rows)
+                sides.append(np.column_stack([both, rows]))
+            if min(side.min() for side in sides) < -_LARGEST_FOR_SINGLE:
+                dtype = np.float64
+            self._sides = sides[0].astype(dtype), sides[1].astype(dtype)
+
+    def block(self, rows: Rows | slice, columns: Rows | slice) -> NDArray[Any]:
+        """Evaluate some rows and columns."""
+        if self._sides is None:
+            exact = kernel_matrix(
+                self.A[rows], self.B[columns], self.kernel, self.params
+            )
+            return exact.astype(self.dtype, copy=False)
+        left, right = self._sides[0][rows], self._sides[1][columns].T
+        result = np.empty((left.shape[0], right.shape[1]), self.dtype)
+        # A few rows at a time, so that the exponents are still in the cache.
+        height = 1 + _IN_CACHE // (1 + right.shape[1])
+        for top in range(0, left.shape[0], height):
+            few = slice(top, top + height)
+            result[few] = left[few] @ right
+            np.exp(result[few], out=result[few])
+        return result
+
+    def mean(self) -> Vector:
+        """Average each row over all columns."""
+        n, m = self.A.shape[0], self.B.shape[0]
+        total = np.zeros(n)
+        for rows in gen_batches(n, _BLOCK):
+            for columns in gen_batches(m, _WIDE_BLOCK):
+                total[rows] += self.block(rows, columns).sum(axis=1)
+        return total / m
 
 
 class PanelKernel:
@@ -121,19 +132,16 @@ class PanelKernel:
         self.spare_bytes, self.panels = spare_bytes, panels
 
     @classmethod
-    def of(cls, blocks: BlockKernel, max_bytes: float) -> PanelKernel:
+    def of(
+        cls, blocks: BlockKernel, max_bytes: float, *, panel: int = _PANEL
+    ) -> PanelKernel:
         """Take all rows, and keep the panels if they need no more than ``max_bytes``."""
         n = blocks.A.shape[0]
-        edges = [*range(0, n, _PANEL), n]
-        whole = cls(blocks, np.arange(n), edges, max_bytes)
+        whole = cls(blocks, np.arange(n), [*range(0, n, panel), n], max_bytes)
         whole.spare_bytes -= whole._bytes(n)
         if whole.spare_bytes >= 0.0:
-            whole.panels = [whole._panel(k) for k in range(len(edges) - 1)]
+            whole.panels = [whole._panel(k) for k in range(len(whole.edges) - 1)]
         return whole
-
-    @property
-    def n(self) -> int:
-        return int(self.rows.size)
 
     def _panel(self, k: int) -> NDArray[Any]:
         if self.panels is not None:

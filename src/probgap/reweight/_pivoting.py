@@ -6,10 +6,11 @@ away from it are set free, all at once, until none is left. The answer is exact.
 that does not bring the number of wrong guesses down for long is replaced by one that
 mends a single guess, which cannot cycle (Judice and Pires, 1994).
 
-The ridge that makes the system definite pulls the weights towards uniform ones, where
-the kernel leaves them a choice. The tangent at the answer proves little then. Solving
-once more with the same factor and the answer in the place of the uniform weights gives
-another point, whose tangent bounds the least objective far more closely.
+A flat kernel leaves weights undetermined. A ridge, far below any tolerance, makes the
+system definite and pulls the weights towards uniform ones. The tangent at the answer
+proves little then. Solving once more with the same factor and the answer in the place of
+the uniform weights gives another point, whose tangent bounds the least objective far more
+closely.
 
 Weights are in units of their sum here: ``u = w / n``. Then the matrix is the same for
 every problem of a batch, and one Cholesky factor of it serves them all.
@@ -17,63 +18,190 @@ every problem of a batch, and one Cholesky factor of it serves them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrf
 
-from probgap._core.types import Matrix, Vector
-from probgap.reweight._factors import (
-    BaseFactor,
-    product_with,
-    solve_shifted,
-    solve_thin,
-)
-from probgap.reweight._guess import FREE, Guess, first_guess
-from probgap.reweight._low_rank import factorise
-from probgap.reweight._problem import MatchingBatch
+from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap.reweight._growing import GrowingFactor
+from probgap.reweight._problem import Bounds, default_slack
 
+Rows = NDArray[np.intp]
+
+AT_ZERO, FREE, AT_UPPER = -1, 0, 1
+
+_RIDGE = 1e-9
 # Past so many steps an interior point method is faster, unless steps cost next to
 # nothing.
 _MAX_STEPS = 40
 _MAX_THIN_STEPS = 200
+# Steps that may fail to bring down the number of wrong guesses.
+_PATIENCE = 8
+# A gradient or a share of the bound this small is rounding.
+_ROUNDING = 1e-12
 # Where more than this share of the weights lies at a bound, a factor of the rest alone
 # is cheaper than bending that of all.
 _LARGEST_SHARE = 0.1
 # Kernels of no higher rank are solved through that. What the factor leaves is less
-# than the ridge by this much.
+# than the ridge by this much. What that costs is won back by solving for the residual.
 _LARGEST_RANK = 150
 _NEGLIGIBLE_REST = 1e-2
+_REFINEMENTS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Pivoted:
-    """Weights of one problem, and how many guesses they took; None if none was right.
+class MatchingBatch:
+    """Several problems: subsets of the same samples, each to match the same target.
 
-    ``witness`` is a point, not a feasible one, whose tangent bounds the objective.
+    ``kernel`` is the matrix of all samples, ``kappa`` the mean kernel value between each
+    of them and the ``n_target`` samples of the target, ``chosen`` a mask for each problem:
+    the samples that may get weight.
     """
 
-    weights: Vector | None
-    witness: Vector | None
-    n_iter: int
+    kernel: Array
+    kappa: Vector
+    chosen: Mask
+    upper: float
+    slack: float | None
+    n_target: int
+
+    @property
+    def ridge(self) -> float:
+        """The pull towards uniform weights, in units of their sum.
+
+        It goes by the size of the target, which problems share, so that a problem has
+        the same answer by itself and in a batch. A target much larger than the source
+        must not make it larger than what it is to stay below.
+        """
+        return _RIDGE * min(self.n_target, 2 * self.kappa.size)
+
+    def bounds(self, j: int) -> Bounds:
+        """Bounds of the j-th problem."""
+        n = int(np.count_nonzero(self.chosen[j]))
+        return Bounds(
+            n, self.upper, default_slack(n) if self.slack is None else self.slack
+        )
 
 
-def solve_by_pivoting(batch: MatchingBatch, *, certify: bool) -> list[Pivoted]:
+@dataclass(slots=True)
+class Guess:
+    """Which bounds of one problem are active: of each weight, and of their sum.
+
+    ``answer`` is u, once the guess was right, and ``witness`` a point, not a feasible
+    one, whose tangent bounds the objective.
+    """
+
+    rows: Rows
+    bounds: Bounds
+    certify: bool
+    patience: int
+    state: NDArray[np.int8] = field(init=False)
+    band: int = field(init=False)
+    centre: Vector = field(init=False)
+    answer: Vector | None = None
+    witness: Vector | None = None
+    fewest: int | None = None
+    failures: int = 0
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        """Guess that no bound is active but those that leave no choice."""
+        low, high = self.bounds.band
+        self.state = np.zeros(self.rows.size, dtype=np.int8)
+        self.band = AT_UPPER if low == high else FREE
+        self.centre = np.full(self.rows.size, 1.0 / self.rows.size)
+
+    @property
+    def done(self) -> bool:
+        """Whether the guess was right, and what proves it is there if asked for."""
+        return (self.witness if self.certify else self.answer) is not None
+
+    @property
+    def weights(self) -> Vector:
+        """The answer, or uniform weights if there is none."""
+        if self.answer is None:
+            return self.bounds.uniform()
+        return self.bounds.project(self.bounds.n * self.answer)
+
+    @property
+    def edge(self) -> float:
+        """The sum, where it is at an edge."""
+        return self.bounds.band[0 if self.band == AT_ZERO else 1]
+
+    def values(self) -> Vector:
+        """Values of the weights at a bound."""
+        cap = self.bounds.upper / self.bounds.n
+        return np.where(self.state[self.state != FREE] == AT_UPPER, cap, 0.0)
+
+    def mend(self, u: Vector, gradient: Vector, multiplier: float) -> None:
+        """Look at the solution for this guess and correct what is wrong in it.
+
+        ``multiplier`` is that of the sum, where the sum is at an edge: what the
+        gradient of a free weight is then.
+        """
+        if self.answer is not None:
+            self.witness = u
+            return
+        self.steps += 1
+        n, upper = self.bounds.n, self.bounds.upper
+        tiny = _ROUNDING * max(1.0, n * float(np.abs(u).max()))
+        slope = gradient - multiplier
+        wanted = self.state.copy()
+        free = self.state == FREE
+        wanted[free & (u < -tiny / n)] = AT_ZERO
+        wanted[free & (u > (upper + tiny) / n)] = AT_UPPER
+        wanted[(self.state == AT_ZERO) & (slope < -tiny)] = FREE
+        wanted[(self.state == AT_UPPER) & (slope > tiny)] = FREE
+        low, high = self.bounds.band
+        total = float(u.sum())
+        band = self.band
+        if band == FREE:
+            if total < low - tiny:
+                band = AT_ZERO
+            elif total > high + tiny:
+                band = AT_UPPER
+        elif low < high and multiplier * band > tiny:
+            band = FREE
+        wrong = np.flatnonzero(wanted != self.state)
+        count = wrong.size + (band != self.band)
+        if count == 0:
+            self.answer = self.centre = u
+            return
+        if self.fewest is None or count < self.fewest:
+            self.fewest, self.failures = count, 0
+        elif self.failures < self.patience:
+            self.failures += 1
+        else:
+            # One at a time, always the last: this cannot come back to an old guess.
+            if band == self.band:
+                self.state[wrong[-1]] = wanted[wrong[-1]]
+            self.band = band
+            return
+        self.state, self.band = wanted, band
+
+
+def solve_by_pivoting(
+    batch: MatchingBatch,
+    *,
+    certify: bool,
+    max_steps: int = _MAX_STEPS,
+    max_thin_steps: int = _MAX_THIN_STEPS,
+    patience: int = _PATIENCE,
+) -> list[Guess]:
     """Solve every problem of a batch: one factorisation for all, where few bounds bind."""
     guesses = [
-        first_guess(batch.bounds(j), np.flatnonzero(chosen), certify)
+        Guess(np.flatnonzero(chosen), batch.bounds(j), certify, patience)
         for j, chosen in enumerate(batch.chosen)
     ]
     n = batch.kappa.size
-    thin = factorise(
-        batch.kernel,
-        min(_LARGEST_RANK, n // 8),
-        _NEGLIGIBLE_REST * batch.ridge,
-    )
+    thin = _thin_factor(batch)
     try:
         if thin is None:
-            _bend_one_factor(batch, guesses)
+            _bend_one_factor(batch, guesses, max_steps)
         warm: NDArray[np.int8] | None = None
         # From the largest selection down: the fewer are left out, the fewer bind.
         for guess in sorted(guesses, key=lambda guess: -guess.rows.size):
@@ -81,29 +209,37 @@ def solve_by_pivoting(batch: MatchingBatch, *, certify: bool) -> list[Pivoted]:
                 continue
             if warm is not None and guess.answer is None:
                 guess.state = warm[guess.rows]
-            _factor_each_time(batch, thin, guess)
+            steps = max_steps if thin is None else max_thin_steps
+            _factor_each_time(batch, thin, guess, steps)
             warm = np.zeros(n, dtype=np.int8)
             warm[guess.rows] = guess.state
     except LinAlgError:
         # Not positive definite, so no kernel: what was solved so far stands.
         pass
-    return [
-        Pivoted(
-            None
-            if guess.answer is None
-            else guess.bounds.project(guess.bounds.n * guess.answer),
-            guess.witness,
-            guess.steps,
-        )
-        for guess in guesses
-    ]
+    return guesses
 
 
-def _bend_one_factor(batch: MatchingBatch, guesses: list[Guess]) -> None:
+def _thin_factor(batch: MatchingBatch) -> Array | None:
+    """Find F with the kernel equal to ``F @ F.T`` up to rounding, if F may be thin."""
+    diagonal = np.maximum(batch.kernel.diagonal(), 0.0)
+    left = _NEGLIGIBLE_REST * batch.ridge
+    growing = GrowingFactor(
+        lambda p: batch.kernel[:, p], diagonal, least_rest=1e-2 * left
+    )
+    most = min(_LARGEST_RANK, diagonal.size // 8)
+    growing.grow(most, lambda rest: float(rest.max()) <= left)
+    if growing.rank == 0 or growing.rest.max() > left:
+        return None
+    return np.ascontiguousarray(growing.factor)
+
+
+def _bend_one_factor(
+    batch: MatchingBatch, guesses: list[Guess], max_steps: int
+) -> None:
     """Go on until every guess is right, or has too many bounds for this to pay."""
-    base = BaseFactor.of(batch)
+    base = SharedFactor.of(batch)
     going = guesses
-    for _ in range(_MAX_STEPS):
+    for _ in range(max_steps):
         going = [
             guess
             for guess in going
@@ -116,32 +252,182 @@ def _bend_one_factor(batch: MatchingBatch, guesses: list[Guess]) -> None:
             guess.mend(*outcome)
 
 
-def _factor_each_time(batch: MatchingBatch, thin: Matrix | None, guess: Guess) -> None:
+def _factor_each_time(
+    batch: MatchingBatch, thin: Matrix | None, guess: Guess, max_steps: int
+) -> None:
     """Pivot with a factor of the free part alone, for problems where many bounds bind."""
     ridge = batch.ridge
     kappa = batch.kappa[guess.rows]
     rows = thin[guess.rows] if thin is not None else None
-    most = _MAX_STEPS if thin is None else _MAX_THIN_STEPS
-    while not guess.done and guess.steps < most:
+    while not guess.done and guess.steps < max_steps:
         target = kappa + ridge * guess.centre
         free = guess.state == FREE
         u = np.zeros(guess.rows.size)
         u[~free] = guess.values()
-        right = target[free] - product_with(batch, rows, guess.rows, u)[free]
+        right = target[free] - _product_with(batch, rows, guess.rows, u)[free]
         multiplier = 0.0
         if free.any():
             rights = np.array([right, np.ones(right.size)]).T
             if rows is None:
                 inside = guess.rows[free]
-                both = solve_shifted(
-                    batch.kernel[np.ix_(inside, inside)], ridge, rights
-                )
+                matrix = batch.kernel[np.ix_(inside, inside)]
+                both = _solve_shifted(matrix, ridge, rights)
             else:
-                both = solve_thin(rows[free], ridge, rights)
+                both = _solve_thin(rows[free], ridge, rights)
             u[free] = both[:, 0]
             if guess.band != FREE:
                 short = guess.edge - float(u.sum())
                 multiplier = short / float(both[:, 1].sum())
                 u[free] += multiplier * both[:, 1]
-        gradient = product_with(batch, rows, guess.rows, u) + ridge * u - target
+        gradient = _product_with(batch, rows, guess.rows, u) + ridge * u - target
         guess.mend(u, gradient, multiplier)
+
+
+def _product_with(
+    batch: MatchingBatch, thin: Array | None, rows: Rows, u: Vector
+) -> Vector:
+    product: Vector
+    if thin is not None:
+        product = thin @ (u @ thin)
+        return product
+    spread = np.zeros(batch.kappa.size)
+    spread[rows] = u
+    product = batch.kernel @ spread
+    return product[rows]
+
+
+def _solve_shifted(matrix: Array, ridge: float, right: Array) -> Array:
+    """Solve with ``matrix + ridge``, in the place of the matrix."""
+    matrix[np.diag_indices_from(matrix)] += ridge
+    factor = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
+    solution: Array = cho_solve(factor, right, check_finite=False)
+    return solution
+
+
+def _solve_thin(thin: Array, ridge: float, right: Array) -> Array:
+    """Solve with ``thin @ thin.T + ridge`` by the identity of Woodbury."""
+    small = thin.T @ thin
+    small[np.diag_indices_from(small)] += ridge
+    factor = cho_factor(small, lower=True, overwrite_a=True, check_finite=False)
+    solution = np.zeros_like(right)
+    residual = right
+    for _ in range(_REFINEMENTS):
+        inner = cho_solve(factor, thin.T @ residual, check_finite=False)
+        solution += (residual - thin @ inner) / ridge
+        residual = right - thin @ (thin.T @ solution) - ridge * solution
+    return solution
+
+
+@dataclass(slots=True)
+class SharedFactor:
+    """Cholesky factor of ``K + ridge`` for all rows, to be bent to any guess.
+
+    A bound that fixes a weight adds a multiplier to the right-hand side: with
+    ``Y = L^-1 E`` for the fixed rows E, the multipliers solve ``Y'Y m = fixed - free``,
+    and the gradient at a fixed row is its multiplier. Columns of Y are kept, since
+    problems of a batch fix much the same rows. The first column is that of the sum.
+    """
+
+    lower: Array
+    ridge: float
+    to_kappa: Vector
+    to_ones: Vector
+    position: Rows
+    columns: Array
+    gram: Array
+
+    @classmethod
+    def of(cls, batch: MatchingBatch) -> SharedFactor:
+        """Factorise, and learn the columns of rows that some problem leaves out."""
+        n = batch.kappa.size
+        # Symmetric: the transpose is a copy in LAPACK's order, without reordering.
+        shifted = np.array(batch.kernel.T, order="F")
+        shifted[np.diag_indices(n)] += batch.ridge
+        lower, fault = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
+        if fault:
+            raise LinAlgError
+        half = dtrsm(1.0, lower, np.array([batch.kappa, np.ones(n)]).T, lower=1)
+        both = dtrsm(1.0, lower, half, lower=1, trans_a=1)
+        base = cls(
+            lower=lower,
+            ridge=batch.ridge,
+            to_kappa=both[:, 0],
+            to_ones=both[:, 1],
+            position=np.append(np.full(n, -1), 0),
+            columns=half[:, 1:],
+            gram=half[:, 1:].T @ half[:, 1:],
+        )
+        # Where the rows that some problem leaves out come last, their columns are
+        # those of a small triangle.
+        first_in_doubt = int(np.argmin(np.append(batch.chosen.all(axis=0), False)))
+        last = n - first_in_doubt
+        if 0 < last <= n // 2:
+            corner = np.asfortranarray(lower[first_in_doubt:, first_in_doubt:])
+            fresh = np.zeros((n, last))
+            fresh[first_in_doubt:] = dtrsm(1.0, corner, np.eye(last), lower=1)
+            base._keep(np.arange(first_in_doubt, n), fresh)
+        return base
+
+    def _keep(self, rows: Rows, fresh: Array) -> None:
+        self.position[rows] = self.columns.shape[1] + np.arange(rows.size)
+        cross = self.columns.T @ fresh
+        self.gram = np.block([[self.gram, cross], [cross.T, fresh.T @ fresh]])
+        self.columns = np.asfortranarray(np.vstack([self.columns.T, fresh.T]).T)
+
+    def _learn(self, fixed: list[Rows]) -> None:
+        rows = np.unique(np.concatenate(fixed))
+        rows = rows[self.position[rows] < 0]
+        if rows.size > 0:
+            unit = np.zeros((self.lower.shape[0], rows.size), order="F")
+            unit[rows, np.arange(rows.size)] = 1.0
+            self._keep(rows, dtrsm(1.0, self.lower, unit, lower=1, overwrite_b=1))
+
+    def _without_bounds(self, guesses: list[Guess]) -> list[Vector]:
+        pulled = [guess for guess in guesses if guess.answer is not None]
+        right = np.zeros((self.lower.shape[0], len(pulled)), order="F")
+        for k, guess in enumerate(pulled):
+            right[guess.rows, k] = self.ridge * guess.centre
+        half = dtrsm(1.0, self.lower, right, lower=1, overwrite_b=1)
+        both = iter(dtrsm(1.0, self.lower, half, lower=1, trans_a=1, overwrite_b=1).T)
+        return [
+            self.to_kappa
+            + (
+                (self.ridge / guess.bounds.n) * self.to_ones
+                if guess.answer is None
+                else next(both)
+            )
+            for guess in guesses
+        ]
+
+    def solve(self, guesses: list[Guess]) -> list[tuple[Vector, Vector, float]]:
+        """Return u, the gradient at fixed rows, and the multiplier of the sum, for each."""
+        n = self.lower.shape[0]
+        fixed, values = [], []
+        for guess in guesses:
+            left_out = np.setdiff1d(np.arange(n), guess.rows, assume_unique=True)
+            rows = np.concatenate([left_out, guess.rows[guess.state != FREE]])
+            value = np.concatenate([np.zeros(left_out.size), guess.values()])
+            if guess.band != FREE:
+                rows, value = np.append(rows, n), np.append(value, guess.edge)
+            fixed.append(rows)
+            values.append(value)
+        self._learn(fixed)
+        free = self._without_bounds(guesses)
+        multipliers = np.zeros((self.columns.shape[1], len(guesses)))
+        for k, (rows, value) in enumerate(zip(fixed, values, strict=True)):
+            if rows.size > 0:
+                at = self.position[rows]
+                factor = cho_factor(self.gram[np.ix_(at, at)], check_finite=False)
+                plain = np.append(free[k], free[k].sum())[rows]
+                multipliers[at, k] = cho_solve(factor, value - plain)
+        spread = self.columns @ multipliers
+        bent = dtrsm(1.0, self.lower, spread, lower=1, trans_a=1, overwrite_b=1)
+        outcomes = []
+        for k, guess in enumerate(guesses):
+            gradient = np.zeros(n)
+            inside = fixed[k][fixed[k] < n]
+            gradient[inside] = multipliers[self.position[inside], k]
+            of_sum = float(multipliers[0, k]) if guess.band != FREE else 0.0
+            u = free[k] + bent[:, k]
+            outcomes.append((u[guess.rows], gradient[guess.rows] + of_sum, of_sum))
+        return outcomes

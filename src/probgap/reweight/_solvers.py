@@ -1,283 +1,312 @@
-"""Which solver gets a problem, and the evidence that its answer is one."""
+"""Which solver gets a problem: three roads behind one door.
+
+Pivoting with one dense factor wins on small problems and on many with the same kernel, a
+low-rank factor in two or three dimensions, products with the kernel in more.
+"""
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
+import scipy.sparse as sp
+from scipy.linalg import solve_triangular
+from sklearn.utils import gen_batches
 
-from probgap._core.output import fact_table, number
-from probgap._core.types import Vector
-from probgap.reweight._pivoting import solve_by_pivoting
-from probgap.reweight._problem import Bounds, MatchingBatch
-from probgap.reweight._qp import solve_exactly
-from probgap.reweight._routes import KKT_SHARE, Outcome, match_dense
+from probgap._core.kernels import (
+    kernel_diagonal,
+    kernel_matrix,
+    mean_kernel,
+    spread_rows,
+)
+from probgap._core.types import Array, Matrix, Vector
+from probgap.reweight._growing import GrowingFactor
+from probgap.reweight._operators import (
+    BlockKernel,
+    PanelKernel,
+    times,
+    times_transposed,
+)
+from probgap.reweight._pivoting import MatchingBatch, solve_by_pivoting
+from probgap.reweight._problem import Best, Bounds, Goal, KMMResult
+from probgap.reweight._products import (
+    DenseHessian,
+    KernelHessian,
+    solve_by_products,
+)
 
 SOLVERS = ("auto", "low_rank", "iterative", "pivoting", "exact")
 
-# The dense interior point method takes over from pivoting up to this size; beyond, it
-# would run for minutes, and the iterative solver takes over.
-LARGEST_FOR_EXACT = 6000
+# Kernels that are positive semidefinite, so that a factor says what it leaves out.
+_DEFINITE = ("rbf", "laplacian", "linear", "cosine", "polynomial", "poly")
+# Fewer source samples than this, or a smaller tolerance, and pivoting is as fast.
+_SMALL = 500
+_EXACT_TOL = 1e-6
+# What is not solved otherwise goes to pivoting up to this size; beyond, that would take
+# minutes. The interior point method there is to leave this share of the KKT residual.
+_LARGEST_DENSE = 6000
+_AS_EXACT = 1e-2
+# Columns that show whether the rank is low: what they leave is then at most this.
+_PROBE = 96
+_PROMISING = 1e-3
+# A low rank is at most this, and this share of the number of samples.
+_LARGEST_RANK = 600
+_LARGEST_SHARE = 1 / 6
+# What the factor may leave out of half the squared distance of means, in units of the
+# tolerance and the diagonal; the second, if that proves too much, and so on.
+_BLUR = 2.5e-4
+_FINER = 1e-2
+_FINEST = 1e-13
+# Rank of a preconditioner, as a share of n and of its root: the larger the matrix, the
+# more a product with it costs against one with the factor.
+_PRECONDITION_SHARE = 1 / 12
+_PRECONDITION_ROOT = 6.4
+# Matrices up to this size are multiplied with in double precision.
+_LARGEST_IN_DOUBLE = 1000
+# Rows of the target that may become pivots, and rows that are reduced at a time.
+_TARGET_ROWS = 5000
+_BLOCK = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class KMMResult:
-    """Weights, and the evidence that they solve the problem.
+class Task:
+    """A source to weight, a target to match, and how well."""
 
-    Attributes
-    ----------
-    weights : ndarray of shape (n_source,)
-        One weight for each source sample, in [0, upper].
-    objective : float
-        Squared distance between the weighted source mean and the target mean in
-        feature space, less the term that depends on the target alone. Of a sample
-        matched to itself, where the distance is 0, it is an estimate from 1000 rows.
-    kkt_residual : float
-        Largest violation of the optimality conditions, in the scale in which the
-        gradient of the problem has entries of order one. Zero at a solution.
-    band_slack : float
-        How far the mean weight is from the nearer edge of its band. Never negative.
-    n_iter : int
-        Iterations of the solver.
-    converged : bool
-        Whether the tolerance asked for is met.
-    solver : str
-        Which solver was used.
-    gamma : float or None
-        Width of the kernel, where the kernel has one.
-    duality_gap : float
-        The objective is certainly within this of the least possible one, if the kernel
-        is positive semidefinite.
-    n_passes : float
-        Products with the whole kernel, of a solver on a device; 0 for others.
-    bytes_moved : float
-        Bytes that these products read or wrote.
-    """
-
-    weights: NDArray[np.float64]
-    objective: float
-    kkt_residual: float
-    band_slack: float
-    n_iter: int
-    converged: bool
-    solver: str
-    gamma: float | None
-    duality_gap: float = np.inf
-    n_passes: float = 0.0
-    bytes_moved: float = 0.0
+    source: Matrix
+    target: Matrix
+    kernel: Any
+    params: Mapping[str, Any]
+    bounds: Bounds
+    tol: float
+    max_memory: float
+    start: Vector | None = None
 
     @property
-    def effective_sample_size(self) -> float:
-        """Number of equally weighted samples with the same variance of a mean."""
-        total = float(self.weights.sum())
-        return total**2 / float(self.weights @ self.weights) if total > 0.0 else 0.0
+    def gamma(self) -> float | None:
+        """Width of the kernel, where it has one."""
+        return self.params.get("gamma")
 
-    def _repr_html_(self) -> str:
-        largest = float(self.weights.max(initial=0.0))
-        facts = {
-            "weights": f"{self.weights.size:,}, largest {number(largest)}",
-            "effective sample size": f"{self.effective_sample_size:,.1f}",
-            "objective": number(self.objective, 6),
-            "duality gap": number(self.duality_gap, 2),
-            "KKT residual": number(self.kkt_residual, 2),
-            "converged": "yes" if self.converged else "no",
-            "solver": f"{self.solver} (iterations: {self.n_iter:,})",
-            "kernel width": "none" if self.gamma is None else number(self.gamma),
-        }
-        return fact_table("Kernel mean matching", facts)
+    def between(self, A: Matrix, B: Matrix) -> Array:
+        """Evaluate the kernel."""
+        return kernel_matrix(A, B, self.kernel, self.params)
 
 
-class _Answer(NamedTuple):
-    weights: Vector
-    n_iter: int
-    solver: str
-    witness: Vector | None = None
+def solve(task: Task, solver: str) -> KMMResult:
+    """Solve by the named solver, or by the rule of "auto"."""
+    n, auto = task.bounds.n, solver == "auto"
+    too_large = 8.0 * n**2 > task.max_memory
+    at_scale = too_large or (n >= _SMALL and task.tol >= _EXACT_TOL)
+    if auto and at_scale and task.kernel in _DEFINITE:
+        result = _solve_at_scale(task, solver)
+        if result.converged or too_large or n > _LARGEST_DENSE:
+            return result
+    elif solver in ("low_rank", "iterative"):
+        return _solve_at_scale(task, solver)
+    batch = MatchingBatch(
+        kernel=task.between(task.source, task.source),
+        kappa=mean_kernel(task.source, task.target, task.kernel, task.params),
+        chosen=np.ones((1, n), dtype=bool),
+        upper=task.bounds.upper,
+        slack=task.bounds.slack,
+        n_target=task.target.shape[0],
+    )
+    return solve_batch(batch, task.tol, task.gamma, certify=True)[0]
 
 
 def solve_batch(
     batch: MatchingBatch,
-    solver: str,
     tol: float,
     gamma: float | None,
     *,
-    certify: bool = True,
+    certify: bool,
+    **limits: int,
 ) -> list[KMMResult]:
-    """Solve every problem of a batch by the named solver, or by the rule of "auto".
+    """Solve problems by pivoting, and those that it does not solve by an interior point.
 
     ``certify`` asks for a close bound on the least objective, for some more time.
+    ``limits`` are those of :func:`solve_by_pivoting`.
     """
-    everything = range(batch.chosen.shape[0])
-    if solver == "exact":
-        results = _judge(
-            batch, {j: _exactly(batch, j, tol) for j in everything}, tol, gamma
-        )
-    else:
-        results = _pivot(batch, tol, gamma, certify=certify)
-    if solver == "auto":
-        again = {
-            j: _once_more(batch, j, tol)
-            for j, result in results.items()
-            if not result.converged
-        }
-        for j, result in _judge(batch, again, tol, gamma).items():
-            if result.kkt_residual < results[j].kkt_residual:
-                results[j] = result
-    for result in results.values():
+    guesses = solve_by_pivoting(batch, certify=certify, **limits)
+    points = [(g.rows, g.weights / g.bounds.n) for g in guesses]
+    points += [(g.rows, g.witness) for g in guesses if g.witness is not None]
+    columns = np.zeros((batch.kappa.size, len(points)))
+    for k, (rows, u) in enumerate(points):
+        columns[rows, k] = u
+    # One product for the gradients of all.
+    products = batch.kernel @ columns
+    witnessed = iter(range(len(guesses), len(points)))
+    results = []
+    for k, guess in enumerate(guesses):
+        best = Best(guess.bounds, batch.kappa[guess.rows], Goal.of(tol))
+        best.see(guess.weights, products[guess.rows, k] - best.kappa)
+        if guess.witness is not None:
+            product = products[guess.rows, next(witnessed)]
+            best.see_bound(best.bounds.n * guess.witness, product - best.kappa)
+        if not best.is_good_enough:
+            kernel = batch.kernel[np.ix_(guess.rows, guess.rows)]
+            uniform = best.bounds.uniform()
+            half = 0.5 * (kernel @ uniform) / best.bounds.n
+            best.at_uniform = float(uniform @ (half - best.kappa))
+        result = best.result("pivoting", guess.steps, gamma)
         if not result.converged:
-            warn(result, tol)
-    return [results[j] for j in everything]
-
-
-def nothing_to_match(bounds: Bounds, mean: float, gamma: float | None) -> KMMResult:
-    """Give uniform weights, which match a sample to itself exactly."""
-    return KMMResult(
-        weights=np.ones(bounds.n),
-        objective=-mean,
-        kkt_residual=0.0,
-        band_slack=float(min(bounds.slack, bounds.upper - 1.0)),
-        n_iter=0,
-        converged=True,
-        solver="none needed",
-        gamma=gamma,
-        duality_gap=0.0,
-    )
-
-
-def as_result(
-    outcome: Outcome, bounds: Bounds, tol: float, gamma: float | None
-) -> KMMResult:
-    """Report what came of a large problem, aloud if it is not good enough."""
-    found = outcome.certified
-    low, high = bounds.band
-    mean = float(found.weights.mean())
-    result = KMMResult(
-        weights=found.weights,
-        objective=2.0 * found.objective / bounds.n,
-        kkt_residual=found.residual / outcome.unit,
-        band_slack=max(0.0, min(mean - low, high - mean)),
-        n_iter=found.n_iter,
-        converged=outcome.converged,
-        solver=outcome.solver,
-        gamma=gamma,
-        duality_gap=2.0 * found.gap / bounds.n,
-    )
-    if not result.converged:
-        warn(result, tol)
-    return result
-
-
-def _pivot(
-    batch: MatchingBatch, tol: float, gamma: float | None, *, certify: bool
-) -> dict[int, KMMResult]:
-    pivoted = dict(enumerate(solve_by_pivoting(batch, certify=certify)))
-    answers = {
-        j: _Answer(
-            _uniform(batch.bounds(j)) if p.weights is None else p.weights,
-            p.n_iter,
-            "pivoting",
-            p.witness,
-        )
-        for j, p in pivoted.items()
-    }
-    return _judge(batch, answers, tol, gamma)
-
-
-def _once_more(batch: MatchingBatch, j: int, tol: float) -> _Answer:
-    """Solve what pivoting did not: exactly, or by products if there is too much of it."""
-    if np.count_nonzero(batch.chosen[j]) <= LARGEST_FOR_EXACT:
-        return _exactly(batch, j, tol)
-    solution = match_dense(batch.problem(j), tol)
-    return _Answer(
-        solution.weights,
-        solution.n_iter,
-        "iterative",
-        solution.witness / solution.weights.size,
-    )
-
-
-def _exactly(batch: MatchingBatch, j: int, tol: float) -> _Answer:
-    solution = solve_exactly(batch.problem(j), KKT_SHARE * tol)
-    return _Answer(solution.weights, solution.n_iter, "exact")
-
-
-def _uniform(bounds: Bounds) -> Vector:
-    return bounds.project(np.ones(bounds.n))
-
-
-def _judge(
-    batch: MatchingBatch, answers: dict[int, _Answer], tol: float, gamma: float | None
-) -> dict[int, KMMResult]:
-    """Turn answers into results, with one product for the gradients of all."""
-    points = [(batch.chosen[j], a.weights / a.weights.size) for j, a in answers.items()]
-    points += [
-        (batch.chosen[j], a.witness)
-        for j, a in answers.items()
-        if a.witness is not None
-    ]
-    products = _products(batch, points)
-    witnessed = len(answers)
-    results = {}
-    for k, (j, answer) in enumerate(answers.items()):
-        weights, bounds, rows = answer.weights, batch.bounds(j), batch.chosen[j]
-        kappa = batch.kappa[rows]
-        gradient = products[rows, k] - kappa
-        residual = bounds.kkt_residual(weights, gradient)
-        objective = float(weights @ (gradient - kappa))
-        gap = float(weights @ gradient) - bounds.least(gradient)
-        if answer.witness is not None:
-            product = products[rows, witnessed]
-            witnessed += 1
-            bound = bounds.least(product - kappa)
-            bound -= 0.5 * bounds.n * float(answer.witness @ product)
-            gap = min(gap, 0.5 * objective - bound)
-        # Rounding can make a gap of nothing negative.
-        gap = max(gap, 0.0)
-        converged = residual <= KKT_SHARE * tol
-        if not converged:
-            gain = _objective_of_uniform(batch, j) - objective + 2.0 * gap
-            converged = 2.0 * gap <= tol * gain
-        low, high = bounds.band
-        mean = float(weights.mean())
-        results[j] = KMMResult(
-            weights=weights,
-            objective=objective / bounds.n,
-            kkt_residual=residual,
-            band_slack=max(0.0, min(mean - low, high - mean)),
-            n_iter=answer.n_iter,
-            converged=bool(converged),
-            solver=answer.solver,
-            gamma=gamma,
-            duality_gap=2.0 * gap / bounds.n,
-        )
+            other = _by_interior_point(kernel, best, batch.ridge, gamma)
+            if other.kkt_residual < result.kkt_residual:
+                result = other
+        results.append(result)
     return results
 
 
-def _products(
-    batch: MatchingBatch, points: list[tuple[NDArray[np.bool_], Vector]]
-) -> NDArray[np.float64]:
-    spread = np.zeros((batch.kappa.size, len(points)))
-    for k, (rows, point) in enumerate(points):
-        spread[rows, k] = point
-    products: NDArray[np.float64] = batch.kernel @ spread
-    return products
-
-
-def _objective_of_uniform(batch: MatchingBatch, j: int) -> float:
-    weights = np.zeros(batch.kappa.size)
-    bounds = batch.bounds(j)
-    weights[batch.chosen[j]] = _uniform(bounds)
-    return float(weights @ (batch.kernel @ weights / bounds.n - 2.0 * batch.kappa))
-
-
-def warn(result: KMMResult, tol: float) -> None:
-    warnings.warn(
-        f"Kernel mean matching must meet tol={tol:g}. Got a KKT residual of "
-        f"{result.kkt_residual:.2g}: the weights may be far from the best ones. Give a "
-        "larger tol, a smaller upper, or scaled features, or solver='exact'.",
-        ConvergenceWarning,
-        stacklevel=4,
+def _by_interior_point(
+    kernel: Array, tried: Best, ridge: float, gamma: float | None
+) -> KMMResult:
+    """Solve as exactly as pivoting would, with the same ridge, if it can be done."""
+    bounds, n = tried.bounds, tried.bounds.n
+    shifted = kernel + ridge * np.eye(n)
+    found, steps = solve_by_products(
+        DenseHessian(shifted),
+        tried.kappa + ridge / n,
+        bounds,
+        Goal(0.0, _AS_EXACT * tried.goal.kkt_tol),
+        max_steps=0,
     )
+    best = Best(bounds, tried.kappa, tried.goal, tried.at_uniform)
+    best.see(found.weights, kernel @ found.weights / n - best.kappa)
+    return best.result("exact", steps, gamma)
+
+
+def _solve_at_scale(task: Task, solver: str) -> KMMResult:
+    """Solve without a dense matrix in double precision."""
+    n, d = task.source.shape
+    dense = not (sp.issparse(task.source) or sp.issparse(task.target))
+    thin = d <= n // 4 or solver == "low_rank"
+    if task.kernel == "linear" and dense and thin and solver != "iterative":
+        return _by_features(task)
+    some = task.target[spread_rows(task.target.shape[0], _TARGET_ROWS)]
+    both = [task.source, some]
+    samples = np.vstack(both) if dense else sp.vstack(both, format="csr")
+    diagonal = kernel_diagonal(samples, task.kernel, task.params)
+    growing = GrowingFactor(lambda p: task.between(samples, samples[p]), diagonal)
+    unit = float(diagonal[:n].mean()) or 1.0
+    if solver != "iterative":
+        insist = solver == "low_rank"
+        result = _by_low_rank(task, growing, samples, unit, insist=insist)
+        if result is not None:
+            return result
+    return _by_products(task, growing, unit)
+
+
+def _by_features(task: Task) -> KMMResult:
+    """Match means of features: the factor is given."""
+    features = task.source
+    m = task.target.shape[0]
+    kappa = times(features, times_transposed(task.target, np.full(m, 1.0 / m)))
+    diagonal = np.einsum("ij,ij->i", features, features, dtype=np.float64)
+    goal = Goal.of(task.tol, float(diagonal.mean()) or 1.0)
+    hessian = KernelHessian(None, features, 0.0, task.bounds.n)
+    best, steps = solve_by_products(hessian, kappa, task.bounds, goal, task.start)
+    return best.result("low_rank", steps, None)
+
+
+def _by_low_rank(
+    task: Task, growing: GrowingFactor, samples: Matrix, unit: float, *, insist: bool
+) -> KMMResult | None:
+    """Solve with the factor in the place of the kernel, if it leaves little enough."""
+    limit = growing.rest.size
+    if not insist:
+        room = task.max_memory / (16.0 * limit)
+        limit = int(min(_LARGEST_RANK, _LARGEST_SHARE * task.bounds.n, room))
+        growing.grow(min(_PROBE, limit), _leaves_at_most(_BLUR * task.tol * unit))
+        if growing.rest.mean() > _PROMISING * unit:
+            return None
+    start, result = task.start, None
+    level = max(_BLUR * task.tol, 2.0 * _FINEST)
+    while level > _FINEST:
+        enough = _leaves_at_most(level * unit)
+        growing.grow(limit, enough)
+        if not (insist or enough(growing.rest)):
+            return None
+        result = _with_factor(task, growing, samples[growing.pivots], unit, start)
+        if result.converged or growing.exhausted:
+            break
+        start = result.weights
+        level *= _FINER
+    return result if insist or (result and result.converged) else None
+
+
+def _leaves_at_most(level: float) -> Callable[[Vector], bool]:
+    """Tell whether means differ by no more, half squared, than the factor says."""
+    return lambda rest: 2.0 * float(np.sqrt(rest).mean()) ** 2 <= level
+
+
+def _with_factor(
+    task: Task,
+    growing: GrowingFactor,
+    pivots: Matrix,
+    unit: float,
+    start: Vector | None,
+) -> KMMResult:
+    """Solve for the factor, and count what it leaves out against the answer.
+
+    With ``a`` and ``b`` the mean lengths of what it leaves out of weighted source and
+    target, squared distances of means are off by ``(a + b)^2`` at most.
+    """
+    n = task.bounds.n
+    factor = np.ascontiguousarray(growing.factor[:n])
+    mean, left_of_target = _reduce_target(task, growing, pivots)
+    left = np.sqrt(growing.rest[:n])
+    goal = Goal.of(task.tol, unit)
+
+    def blur(weights: Vector) -> None:
+        both = float((weights * left).mean()) + left_of_target
+        goal.blur, goal.kkt_blur = 0.5 * n * both**2, float(left.max()) * both
+
+    # Weights are not known yet; those of a good answer are about uniform here.
+    blur(np.ones(n))
+    hessian = KernelHessian(None, factor, 0.0, n)
+    best, steps = solve_by_products(hessian, factor @ mean, task.bounds, goal, start)
+    blur(best.weights)
+    return best.result("low_rank", steps, task.gamma)
+
+
+def _reduce_target(
+    task: Task, growing: GrowingFactor, pivots: Matrix
+) -> tuple[Vector, float]:
+    """Average the target in terms of the factor, and what the factor leaves of it."""
+    m = task.target.shape[0]
+    total, left = np.zeros(growing.rank), 0.0
+    for rows in gen_batches(m, _BLOCK):
+        block = task.target[rows]
+        values = task.between(pivots, block)
+        features = solve_triangular(
+            growing.triangle, values, lower=True, check_finite=False
+        )
+        total += features.sum(axis=1)
+        rest = kernel_diagonal(block, task.kernel, task.params)
+        rest = rest - np.einsum("ij,ij->j", features, features)
+        left += float(np.sqrt(np.maximum(rest, 0.0)).sum())
+    return total / m, left / m
+
+
+def _by_products(task: Task, growing: GrowingFactor, unit: float) -> KMMResult:
+    """Solve by products with the kernel, and precondition by the factor."""
+    n, source = task.bounds.n, task.source
+    growing = growing.of_first_rows(n, lambda p: task.between(source, source[p]))
+    growing.grow(_rank_of_preconditioner(n), lambda rest: not rest.any())
+    dtype = np.float64 if n <= _LARGEST_IN_DOUBLE else np.float32
+    across, within = (
+        BlockKernel(source, other, task.kernel, task.params, dtype)
+        for other in (task.target, source)
+    )
+    kernel = PanelKernel.of(within, task.max_memory)
+    hessian = KernelHessian(kernel, growing.factor, float(growing.rest.mean()), n)
+    goal = Goal.of(task.tol, unit)
+    best, steps = solve_by_products(
+        hessian, across.mean(), task.bounds, goal, task.start
+    )
+    return best.result("iterative", steps, task.gamma)
+
+
+def _rank_of_preconditioner(n: int) -> int:
+    return int(min(_PRECONDITION_ROOT * np.sqrt(n), np.ceil(_PRECONDITION_SHARE * n)))

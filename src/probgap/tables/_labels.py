@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from probgap._core.defaults import WORDS_FOR_UNLABELLED
 from probgap._core.errors import InvalidInputError
+from probgap._core.types import Mask
+from probgap.tables._base import Series, pa, pc, refuse, shorten
 from probgap.tables._cells import to_cells, to_levels
-from probgap.tables._optional import Series, load
 
 _UNLABELLED = WORDS_FOR_UNLABELLED | {"", "0", "-1", "f"}
 _ALIASES = {"1": "true", "true": "1", "0": "false", "false": "0"}
@@ -35,11 +36,18 @@ class LabelColumn:
         What was taken as what, in words.
     """
 
-    labelled: NDArray[np.bool_]
+    labelled: Mask
     positive: str
     unlabelled: dict[str, int]
     n_labelled: int
     sentence: str
+
+    def find(self, column: Series) -> Mask:
+        """Return which rows of the column, or of a part of it, are labelled."""
+        values, codes = _encode(column)
+        marker = self.positive.casefold()
+        same = np.array([value.casefold() == marker for value in values], dtype=bool)
+        return same[codes] if len(codes) else np.zeros(0, dtype=bool)
 
 
 def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
@@ -80,7 +88,7 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     "Reading 'fraud' as labelled positive (2 rows), empty cells, 'no' as unlabelled."
     """
     found = read_label_counts(count_levels(column), positive, name=column.name)
-    return replace(found, labelled=is_level(column, found.positive))
+    return replace(found, labelled=found.find(column))
 
 
 def count_levels(column: Series) -> dict[str, int]:
@@ -108,37 +116,8 @@ def count_levels(column: Series) -> dict[str, int]:
     return dict(zip(values, counts.tolist(), strict=True))
 
 
-def is_level(column: Series, marker: str) -> NDArray[np.bool_]:
-    """Say which rows of a label column have a value, as :func:`read_labels` reads it.
-
-    Parameters
-    ----------
-    column : Series
-        The label column, or a part of it.
-    marker : str
-        The value that marks a labelled positive.
-
-    Returns
-    -------
-    ndarray of shape (n_rows,)
-        True where a row has it.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import is_level
-    >>> is_level(pd.Series(["Yes", None, "no"]), "yes").tolist()
-    [True, False, False]
-    """
-    values, codes = _encode(column)
-    same = np.array([v.casefold() == marker.casefold() for v in values], dtype=bool)
-    return same[codes] if len(codes) else np.zeros(0, dtype=bool)
-
-
 def _encode(column: Series) -> tuple[list[str], NDArray[np.intp]]:
-    pc = load("pyarrow.compute")
-    levels = pc.fill_null(to_levels(to_cells(column)), "")
-    encoded = pc.dictionary_encode(levels)
+    encoded = pc.dictionary_encode(pc.fill_null(to_levels(to_cells(column)), ""))
     return encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
 
 
@@ -168,29 +147,17 @@ def read_label_counts(
     3
     """
     name = f"The label column {name!r}" if name else "The label column"
-    values, counts = list(named), list(named.values())
-    keys = [value.casefold() for value in values]
-    if positive is None:
-        key = _only_marker(name, values, keys)
-    else:
-        key = _named_marker(name, values, keys, str(positive))
-    if all(each == key for each in keys):
-        msg = (
+    values = list(named)
+    key = _find_marker(name, values, positive)
+    marked = {v: n for v, n in named.items() if v.casefold() == key}
+    others = {v: n for v, n in named.items() if v.casefold() != key}
+    if not others:
+        refuse(
             f"{name} must leave some rows unlabelled. Got {values[0]!r} in all of them."
         )
-        raise InvalidInputError(msg)
-    marker = max(
-        (int(count), value)
-        for count, value, each in zip(counts, values, keys, strict=True)
-        if each == key
-    )[1]
-    others = {
-        value: int(count)
-        for value, count, each in zip(values, counts, keys, strict=True)
-        if each != key
-    }
+    marker = max(marked, key=lambda value: (marked[value], value))
     others = dict(sorted(others.items(), key=lambda item: (item[0] != "", -item[1])))
-    n_labelled = sum(named.values()) - sum(others.values())
+    n_labelled = sum(marked.values())
     sentence = (
         f"Reading {marker!r} as labelled positive ({n_labelled} "
         f"row{'s' if n_labelled != 1 else ''}), {_listed(list(others))} as unlabelled."
@@ -199,55 +166,45 @@ def read_label_counts(
     return LabelColumn(none, marker, others, n_labelled, sentence)
 
 
-def _only_marker(name: str, values: list[str], keys: list[str]) -> str:
-    markers = {
-        key: value
-        for key, value in zip(keys, values, strict=True)
-        if key not in _UNLABELLED
-    }
+def _find_marker(name: str, values: list[str], positive: str | None) -> str:
+    """Return the value, in lower case, that marks a positive."""
+    keys = {value.casefold(): value for value in values}
+    if positive is not None:
+        wanted = to_levels(pa.array([str(positive)], pa.large_string()))[0].as_py()
+        key = (wanted or "").casefold()
+        if not key:
+            rule = "positive (--positive) must be a value, not an empty cell."
+            refuse(f"{rule} Got {positive!r}.")
+        for each in (key, _ALIASES.get(key, key)):
+            if each in keys:
+                return each
+        refuse(
+            f"{name} must hold the value that positive (--positive) names. Got "
+            f"{_listed(values)}, but never {positive!r}."
+        )
+    markers = {key: value for key, value in keys.items() if key not in _UNLABELLED}
     if len(markers) == 1:
         return next(iter(markers))
-    if not markers:
+    advice = "the known positives with --positive (positive= in Python)."
+    if not any(values):
+        msg = f"{name} must mark some rows as positive. Got empty cells alone."
+    elif not markers:
         msg = (
-            f"{name} must mark some rows as positive. Got {_listed(values)} alone, "
-            "taken as unlabelled; if one of them marks the known positives, name it "
-            "with --positive (positive= in Python)."
+            f"{name} must mark some rows as positive. Got {_listed(values)} alone, taken "
+            f"as unlabelled; if one of them is not, name what marks {advice}"
         )
-        if not any(values):
-            msg = f"{name} must mark some rows as positive. Got empty cells alone."
     else:
         msg = (
             f"{name} must hold one value besides those for unlabelled. Got "
-            f"{_listed(list(markers.values()))}; say which one marks the known "
-            "positives with --positive (positive= in Python)."
+            f"{_listed(list(markers.values()))}; say which one marks {advice}"
         )
-    raise InvalidInputError(msg)
-
-
-def _named_marker(name: str, values: list[str], keys: list[str], positive: str) -> str:
-    pa = load("pyarrow")
-    wanted = to_levels(pa.array([positive], pa.large_string()))[0].as_py()
-    key = (wanted or "").casefold()
-    if not key:
-        msg = f"positive (--positive) must be a value, not an empty cell. Got {positive!r}."
-        raise InvalidInputError(msg)
-    for each in (key, _ALIASES.get(key, key)):
-        if each in keys:
-            return each
-    msg = (
-        f"{name} must hold the value that positive (--positive) names. Got {_listed(values)}, "
-        f"but never {positive!r}."
-    )
     raise InvalidInputError(msg)
 
 
 def _listed(values: list[str]) -> str:
-    shown = [_quoted(value) for value in values[:_SHOWN]]
+    shown = [
+        repr(shorten(value, 40)) if value else "empty cells"
+        for value in values[:_SHOWN]
+    ]
     more = len(values) - len(shown)
     return ", ".join(shown) + (f" and {more} more values" if more else "")
-
-
-def _quoted(value: str) -> str:
-    if not value:
-        return "empty cells"
-    return repr(value if len(value) <= 40 else value[:37] + "...")

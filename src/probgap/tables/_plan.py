@@ -2,50 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError
+from probgap._core.types import Mask
+from probgap.tables._base import Frame, Series, check_columns, refuse, refuse_cell
 from probgap.tables._cells import NestedCellsError
-from probgap.tables._kinds import Kind, check_finite, describe, find_kind
+from probgap.tables._kinds import OR_DROP, ColumnUse, describe, judge, min_frequency
 from probgap.tables._labels import read_labels
-from probgap.tables._names import check_columns
-from probgap.tables._optional import Frame, Series
 
 # With so few labelled rows, a column that agrees with them may do so by chance.
 _FEW_LABELLED = 3
 _SOME_LABELLED = 10
 _FEW_VALUES = 10
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnUse:
-    """How one column is used.
-
-    Attributes
-    ----------
-    name : str
-        Name of the column.
-    use : {"number", "category", "text", "label", "id", "left out"}
-        What it is taken as.
-    why : str
-        The reason, in words.
-    n_missing, n_distinct : int
-        Cells without a value, and values that differ.
-    example : str
-        A cell of the column, cut where it is long.
-    """
-
-    name: str
-    use: str
-    why: str
-    n_missing: int
-    n_distinct: int
-    example: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +39,21 @@ class ColumnPlan:
     n_rows: int
 
     def names(self, *uses: str) -> tuple[str, ...]:
-        """Give the names of the columns of some uses, in the table's order."""
+        """Return the names of the columns of some uses, in the table's order."""
         return tuple(column.name for column in self.columns if column.use in uses)
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Names of the columns that a model learns from."""
-        return self.names("number", "category", "text")
+        return self.names("number", "date", "category", "text")
 
     @property
     def min_frequency(self) -> int:
         """In how many rows a level of a category must be found to count by itself."""
-        return _min_frequency(self.n_rows)
+        return min_frequency(self.n_rows)
 
     def as_dicts(self) -> list[dict[str, Any]]:
-        """Give the columns as plain dicts, fit for JSON."""
+        """Return the columns as plain dicts, fit for JSON."""
         return [asdict(column) for column in self.columns]
 
 
@@ -94,13 +69,15 @@ def plan_columns(
     """Decide for every column whether a model learns from it, and as what.
 
     *Numbers* stay numbers, even if they have few values. Text whose cells are all
-    numbers is numbers, unless one begins with a superfluous zero (a code). A column of
-    text with *words* to read (four or more in a cell, most cells different) is text,
-    any other is a *category*.
+    numbers is numbers, unless one begins with a superfluous zero (a code). A column whose
+    cells are all *dates*, as text or as numbers such as 20200131, is dates; whether
+    3/4/2020 begins with the day or the month shows in the other cells, and where it does
+    not, with the day if points stand between. A column of text with *words* to read (four
+    or more in a cell, most cells different) is text, any other is a *category*.
 
     Left out, with the reason: columns the caller drops; constant and empty ones, and
-    those with more than 98% of cells missing; dates and times; names of rows: text with
-    nearly all values different, whole numbers that count the rows (1, 2, 3, ...), and
+    those with more than 98% of cells missing; times of day without a date; dates with
+    cells among them that are none; names of rows: text with nearly all values different, whole numbers that count the rows (1, 2, 3, ...), and
     whole numbers that nearly all differ *and* whose column is called an id, index or
     key (a number is never left out for being all different); columns of lists or the
     like; a second column that tells the same as a first; and columns that mirror the
@@ -157,98 +134,65 @@ def plan_columns(
     """
     names = list(frame.columns)
     if len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
-        msg = f"The columns must have names of their own, as text. Got {names[:10]}."
-        raise InvalidInputError(msg)
+        refuse(f"The columns must have names of their own, as text. Got {names[:10]}.")
     drop, category = tuple(drop), tuple(category)
-    check_columns((label, *(() if id is None else (id,)), *drop, *category), names)
+    named = (label, *(() if id is None else (id,)), *drop, *category)
+    check_columns(named, names, "The table")
     if label == id or label in drop:
-        msg = f"The label column must be neither id nor dropped. Got {label!r}."
-        raise InvalidInputError(msg)
-    labelled = _labelled(frame[label], positive)
-    uses: list[ColumnUse] = []
+        refuse(f"The label column must be neither id nor dropped. Got {label!r}.")
+    try:
+        labelled = read_labels(frame[label], positive).labelled
+    except InvalidInputError:
+        # Whoever reads the labels will hear of it; without them nothing is mirrored.
+        labelled = np.zeros(len(frame), dtype=bool)
+    fixed = dict.fromkeys(category, ("category", "taken for a category on request"))
+    fixed |= dict.fromkeys(drop, ("left out", "dropped on request"))
+    fixed |= {} if id is None else {id: ("id", "names the rows")}
+    fixed |= {label: ("label", "marks the known positives")}
     seen: dict[bytes, str] = {}
-    for at, name in enumerate(names):
-        column = frame.iloc[:, at]
-        if name == label:
-            uses.append(_keep(column, "label", "marks the known positives"))
-        elif name == id:
-            uses.append(_keep(column, "id", "names the rows"))
-        elif name in drop:
-            uses.append(_keep(column, "left out", "dropped on request"))
-        elif name in category:
-            uses.append(_keep(column, "category", "taken for a category on request"))
-        else:
-            uses.append(_use_of(column, labelled, seen))
+    uses = [
+        describe(frame[name], *fixed[name])
+        if name in fixed
+        else _use_of(frame[name], labelled, seen)
+        for name in names
+    ]
     plan = ColumnPlan(tuple(uses), len(frame))
     if not plan.inputs:
-        raise InvalidInputError(_nothing_left(plan, label))
+        others = [f"{c.name!r} ({c.why})" for c in uses if c.use == "left out"]
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        got = ", ".join(others[:5]) + more if others else "no other column"
+        rule = f"The table must have a column to learn from besides {label!r}."
+        refuse(f"{rule} Got {got}.")
     return plan
 
 
-def _min_frequency(n_rows: int) -> int:
-    return max(2, min(10, n_rows // 100))
-
-
-def _labelled(column: Series, positive: str | None) -> NDArray[np.bool_] | None:
+def _use_of(column: Series, labelled: Mask, seen: dict[bytes, str]) -> ColumnUse:
     try:
-        return read_labels(column, positive).labelled
-    except InvalidInputError:
-        # Whoever reads the labels will hear of it; without them nothing is mirrored.
-        return None
-
-
-def _keep(column: Series, use: str, why: str) -> ColumnUse:
-    """Describe a column that is not to be judged."""
-    try:
-        n_missing, n_distinct, example = describe(column)
+        found, codes, told = judge(column)
     except NestedCellsError:
-        n_missing, n_distinct, example = 0, 0, ""
-    return ColumnUse(str(column.name), use, why, n_missing, n_distinct, example)
+        return describe(column, "left out", "nested: lists or the like")
+    if found.use == "left out":
+        return found
+    key = hashlib.sha256(told.tobytes()).digest()
+    why = _mirror(codes, found.n_distinct, labelled)
+    if not why and key in seen:
+        why = f"tells the same as {seen[key]!r}"
+    if why:
+        return replace(found, use="left out", why=why)
+    seen[key] = found.name
+    if found.use == "number" and np.isinf(told).any():
+        refuse_cell(column, int(np.argmax(np.isinf(told))), "finite numbers", OR_DROP)
+    return found
 
 
-def _use_of(
-    column: Series, labelled: NDArray[np.bool_] | None, seen: dict[bytes, str]
-) -> ColumnUse:
-    name = str(column.name)
-    try:
-        kind = find_kind(column, min_frequency=_min_frequency(len(column)))
-    except NestedCellsError:
-        return ColumnUse(name, "left out", "nested: lists or the like", 0, 0, "")
-    use, why = kind.use, kind.why
-    if use != "left out":
-        mirror = _mirror(kind, labelled)
-        if mirror:
-            use, why = "left out", mirror
-        elif kind.key in seen:
-            use, why = "left out", f"tells the same as {seen[kind.key]!r}"
-        else:
-            seen[kind.key] = name
-            if use == "number":
-                check_finite(column)
-    return ColumnUse(name, use, why, kind.n_missing, kind.n_distinct, kind.example)
-
-
-def _mirror(kind: Kind, labelled: NDArray[np.bool_] | None) -> str:
-    """Say in which way a column mirrors the label, or nothing."""
-    if labelled is None or labelled.sum() < _FEW_LABELLED:
+def _mirror(codes: NDArray[np.int64], n_distinct: int, labelled: Mask) -> str:
+    """Return in which way a column mirrors the label, or nothing."""
+    if labelled.sum() < _FEW_LABELLED:
         return ""
-    present = kind.codes >= 0
-    if np.array_equal(present, labelled):
+    if np.array_equal(codes >= 0, labelled):
         return "mirrors the label: filled in exactly where a row is labelled"
-    if kind.n_distinct > _FEW_VALUES:
-        return ""
-    inside, outside = np.unique(kind.codes[labelled]), np.unique(kind.codes[~labelled])
-    few = len(inside) + len(outside) <= 2
-    if np.intersect1d(inside, outside).size or not (
-        few or labelled.sum() >= _SOME_LABELLED
-    ):
+    inside, outside = np.unique(codes[labelled]), np.unique(codes[~labelled])
+    enough = len(inside) + len(outside) <= 2 or labelled.sum() >= _SOME_LABELLED
+    if n_distinct > _FEW_VALUES or np.intersect1d(inside, outside).size or not enough:
         return ""
     return "mirrors the label: its values tell labelled rows from the others"
-
-
-def _nothing_left(plan: ColumnPlan, label: str) -> str:
-    others = [column for column in plan.columns if column.use == "left out"]
-    listed = ", ".join(f"{c.name!r} ({c.why})" for c in others[:5])
-    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-    got = f"Got {listed}{more}." if others else "Got no other column."
-    return f"The table must have a column to learn from besides {label!r}. {got}"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from types import TracebackType
+from pathlib import Path
 from typing import Any, Self
 
-from probgap._core.errors import InvalidInputError
+from probgap.tables._base import Frame, check_columns, pa, pd, pq, refuse
 from probgap.tables._csv import CsvBatches
-from probgap.tables._names import check_columns
-from probgap.tables._optional import Frame, load
 from probgap.tables._parquet import ParquetBatches, to_frame
 from probgap.tables._source import PARQUET, OpenSource, Source
 
@@ -117,7 +116,7 @@ def open_table(
 
 
 class TableReader:
-    """An open table: a context manager that gives DataFrames, chunk by chunk.
+    """An open table: a context manager and an iterator of DataFrames, chunk by chunk.
 
     Made by :func:`open_table`.
 
@@ -140,16 +139,14 @@ class TableReader:
         hashed: bool = False,
     ) -> None:
         if chunk_rows < 1:
-            msg = f"chunk_rows must be at least 1. Got {chunk_rows!r}."
-            raise InvalidInputError(msg)
-        load("pandas")
+            refuse(f"chunk_rows must be at least 1. Got {chunk_rows!r}.")
+        _ = pd.DataFrame  # a missing library is named before the file is opened
         self._chunk_rows = chunk_rows
         self._source = OpenSource(source, hashed=hashed)
         self.name = self._source.name
         self.n_bytes = self._source.n_bytes
         with ExitStack() as on_error:
             on_error.callback(self._source.close)
-            self._source.refuse_other_formats()
             is_parquet = self._source.peek(len(PARQUET)) == PARQUET
             self._rows = (ParquetBatches if is_parquet else CsvBatches)(self._source)
             on_error.callback(self._rows.close)
@@ -160,7 +157,7 @@ class TableReader:
     def select(self, columns: Iterable[str]) -> None:
         """Read these columns alone, in this order, from now on."""
         self._wanted = tuple(dict.fromkeys(columns))
-        check_columns(self._wanted, self.columns, name=self.name)
+        check_columns(self._wanted, self.columns, self.name)
 
     @property
     def bytes_read(self) -> int:
@@ -176,11 +173,11 @@ class TableReader:
         return (*unzipped, *self._rows.notes)
 
     def batches(self) -> Iterator[Any]:
-        """Give the rows as Arrow batches, in the sizes in which they come."""
+        """Return the rows as Arrow batches, in the sizes in which they come."""
         return self._rows.batches(self._wanted)
 
     def finish(self) -> str:
-        """Read to the end and give the SHA-256 of the file, if it was asked for."""
+        """Read to the end and return the SHA-256 of the file, if it was asked for."""
         return self._source.counted.finish()
 
     def __iter__(self) -> Iterator[Frame]:
@@ -208,10 +205,55 @@ class TableReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def find_tables(source: str) -> list[str]:
+    """Find the files of a table.
+
+    Parameters
+    ----------
+    source : str
+        A folder, whose Parquet files are meant; a pattern such as
+        ``"data/*.parquet"``; or anything else, which is taken for one file.
+
+    Returns
+    -------
+    list of str
+        The files, in the order of their names; of several, those that hold rows.
+
+    Raises
+    ------
+    InvalidInputError
+        If a folder or a pattern names no file.
+
+    Examples
+    --------
+    >>> from probgap.tables import find_tables
+    >>> find_tables("cases.csv")
+    ['cases.csv']
+    """
+    path = Path(source)
+    if path.is_dir():
+        files = sorted(str(file) for file in path.glob("*.parquet"))
+    elif glob.has_magic(source) and not path.exists():
+        found = glob.glob(source)  # noqa: PTH207 (a pattern may be absolute)
+        files = sorted(file for file in found if Path(file).is_file())
+    else:
+        return [source]
+    # Other tools write files without rows beside those that have some.
+    files = [file for file in files if _may_hold_rows(file)] or files
+    if not files:
+        refuse(
+            "The table must be a file, or a folder or pattern that names Parquet files. "
+            f"Got {source!r}, which names none."
+        )
+    return files
+
+
+def _may_hold_rows(file: str) -> bool:
+    try:
+        return int(pq.read_metadata(file).num_rows) > 0
+    except (pa.ArrowException, OSError):
+        return True  # what it is will be seen when it is read

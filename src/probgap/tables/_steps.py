@@ -1,28 +1,223 @@
-"""The steps between a table and a matrix that scikit-learn does not have.
+"""From a table to a matrix: the pipeline in front of a classifier, and its steps.
 
-Each is a function of its argument alone, for
-:class:`~sklearn.preprocessing.FunctionTransformer`.
+Files of models name the functions ``to_...``, ``name_dates``, ``bend`` and ``hold`` of this
+module. Each computes from its arguments alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.types import Array
+from probgap.tables._base import Frame, pc, refuse, refuse_cell
 from probgap.tables._cells import to_cells, to_floats, to_levels, to_text
-from probgap.tables._kinds import row_number
-from probgap.tables._optional import Frame, load
+from probgap.tables._dates import to_days
+from probgap.tables._kinds import TOKEN
+from probgap.tables._plan import ColumnPlan
 
-MISSING_LEVEL = "(missing)"
+_MISSING_LEVEL = "(missing)"
 # Sums and squares of numbers up to this stay finite.
 _LARGEST = 1e100
-_BEND_LIMIT = 12.0
-_SCALED_LIMIT = 5.0
+_MOST_LEVELS = 24
+# A block of more columns than the first is brought down to the second.
+_WIDE, _NARROW = 400, 200
+_TEXT_WORDS = 2**14
+_TEXT_COLUMNS, _ALL_TEXT_COLUMNS = 40, 200
 
 
-def to_numbers(frame: Frame) -> NDArray[np.float64]:
-    """Turn columns into numbers, NaN where a cell is missing.
+def make_preprocessor(plan: ColumnPlan) -> ColumnTransformer:
+    """Return the step between a table and a classifier, not yet fitted.
+
+    It takes DataFrames whose columns may be in any order, with others among them, and
+    returns a dense matrix. Every column of the table has about the same say in the
+    distance between two rows, which is what a kernel sees: a number has variance one,
+    the four numbers of a date have variance one together, the levels of a category are 0
+    or 1, and a text is a vector of length one.
+
+    *Numbers* are missing where a cell is empty: the median takes their place, and a
+    column of 0 and 1 says where. Each is measured from its median in units of the
+    range that holds 90% of the values, then bent by an inverse hyperbolic sine: as it is
+    in the middle, logarithmic far outside. So neither a single huge value nor a long tail
+    presses all others together. Then it is standardised, and held between -5 and 5.
+    *Dates* become the year, the month, the weekday and the days since the first date,
+    each prepared as a number (:func:`to_dates`). *Categories* become one column for each of their 24 commonest
+    levels; rare levels (fewer than 10 rows; fewer in tables below 1,000 rows) and
+    levels that come up later share one, and missing is a level. *Text* becomes TF-IDF
+    weights of its words, hashed, brought down to 40 columns by a truncated singular
+    value decomposition and to length one. If numbers or levels would take more than
+    400 columns, such a decomposition brings them down to 200.
+
+    Parameters
+    ----------
+    plan : ColumnPlan
+        Made by :func:`plan_columns`.
+
+    Returns
+    -------
+    ColumnTransformer
+        Made of scikit-learn's classes and of functions of this module.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from probgap.tables import make_preprocessor, plan_columns
+    >>> frame = pd.DataFrame(
+    ...     {"age": [31, 45, None, 27], "team": ["a", "b", "a", "b"], "won": [1, 0, 0, 0]}
+    ... )
+    >>> step = make_preprocessor(plan_columns(frame, label="won"))
+    >>> step.fit_transform(frame).shape
+    (4, 4)
+    """
+    numbers, dates, categories, texts = (
+        list(plan.names(use)) for use in ("number", "date", "category", "text")
+    )
+    blocks: list[tuple[str, Any, list[str]]] = []
+    if numbers:
+        read = FunctionTransformer(to_numbers, feature_names_out="one-to-one")
+        blocks.append(("numbers", _numbers(read, len(numbers)), numbers))
+    if dates:
+        order = [column.name for column in plan.columns if column.day_first]
+        read = FunctionTransformer(
+            to_dates, kw_args={"day_first": order}, feature_names_out=name_dates
+        )
+        blocks.append(("dates", _numbers(read, 4 * len(dates)), dates))
+    if categories:
+        distinct = [c.n_distinct for c in plan.columns if c.use == "category"]
+        n_levels = sum(min(n, _MOST_LEVELS) for n in distinct)
+        step = _categories(plan.min_frequency, n_levels)
+        blocks.append(("categories", step, categories))
+    width = max(2, min(_TEXT_COLUMNS, _ALL_TEXT_COLUMNS // max(1, len(texts))))
+    for at, text in enumerate(texts, start=1):
+        blocks.append((f"text_{at}", _text(width), [text]))
+    # Together, the four numbers of a date have the say of one.
+    weights = {"dates": 0.5} if dates else None
+    return ColumnTransformer(blocks, sparse_threshold=0.0, transformer_weights=weights)
+
+
+def missing_columns(model: Any, columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that a model needs and a table lacks.
+
+    Parameters
+    ----------
+    model : ColumnPlan, ColumnTransformer or Pipeline
+        What needs columns; of a pipeline, its first step.
+    columns : iterable of str
+        The columns of the table.
+
+    Returns
+    -------
+    tuple of str
+        Those that are not there, in the order in which the model names them.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from probgap.tables import missing_columns, plan_columns
+    >>> frame = pd.DataFrame({"age": [31, 45, 27], "won": [1, 0, 0]})
+    >>> missing_columns(plan_columns(frame, label="won"), ["Age", "won"])
+    ('age',)
+    """
+    have = set(columns)
+    return tuple(name for name in needed_columns(model) if name not in have)
+
+
+def needed_columns(model: Any) -> tuple[str, ...]:
+    """Return the columns that a model needs.
+
+    Parameters
+    ----------
+    model : ColumnPlan, ColumnTransformer or Pipeline
+        What needs columns; of a pipeline, its first step.
+
+    Returns
+    -------
+    tuple of str
+        Their names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from probgap.tables import make_preprocessor, needed_columns, plan_columns
+    >>> frame = pd.DataFrame({"age": [31, 45, 27], "won": [1, 0, 0]})
+    >>> needed_columns(make_preprocessor(plan_columns(frame, label="won")))
+    ('age',)
+    """
+    if isinstance(model, ColumnPlan):
+        return model.inputs
+    while isinstance(model, Pipeline):
+        model = model.steps[0][1]
+    if not isinstance(model, ColumnTransformer):
+        refuse(
+            "model must be a plan of columns, a ColumnTransformer or a pipeline that "
+            f"begins with one. Got {type(model).__name__}."
+        )
+    return tuple(name for _, _, names in model.transformers for name in names)
+
+
+def _numbers(read: FunctionTransformer, n_columns: int) -> Pipeline:
+    values = [
+        ("impute", SimpleImputer(strategy="median", keep_empty_features=True)),
+        ("range", RobustScaler(quantile_range=(5.0, 95.0))),
+        ("bend", FunctionTransformer(bend, feature_names_out="one-to-one")),
+        ("scale", StandardScaler()),
+        ("hold", FunctionTransformer(hold, feature_names_out="one-to-one")),
+    ]
+    missing = MissingIndicator(error_on_new=False)
+    both = FeatureUnion([("value", Pipeline(values)), ("missing", missing)])
+    return Pipeline([("read", read), ("numbers", both), *_narrow(n_columns)])
+
+
+def _categories(min_frequency: int, n_levels: int) -> Pipeline:
+    read = FunctionTransformer(to_categories, feature_names_out="one-to-one")
+    encode = OneHotEncoder(
+        handle_unknown="infrequent_if_exist",
+        min_frequency=min_frequency,
+        max_categories=_MOST_LEVELS,
+    )
+    return Pipeline([("read", read), ("levels", encode), *_narrow(n_levels)])
+
+
+def _text(width: int) -> Pipeline:
+    words = HashingVectorizer(
+        n_features=_TEXT_WORDS,
+        strip_accents="unicode",
+        token_pattern=TOKEN,
+        alternate_sign=False,
+        norm=None,
+    )
+    steps = [
+        ("read", FunctionTransformer(to_documents)),
+        ("words", words),
+        ("weights", TfidfTransformer(sublinear_tf=True)),
+        ("topics", TruncatedSVD(width, random_state=0)),
+        ("length", Normalizer()),
+    ]
+    return Pipeline(steps)
+
+
+def _narrow(n_columns: int) -> list[tuple[str, Any]]:
+    narrow = ("narrow", TruncatedSVD(_NARROW, random_state=0))
+    return [narrow] if n_columns > _WIDE else []
+
+
+def to_numbers(frame: Frame) -> Array:
+    """Return columns as numbers, NaN where a cell is missing.
 
     Numbers may be written as text. A number beyond 1e100 is taken as 1e100.
 
@@ -61,19 +256,13 @@ def to_numbers(frame: Frame) -> NDArray[np.float64]:
         wrong = bad | np.isinf(values)
         if wrong.any():
             row = int(np.argmax(wrong))
-            rule = "numbers" if bad[row] else "finite numbers"
-            msg = (
-                f"Column {str(column.name)!r} must hold {rule}. Got "
-                f"{str(column.iloc[row])[:60]!r} in row {row_number(column, row)}; "
-                "mend the cell, or empty it if the value is not known."
-            )
-            raise InvalidInputError(msg)
+            refuse_cell(column, row, "numbers" if bad[row] else "finite numbers")
         out[:, at] = np.clip(values, -_LARGEST, _LARGEST)
     return out
 
 
 def to_categories(frame: Frame) -> NDArray[np.object_]:
-    """Turn columns into names of levels, with a level of its own for missing cells.
+    """Return columns as names of levels, with a level of its own for missing cells.
 
     Parameters
     ----------
@@ -94,16 +283,15 @@ def to_categories(frame: Frame) -> NDArray[np.object_]:
     array([['XL', '1'],
            ['(missing)', '2.5']], dtype=object)
     """
-    pc = load("pyarrow.compute")
     out = np.empty(frame.shape, dtype=object, order="F")
     for at in range(frame.shape[1]):
         levels = to_levels(to_cells(frame.iloc[:, at]))
-        out[:, at] = pc.fill_null(levels, MISSING_LEVEL).to_numpy(zero_copy_only=False)
+        out[:, at] = pc.fill_null(levels, _MISSING_LEVEL).to_numpy(zero_copy_only=False)
     return out
 
 
 def to_documents(column: Frame) -> list[str]:
-    """Turn a column into documents, empty where a cell is missing.
+    """Return a column as documents, empty where a cell is missing.
 
     Parameters
     ----------
@@ -122,53 +310,67 @@ def to_documents(column: Frame) -> list[str]:
     >>> to_documents(pd.Series(["the cat sat", None]))
     ['the cat sat', '']
     """
-    pc = load("pyarrow.compute")
     series = column.iloc[:, 0] if hasattr(column, "columns") else column
     documents: list[str] = pc.fill_null(to_text(to_cells(series)), "").to_pylist()
     return documents
 
 
-def bend(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Keep the middle of a scale as it is and make its ends logarithmic.
+def to_dates(frame: Frame, day_first: Collection[str] = ()) -> Array:
+    """Return four numbers for each column of dates: year, month, weekday and days.
 
     Parameters
     ----------
-    X : ndarray of shape (n_rows, n_columns)
-        Numbers, such that most lie between -1 and 1.
+    frame : DataFrame of shape (n_rows, n_columns)
+        Columns of dates: year first (2020-01-31, 20200131), three numbers (31/1/2020), or
+        with the month in English (31 Jan 2020). A time of day may follow; it is not used.
+    day_first : collection of str, default=()
+        Columns in which 3/4/2020 is in April; in the others it is in March.
 
     Returns
     -------
-    ndarray of shape (n_rows, n_columns)
-        asinh(2 x), held between -12 and 12.
+    ndarray of shape (n_rows, 4 * n_columns)
+        The year, the month from 1, the weekday from 0 for Monday, and the days since 1970;
+        NaN where a cell is missing.
+
+    Raises
+    ------
+    InvalidInputError
+        If a cell is no date: the message names column and row.
 
     Examples
     --------
-    >>> from probgap.tables import bend
-    >>> import numpy as np
-    >>> bend(np.array([[0.0, 0.1, 1.0, 1000.0, 1e100]])).round(2)
-    array([[ 0.  ,  0.2 ,  1.44,  8.29, 12.  ]])
+    >>> import pandas as pd
+    >>> from probgap.tables import to_dates
+    >>> to_dates(pd.DataFrame({"sold": ["1970-01-02", ""]})).tolist()
+    [[1970.0, 1.0, 4.0, 1.0], [nan, nan, nan, nan]]
     """
-    return np.clip(np.arcsinh(2.0 * X), -_BEND_LIMIT, _BEND_LIMIT)
+    out = np.empty((frame.shape[0], 4 * frame.shape[1]), order="F")
+    for at in range(frame.shape[1]):
+        column = frame.iloc[:, at]
+        days, bad = to_days(to_cells(column), day_first=column.name in day_first)
+        if bad.any():
+            order = "day/month" if column.name in day_first else "month/day"
+            rule = f"dates, as year-month-day or {order}/year"
+            refuse_cell(column, int(np.argmax(bad)), rule)
+        stamps = np.nan_to_num(days).astype("int64").astype("datetime64[D]")
+        months = stamps.astype("datetime64[M]").astype("int64")  # since 1970
+        parts = (1970 + months // 12, 1 + months % 12, (days + 3) % 7, days)
+        out[:, 4 * at : 4 * at + 4] = np.column_stack(parts)
+        out[np.isnan(days), 4 * at : 4 * at + 4] = np.nan
+    return out
 
 
-def hold(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Hold standardised numbers between -5 and 5.
+def name_dates(_: object, names: Sequence[str]) -> NDArray[np.object_]:
+    """Return the names of what :func:`to_dates` makes of columns."""
+    parts = ("year", "month", "weekday", "days")
+    return np.array([f"{name}_{part}" for name in names for part in parts], object)
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_rows, n_columns)
-        Numbers in standard deviations from the mean.
 
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        The same, none farther out than five.
+def bend(X: Array) -> Array:
+    """Return asinh(2 x) within -12 and 12: as it is in the middle, logarithmic far out."""
+    return np.clip(np.arcsinh(2.0 * X), -12.0, 12.0)
 
-    Examples
-    --------
-    >>> from probgap.tables import hold
-    >>> import numpy as np
-    >>> hold(np.array([[0.5, -9.0]]))
-    array([[ 0.5, -5. ]])
-    """
-    return np.clip(X, -_SCALED_LIMIT, _SCALED_LIMIT)
+
+def hold(X: Array) -> Array:
+    """Return standardised numbers, none farther from 0 than five."""
+    return np.clip(X, -5.0, 5.0)

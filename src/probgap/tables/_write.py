@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from probgap._core.errors import InvalidInputError
+from probgap.tables._base import Frame, Series, pa, pc, pd, pq, refuse
 from probgap.tables._cells import NUMBER, is_number_typed, to_cells
-from probgap.tables._optional import Frame, Series, load
 
 Target: TypeAlias = str | os.PathLike[str] | Any
 
-_DANGER = r"^[=+\-@\t\r]"
+# How cells begin that a spreadsheet takes for a formula.
+_DANGEROUS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> None:
@@ -51,24 +51,21 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
     >>> stream.getvalue()
     "note,x\r\n'=cmd(),-0.5\r\n-2,3.0\r\n"
     """
-    safe = load("pandas").DataFrame(
+    safe = pd.DataFrame(
         {at: _harmless(frame.iloc[:, at]) for at in range(frame.shape[1])},
         index=frame.index,
     )
-    names = [_harmless_name(str(name)) for name in frame.columns]
+    names = [
+        f"'{name}" if str(name).startswith(_DANGEROUS) else str(name)
+        for name in frame.columns
+    ]
 
     def write(stream: Any) -> None:
-        safe.to_csv(
-            stream,
-            index=False,
-            header=names if header else False,
-            lineterminator="\r\n",
-        )
+        shown = names if header else False
+        safe.to_csv(stream, index=False, header=shown, lineterminator="\r\n")
 
     if not isinstance(path_or_stream, str | os.PathLike):
-        if isinstance(path_or_stream, io.TextIOBase) or hasattr(
-            path_or_stream, "encoding"
-        ):
+        if hasattr(path_or_stream, "encoding"):
             write(path_or_stream)
         else:
             text = io.StringIO(newline="")
@@ -80,13 +77,12 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
         with path.open("w", encoding="utf-8", newline="") as stream:
             write(stream)
     except OSError as error:
-        msg = f"The file must be writable. Got {str(path)!r}: {error.strerror}."
-        raise InvalidInputError(msg) from error
+        refuse(f"The file must be writable. Got {str(path)!r}: {error.strerror}.")
 
 
 @contextmanager
 def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
-    """Give a function that writes frames to a Parquet file, one after the other.
+    """Return a function that writes frames to a Parquet file, one after the other.
 
     The first decides the types of the columns; text and anything else that is no number
     becomes text. Memory does not grow with the number of frames.
@@ -113,7 +109,6 @@ def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
     >>> pd.read_parquet(stream)["x"].tolist()
     [1, 2, 3]
     """
-    pa, pq = load("pyarrow"), load("pyarrow.parquet")
     writer: Any = None
 
     def write(frame: Frame) -> None:
@@ -124,8 +119,7 @@ def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
         try:
             writer.write_table(rows.cast(writer.schema))
         except pa.ArrowException as error:
-            msg = f"Columns must keep the types of the first rows. Got: {error}."
-            raise InvalidInputError(msg) from error
+            refuse(f"Columns must keep the types of the first rows. Got: {error}.")
 
     try:
         yield write
@@ -135,26 +129,20 @@ def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
 
 
 def _plain(column: Series) -> Any:
-    pa = load("pyarrow")
     if column.dtype.kind in "biuf":
         return pa.array(column.to_numpy())
     return to_cells(column).cast(pa.string())
 
 
 def _harmless(column: Series) -> Series:
-    pc = load("pyarrow.compute")
     if column.dtype.kind in "biuf":
         return column
     cells = to_cells(column)
     if is_number_typed(cells):
         return column
-    risky = pc.fill_null(pc.match_substring_regex(cells, _DANGER), False)
+    risky = pc.fill_null(pc.match_substring_regex(cells, r"^[=+\-@\t\r]"), False)
     if pc.any(risky).as_py():
         risky = pc.and_not(risky, pc.match_substring_regex(cells, NUMBER))
         quoted = pc.replace_substring_regex(cells, "^", "'", max_replacements=1)
         cells = pc.if_else(risky, quoted, cells)
-    return load("pandas").Series(cells.to_pylist(), index=column.index, dtype=object)
-
-
-def _harmless_name(name: str) -> str:
-    return f"'{name}" if name[:1] in ("=", "+", "-", "@", "\t", "\r") else name
+    return pd.Series(cells.to_pylist(), index=column.index, dtype=object)

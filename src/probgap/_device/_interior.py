@@ -1,0 +1,338 @@
+"""One interior point method for all quadratic programmes here, on any array namespace.
+
+Predictor and corrector after Mehrotra (1992), for several problems with one Hessian, step
+by step together. Each step solves systems with the Hessian and a positive diagonal by
+conjugate gradients, preconditioned by a low-rank factor, so that products with the
+Hessian are all that is needed. A product with a column for each problem reads a kernel
+once: the SVMs of all folds cost little more than one.
+
+Few steps reach any accuracy, whatever the data. The first ones, far from the bounds, need
+no kernel at all: the factor stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Protocol
+
+import numpy as np
+
+from probgap._core.types import Mask, Vector
+from probgap._device._programme import Programmes
+from probgap._device._torch import Arrays, Tensor
+
+_MAX_STEPS = 60
+_MAX_CG = 100
+# With the factor in the place of the kernel, until the duality gap is this share of the
+# gain, or has fallen to this share of the first.
+_THIN_SHARE = 0.1
+_THIN_FALL = 0.01
+_MAX_THIN_STEPS = 25
+# Steps shorter than this go nowhere; others go this much of the way to a bound.
+_SHORTEST = 1e-7
+_SHARE_OF_WAY = 0.99
+# Error of a system, as a share of the mean product of slacks and multipliers for a mean
+# variable; and that of the solution for ones, which gives the multiplier of the sum.
+_ERROR = 0.1
+_ERROR_OF_ONES = 1e-2
+TINY = 1e-300
+
+
+class Hessian(Protocol):
+    """The second derivative that problems share."""
+
+    @property
+    def device(self) -> Arrays:
+        """Where it is."""
+
+    def product(self, vectors: Tensor, *, careful: bool = False) -> Tensor:
+        """Multiply with columns, ``careful`` with less rounding."""
+
+    def thin_product(self, vectors: Tensor) -> Tensor:
+        """Multiply with the factor and the diagonal that it leaves."""
+
+    def precondition(
+        self, diagonal: Tensor, inside: Tensor
+    ) -> Callable[[Tensor], Tensor]:
+        """Invert the sum of that and a diagonal for each problem, for some variables."""
+
+
+@dataclass(slots=True)
+class State:
+    """Where problems stand. Multipliers are in the order of ``Programmes.slacks``."""
+
+    x: Tensor
+    gradient: Tensor
+    multipliers: Tensor
+    level: Tensor  # multiplier of a sum that is given
+
+    def only(self, columns: Any) -> State:
+        """Keep some problems."""
+        return State(*(getattr(self, f.name)[..., columns] for f in fields(self)))
+
+
+See = Callable[[Tensor, Programmes, State], Tensor]
+
+
+def follow_barrier(
+    hessian: Hessian,
+    problems: Programmes,
+    start: Tensor,
+    see: See,
+    *,
+    max_steps: int = _MAX_STEPS,
+) -> int:
+    """Solve all problems from points strictly inside of their bounds; return the steps.
+
+    ``see`` is shown the numbers of the problems that are left, these problems and where
+    they stand after each step, and returns a mask of those that are solved.
+    """
+    device = problems.device
+    state = _begin(hessian, problems, start)
+    active = device.true_rows(problems.low == problems.low)
+    steps = 0
+    while True:
+        keep = device.true_rows(~see(active, problems, state))
+        if keep.shape[0] == 0 or steps >= max_steps:
+            return steps
+        if keep.shape[0] < active.shape[0]:
+            active, problems, state = (
+                active[keep],
+                problems.only(keep),
+                state.only(keep),
+            )
+        lengths = _step(hessian, problems, state, hessian.product)
+        steps += 1
+        state.gradient = hessian.product(state.x, careful=True) - problems.linear
+        if bool((lengths < _SHORTEST).all()):
+            max_steps = steps
+
+
+def _begin(hessian: Hessian, problems: Programmes, start: Tensor) -> State:
+    """Take the first steps with the factor in the place of the kernel."""
+    where = problems.device.xp.where
+
+    def thin_product(vectors: Tensor, **_: Any) -> Tensor:
+        return hessian.thin_product(vectors)
+
+    state = _first_state(problems, start, thin_product(start) - problems.linear)
+    first, _level = problems.duality_gap(state.x, state.gradient)
+    for _ in range(_MAX_THIN_STEPS):
+        gap, _level = problems.duality_gap(state.x, state.gradient)
+        gain = problems.reference - problems.objective(state.x, state.gradient)
+        # The gain may be none at all, with a factor that is not the kernel.
+        far = (gap > _THIN_SHARE * (gain + gap)) & (gap > _THIN_FALL * first)
+        if not bool(far.any()):
+            break
+        before = state.only(slice(None))
+        _step(hessian, problems, state, thin_product)
+        state.gradient = thin_product(state.x) - problems.linear
+        for f in fields(state):
+            moved, stayed = getattr(state, f.name), getattr(before, f.name)
+            setattr(state, f.name, where(far, moved, stayed))
+    state.gradient = hessian.product(state.x, careful=True) - problems.linear
+    return state
+
+
+def _first_state(problems: Programmes, x: Tensor, gradient: Tensor) -> State:
+    """Choose multipliers so that their products with slacks are about the same."""
+    xp, n = problems.device.xp, x.shape[0]
+    slacks, exists = problems.slacks(x), problems.exists
+    _gap, level = problems.duality_gap(x, gradient)
+    level = xp.where(problems.sum_is_given, level, 0.0)
+    slope = gradient + level
+    nearest = xp.minimum(slacks[:n], slacks[n:-2])
+    inside = problems.inside
+    count = xp.clip(inside.sum(axis=0), 1, None)
+    unit = (inside * nearest * xp.abs(slope)).sum(axis=0) / count + TINY
+    multipliers = xp.where(exists, unit / slacks, 0.0)
+    multipliers[:n] += xp.where(inside, xp.clip(slope, 0.0, None), 0.0)
+    multipliers[n:-2] += xp.where(inside, xp.clip(-slope, 0.0, None), 0.0)
+    return State(x, gradient, multipliers, level)
+
+
+def _step(
+    hessian: Hessian,
+    problems: Programmes,
+    state: State,
+    product: Callable[..., Tensor],
+) -> Tensor:
+    """Move all problems a step, but for the gradient; return how far they went."""
+    xp = problems.device.xp
+    newton = _Newton(hessian, problems, state, product)
+    count = problems.exists.sum(axis=0)
+    mean = (newton.slacks * state.multipliers).sum(axis=0) / count
+    size = xp.clip(xp.abs(state.x).sum(axis=0), TINY, None)
+    error = _ERROR * mean * xp.clip(problems.inside.sum(axis=0), 1, None) / size
+    ahead, way = newton.toward(0.0 * newton.slacks, error)
+    there = newton.slacks + way * ahead.slacks
+    there = (there * (state.multipliers + way * ahead.multipliers)).sum(axis=0) / count
+    centring = mean * xp.clip(there / mean, 0.0, 1.0) ** 3
+    change, way = newton.toward(
+        centring - ahead.slacks * ahead.multipliers,
+        error * xp.clip(centring / mean, _ERROR, None),
+    )
+    # At the limits of precision there may be no direction left: stay.
+    sound = xp.isfinite(change.x.sum(axis=0) + way)
+    for name in ("x", "multipliers", "level"):
+        now = getattr(state, name)
+        setattr(state, name, xp.where(sound, now + way * getattr(change, name), now))
+    return xp.where(sound, way, 0.0)
+
+
+@dataclass(slots=True)
+class _Change:
+    """A step of all that a state has, and of the slacks."""
+
+    x: Tensor
+    slacks: Tensor
+    multipliers: Tensor
+    level: Tensor
+
+
+class _Newton:
+    """Directions of one step, from one preconditioner."""
+
+    def __init__(
+        self,
+        hessian: Hessian,
+        problems: Programmes,
+        state: State,
+        product: Callable[..., Tensor],
+    ) -> None:
+        self._problems, self._state, self._xp = problems, state, problems.device.xp
+        self._inside, self._given = problems.inside, problems.sum_is_given
+        self._exists, self.slacks = problems.exists, problems.slacks(state.x)
+        self._ratio = state.multipliers / self.slacks
+        n = state.x.shape[0]
+        diagonal = self._ratio[:n] + self._ratio[n:-2]
+        self._inverse = hessian.precondition(diagonal, self._inside)
+        inside, where = self._inside[:, :, None], self._xp.where
+
+        # Not a method: a cycle would keep the kernel in memory.
+        def times(vectors: Tensor) -> Tensor:
+            flat = product(vectors.reshape(n, -1)).reshape(vectors.shape)
+            return where(inside, flat + diagonal[:, :, None] * vectors, 0.0)
+
+        self._times = times
+        self._solved: tuple[Tensor, Tensor, Tensor] | None = None
+        self._of_ones: Tensor = None
+
+    def toward(self, products: Tensor, error: Tensor) -> tuple[_Change, Tensor]:
+        """Aim at products of slacks and multipliers; also return how far one can go."""
+        state, xp, n = self._state, self._xp, self._state.x.shape[0]
+        force = xp.where(self._exists, products / self.slacks, 0.0)
+        level = xp.where(self._given, state.level, force[-1] - force[-2])
+        right = force[:n] - force[n:-2] - state.gradient - level
+        solution = self._solve(xp.where(self._inside, right, 0.0), error)
+        total, of_ones = solution.sum(axis=0), self._of_ones.sum(axis=0)
+        missing = self._problems.high - state.x.sum(axis=0)
+        ratio = self._ratio[-1] + self._ratio[-2]
+        pull = xp.where(
+            self._given,
+            (total - missing) / xp.clip(of_ones, TINY, None),
+            ratio * total / (1.0 + ratio * of_ones),
+        )
+        x = solution - pull * self._of_ones
+        total = x.sum(axis=0)[None]
+        slacks = xp.concatenate([x, -x, total, -total])
+        slacks = xp.where(self._exists, slacks, 0.0)
+        multipliers = force - state.multipliers - self._ratio * slacks
+        multipliers = xp.where(self._exists, multipliers, 0.0)
+        fall = xp.maximum(
+            xp.amax(-slacks / self.slacks, axis=0),
+            xp.amax(-multipliers / xp.clip(state.multipliers, TINY, None), axis=0),
+        )
+        way = _SHARE_OF_WAY / xp.clip(fall, _SHARE_OF_WAY, None)
+        level = xp.where(self._given, pull, 0.0)
+        return _Change(x, slacks, multipliers, level), way
+
+    def _solve(self, right: Tensor, error: Tensor) -> Tensor:
+        """Solve, from where the last solution left off; and for ones, the first time."""
+        stack = self._xp.stack
+        if self._solved is None:
+            both = stack([right, 1.0 * self._inside], axis=2)
+            errors = stack([error, 0.0 * error + _ERROR_OF_ONES], axis=1)
+            solution, left = conjugate_gradients(
+                self._times, self._inverse, 0.0 * both, both, errors, self._xp
+            )
+            self._of_ones = solution[:, :, 1]
+        else:
+            solution, left, before = self._solved
+            solution, left = conjugate_gradients(
+                self._times,
+                self._inverse,
+                solution[:, :, None],
+                (left + right - before)[:, :, None],
+                error[:, None],
+                self._xp,
+            )
+        self._solved = solution[:, :, 0], left[:, :, 0], right
+        return self._solved[0]
+
+
+def conjugate_gradients(
+    times: Callable[[Tensor], Tensor],
+    inverse: Callable[[Tensor], Tensor],
+    solution: Tensor,
+    residual: Tensor,
+    error: Any,
+    xp: Any,
+) -> tuple[Tensor, Tensor]:
+    """Solve each column until no entry of its residual is above its error."""
+    direction = better = inverse(residual)
+    along = (residual * better).sum(axis=0)
+    for _ in range(_MAX_CG):
+        going = xp.amax(xp.abs(residual), axis=0) > error
+        if not bool(going.any()):
+            break
+        curved = times(direction)
+        bend = (direction * curved).sum(axis=0)
+        going = going & (bend > 0.0) & (along > 0.0)
+        if not bool(going.any()):
+            break  # rounding is all that is left
+        length = xp.where(going, along / xp.clip(bend, TINY, None), 0.0)
+        solution = solution + length * direction
+        residual = residual - length * curved
+        better = inverse(residual)
+        before, along = along, (residual * better).sum(axis=0)
+        turn = xp.where(going, along / xp.clip(before, TINY, None), 0.0)
+        direction = better + turn * direction
+    return solution, residual
+
+
+def solve_part(
+    hessian: Hessian,
+    inside: Mask,
+    right: Vector,
+    diagonal: Vector,
+    penalty: float,
+    error: float,
+) -> Vector:
+    """Solve with ``H + diag(diagonal) + penalty`` for some variables, the others 0.
+
+    Vectors are numpy's. No entry of the residual is to be above ``error``.
+    """
+    device = hessian.device
+    mine, pull = device.put(inside[:, None]) > 0.0, device.put(diagonal[:, None])
+    plain = hessian.precondition(pull, mine)
+    inverse = plain
+    if penalty > 0.0:
+        of_ones = plain(1.0 * mine[:, :, None])
+        share = penalty / (1.0 + penalty * of_ones.sum())
+
+        def inverse(residual: Tensor) -> Tensor:
+            solution = plain(residual)
+            return solution - share * solution.sum() * of_ones
+
+    def times(vectors: Tensor) -> Tensor:
+        column = vectors[:, :, 0]
+        product = hessian.product(column) + pull * column + penalty * column.sum()
+        return device.xp.where(mine, product, 0.0)[:, :, None]
+
+    residual = device.put(np.where(inside, right, 0.0)[:, None, None])
+    solution, _ = conjugate_gradients(
+        times, inverse, 0.0 * residual, residual, error, device.xp
+    )
+    return device.get(solution)[:, 0, 0]

@@ -1,0 +1,220 @@
+"""The account of a fit: what was found, what the checks say, and what to do next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from probgap.boundary import Boundary
+    from probgap.diagnostics import HeldOutCalibration, LabellingCurve, ScarTest
+    from probgap.inspection import ColumnImportance
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How many positives there are, by the reading of the fit."""
+
+    rows: int
+    labelled: int
+    unlabelled: int
+    hidden: float
+    hidden_interval: tuple[float, float]
+    level: float
+    share_positive: float
+    share_interval: tuple[float, float]
+    called_positive: int
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Numbers of rows by observed gap."""
+
+    edges: tuple[float, ...]
+    unlabelled: tuple[int, ...]
+    labelled: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How unequal the weights of the decided rows are, and how well they were solved."""
+
+    reweighted: bool
+    effective_sample_size: float
+    n_weighted: int
+    largest: float
+    kkt_residual: float | None = None
+    converged: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Worlds:
+    """Two numbers of hidden positives that both fit the data."""
+
+    low: float
+    high: float
+    familiarity: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Rows of like chances to be labelled; the share that is, with a 90% interval."""
+
+    predicted: float
+    observed: float
+    n: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class CurveBin:
+    """Rows of like gaps; the share labelled with a 90% interval, and an isotonic fit."""
+
+    gap_low: float
+    gap_high: float
+    gap: float
+    n: int
+    labelled: int
+    frequency: float
+    low: float
+    high: float
+    fit: float
+
+
+@dataclass(frozen=True, slots=True)
+class OtherMethod:
+    """What another method says of the rows that methods are compared on."""
+
+    method: str
+    hidden: int | None = None
+    agreement: float | None = None
+    both: int | None = None
+    only_here: int | None = None
+    only_there: int | None = None
+    lee_liu: float | None = None
+    recall: float | None = None
+    share_positive: float | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NextRow:
+    """A row whose true class would teach much; rows are counted from 1."""
+
+    row: int
+    id: str | None
+    gap: float
+    probability: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Caution:
+    """What speaks against the numbers; ``sign`` names the warning of ``fit`` it repeats."""
+
+    level: Literal["strong", "mild"]
+    what: str
+    do: str
+    sign: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What is known at the end of a fit: the content of the page and of ``run.json``.
+
+    Checks that could not be made are None or empty; ``warnings`` say why. The classes of
+    the parts are those of ``probgap.diagnostics.account``.
+
+    Attributes
+    ----------
+    found, boundary, histogram, weights, worlds : object
+        What the fit found: counts, where rows are as likely positive as not, rows by
+        observed gap, weights, and two counts that both fit the data.
+    held_out, labelling, scar, drivers : object or None
+        What ``held_out_calibration``, ``labelling_curve``, ``scar_test`` and
+        ``column_importance`` return.
+    others : tuple of OtherMethod
+        What other methods say, on ``n_compared`` rows.
+    next : tuple of NextRow
+        Rows to ask a person about, the most telling first.
+    warnings : tuple of Caution
+        What speaks against the numbers, the gravest first.
+    """
+
+    found: Found
+    boundary: Boundary
+    histogram: Histogram
+    weights: Weights
+    worlds: Worlds
+    held_out: HeldOutCalibration | None = None
+    labelling: LabellingCurve | None = None
+    scar: ScarTest | None = None
+    others: tuple[OtherMethod, ...] = ()
+    n_compared: int = 0
+    drivers: ColumnImportance | None = None
+    next: tuple[NextRow, ...] = ()
+    warnings: tuple[Caution, ...] = ()
+
+    @property
+    def undecided_share(self) -> float:
+        """Share of the rows that the gap alone leaves undecided."""
+        sides = self.boundary.n_negative, self.boundary.n_positive
+        return self.boundary.n_undecided / max(
+            1, self.boundary.n_undecided + sum(sides)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return dicts, lists, strings, finite numbers and None, ready for JSON."""
+        plain = as_plain({name: getattr(self, name) for name in self.__slots__})
+        boundary, belief = plain.pop("boundary"), {}
+        for name in ("scar", "labelling", "held_out", "worlds", "others", "n_compared"):
+            belief[name] = plain.pop(name)
+        if self.scar is not None:
+            belief["scar"]["verdict"] = self.scar.verdict
+        reliability = []
+        if (held_out := belief["held_out"]) is not None:
+            reliability = held_out.pop("bins")
+            held_out["calibration_error"] = held_out.pop("error")
+        if (drivers := plain["drivers"]) is not None:
+            lists = (drivers.pop(key) for key in ("columns", "importance", "spread"))
+            drivers["columns"] = [
+                {"column": str(name), "importance": mean, "spread": spread}
+                for name, mean, spread in zip(*lists, strict=True)
+            ]
+        sides = ("n_negative", "n_undecided", "n_positive")
+        decision = {name: boundary[name] for name in sides} | {
+            "undecided_share": self.undecided_share,
+            "histogram": plain.pop("histogram"),
+            "reliability": reliability,
+            "weights": plain.pop("weights"),
+        }
+        names = ("value", "rule", "spread", "fallback")
+        return {
+            "found": plain.pop("found"),
+            "boundary": {name: boundary[name] for name in names},
+            "decision": decision,
+            "belief": belief,
+            **plain,
+        }
+
+
+def as_plain(value: Any) -> Any:
+    """Turn numpy into Python, dataclasses into dicts, and what is not finite into None."""
+    if is_dataclass(value):
+        return {
+            item.name: as_plain(getattr(value, item.name)) for item in fields(value)
+        }
+    if isinstance(value, Mapping):
+        return {str(key): as_plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray | list | tuple):
+        return [as_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return as_plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, bool | int | str | None) else str(value)

@@ -1,0 +1,151 @@
+"""The plan of a model inside its file: a tree of nodes, each naming a type.
+
+It is skops' plan in other words. Types have the names of the table of parts, dataclasses
+have their fields by name, and nothing is numbered: what occurs twice is written twice, but
+for arrays. So a plan cannot refer to itself, or grow when it is built.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from probgap.io._archive import refuse
+from probgap.io._parts import PARTS, STEPS, is_trusted, public_name
+
+Node = dict[str, Any]
+
+_PROTOCOL = 2  # the layout of nodes that this module understands
+_OURS = {(kind.__module__, kind.__name__): name for name, kind in PARTS.items()}
+
+
+def nodes_of(part: Any) -> Iterator[Node]:
+    """Return every node of a plan, the outer before the inner."""
+    waiting = [part]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if isinstance(part.get("__loader__"), str):
+                yield part
+            waiting.extend(reversed(part.values()))
+        elif isinstance(part, list):
+            waiting.extend(reversed(part))
+
+
+def names_in(schema: Node) -> Iterator[tuple[str, str]]:
+    """Return the way in which each thing of a plan is made, and its name."""
+    for node in nodes_of(schema):
+        loader, name = node["__loader__"], ".".join(map(str, _name(node)))
+        if loader == "MethodNode":
+            yield loader, f"{name}.{node.get('content', {}).get('func')}"
+        yield loader, name
+
+
+def _name(node: Node) -> tuple[Any, Any]:
+    return node.get("__module__"), node.get("__class__")
+
+
+def find_untrusted(schema: Node, by_caller: Collection[str]) -> list[str]:
+    """Return the names in a plan that neither probgap nor the caller trusts."""
+    names = {name for loader, name in names_in(schema) if not is_trusted(loader, name)}
+    return sorted(names.difference(by_caller))
+
+
+def _fields_now(name: str, _: int) -> list[str]:
+    return [field.name for field in fields(PARTS[name])]
+
+
+def translate(
+    schema: Node,
+    find_part: Callable[[str, str], str | None] = lambda *name: _OURS.get(name),
+    find_fields: Callable[[str, int], list[str]] = _fields_now,
+) -> None:
+    """Turn a plan of skops' into one of a file, but for the names of arrays."""
+    for node in nodes_of(schema):
+        node.pop("__id__", None)
+        loader, module, name = node["__loader__"], *_name(node)
+        if not (isinstance(module, str) and isinstance(name, str)):
+            continue  # it will not be trusted
+        part = find_part(module, name) if loader == "ObjectNode" else None
+        if part is not None:
+            node["__module__"], node["__class__"] = "probgap", part
+            if node.get("content", {}).get("__loader__") == "ListNode":
+                values = node.pop("content")["content"]
+                names = find_fields(part, len(values))
+                node["fields"] = dict(zip(names, values, strict=False))
+        elif loader == "FunctionNode" and STEPS.get(name) == module:
+            node["__module__"] = "probgap"
+        else:
+            node["__module__"] = public_name(loader, module, name).rpartition(".")[0]
+
+
+def rename_arrays(schema: Node) -> dict[str, str]:
+    """Name arrays from 1 in place of random names, and return old and new ones."""
+    files: dict[str, str] = {}
+    for node in nodes_of(schema):
+        if "file" in node:
+            suffix = node["file"].rpartition(".")[2]
+            new = files.setdefault(node["file"], f"{len(files) + 1}.{suffix}")
+            node["file"] = new
+    return files
+
+
+def require_sound(schema: Any, files: Collection[str]) -> None:
+    """Refuse a plan of another layout, or of other arrays than there are."""
+    found = schema.get("protocol") if isinstance(schema, dict) else None
+    if found != _PROTOCOL:
+        refuse(f"it has protocol {found!r} of skops, where probgap reads {_PROTOCOL}")
+    asked = set()
+    for node in nodes_of(schema):
+        if "__id__" in node:
+            refuse(f"an object in it has the number {node['__id__']!r}")
+        if "file" in node:
+            asked.add(node["file"])
+            if len(list(nodes_of(node))) > 1:
+                refuse(f"its part {str(node['file'])[:80]!r} is no array")
+    if asked != set(files):
+        odd = min(asked.symmetric_difference(files), key=str)
+        refuse(f"it has and uses different parts: {str(odd)[:80]!r} is one of them")
+
+
+def resolve(schema: Node) -> None:
+    """Turn a plan of a file, whose names are trusted, into one of skops'."""
+    numbers: dict[object, int] = {}
+    for node in nodes_of(schema):
+        # One for each node, but the same for the same array.
+        shared = node.get("file", f"node {len(numbers)}")
+        node["__id__"] = numbers.setdefault(shared, len(numbers) + 1)
+        name = node["__class__"]
+        if node["__module__"] != "probgap":
+            continue
+        if node["__loader__"] == "FunctionNode":
+            node["__module__"] = STEPS[name]
+        elif name in PARTS:
+            kind = PARTS[name]
+            node["__module__"], node["__class__"] = kind.__module__, kind.__name__
+            if is_dataclass(kind):
+                values = _values(name, kind, node.pop("fields", {}))
+                node["content"] = make_node("ListNode", "list", values)
+
+
+def _values(name: str, kind: Any, stored: Any) -> list[Node]:
+    """Return the fields of a dataclass in their order, with defaults for new ones."""
+    values, lacking = [], []
+    for field in fields(kind):
+        if field.name in stored:
+            values.append(stored[field.name])
+        elif isinstance(field.default, str | int | float | None):
+            values.append(make_node("JsonNode", "str", json.dumps(field.default)))
+        else:
+            lacking.append(field.name)
+    if lacking:
+        refuse(f"its {name} lacks {', '.join(lacking)}")
+    return values
+
+
+def make_node(loader: str, name: str, content: Any) -> Node:
+    """Return a node of something that Python has."""
+    made = {"__loader__": loader, "__module__": "builtins", "__class__": name}
+    return {**made, "content": content}

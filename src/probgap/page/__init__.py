@@ -1,0 +1,75 @@
+"""The page of a fit: what was found in a table, and whether to believe it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from probgap._core.pages import NONE, PAPER, check_libraries, load, make_environment
+from probgap.page._clean import harmless
+from probgap.page._record import RankedRow, RunRecord, TableRecord
+from probgap.page._view import make_view
+from probgap.page._words import percent, whole_number
+
+if TYPE_CHECKING:
+    from probgap.diagnostics import Account
+
+__all__ = ["RankedRow", "RunRecord", "TableRecord", "check_libraries", "render_page"]
+
+
+def render_page(
+    account: Account,
+    *,
+    table: TableRecord | None = None,
+    ranked: Sequence[RankedRow] = (),
+    run: RunRecord | None = None,
+) -> str:
+    """Return the page of a fit as one HTML file that needs nothing else.
+
+    It asks nothing of the network: styles and figures are inside, there is no script.
+    Text from the table is escaped and cut to a length that a reader can take in; control
+    characters and those that turn the direction of writing are shown by their number.
+    What the account lacks the page says in a sentence.
+
+    Parameters
+    ----------
+    account : Account
+        What :func:`probgap.diagnostics.examine` returns.
+    table : TableRecord, default=None
+        The table that was read, where it came from a file.
+    ranked : sequence of RankedRow, default=()
+        The likeliest hidden positives.
+    run : RunRecord, default=None
+        Settings, versions and times.
+
+    Returns
+    -------
+    str
+        The page.
+
+    Raises
+    ------
+    MissingLibraryError
+        If jinja2 is not installed.
+
+    Examples
+    --------
+    >>> from probgap import PGPUClassifier
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.diagnostics import examine
+    >>> from probgap.page import render_page
+    >>> X, y, posterior = make_square(300, random_state=0)
+    >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> model = PGPUClassifier(random_state=0).fit(X, s)
+    >>> page = render_page(examine(model, X, s == 1, random_state=0))
+    >>> "Can I believe it?" in page
+    True
+    """
+    view = make_view(account, table or TableRecord(), ranked, run or RunRecord())
+    environment = make_environment("probgap.page", autoescape=True, finalize=harmless)
+    environment.filters.update(percent=percent, whole=whole_number)
+    environment.filters["svg"] = load("markupsafe").Markup
+    text: str = environment.get_template("page.html").render(
+        **view, paper=PAPER, dash=NONE
+    )
+    return text

@@ -1,0 +1,349 @@
+"""What to run: tables of experiments read from TOML, and the jobs that they come to."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from probgap._core.errors import InvalidInputError
+from probgap.reproduction._data import Labelling, check_name, size_of
+from probgap.reproduction._methods import check_method
+
+_TABLE_KEYS = {"table", "title", "splits", "test_share", "svm", "block"}
+_QUICK_SPLITS = 2
+_QUICK_ROWS = 400
+# About how much longer a method takes than one SVM.
+_COST = {"PGPUcv": 60.0, "PGPU": 8.0, "Elkan": 8.0, "probgap": 12.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Data sets, labellings and methods, each with each."""
+
+    data: tuple[str, ...]
+    labellings: tuple[Labelling, ...]
+    methods: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """One table of experiments.
+
+    Attributes
+    ----------
+    table, title : str
+        Its number, and what it is about.
+    splits : int
+        Number of random splits, and so of runs, for each cell.
+    test_share : float
+        Share of the samples in the test part of a split.
+    svm : mapping
+        Parameters of the SVM that all methods of the paper share.
+    blocks : tuple of Block
+        What is run.
+    """
+
+    table: str
+    title: str
+    splits: int
+    test_share: float
+    svm: Mapping[str, Any]
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One method on one split of one data set under one labelling: one result row."""
+
+    table: str
+    data: str
+    labelling: Labelling
+    method: str
+    parameters: Mapping[str, Any]
+    svm: Mapping[str, Any]
+    split: int
+    test_share: float
+    max_rows: int | None = None
+
+    @property
+    def key(self) -> str:
+        """Name of the job, unique within a run."""
+        return f"{self.table}/{self.data}/{self.labelling}/{self.method}/{self.split}"
+
+    @property
+    def cell(self) -> tuple[str, str, str, int]:
+        """What jobs that share a split have in common."""
+        return (self.table, self.data, str(self.labelling), self.split)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that the numbers of the row depend on, beside its key."""
+        return {
+            **self.parameters,
+            "svm": dict(self.svm),
+            "test_share": self.test_share,
+            "max_rows": self.max_rows,
+        }
+
+    @property
+    def cost(self) -> float:
+        """Rough duration, in no unit: for progress and for the order of jobs."""
+        size = size_of(self.data, self.max_rows)
+        return _COST.get(self.method, 1.0) * (size + (size / 500.0) ** 2)
+
+
+def load_spec(path: str | Path | Traversable) -> TableSpec:
+    """Read a table from a TOML file.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; ``probgap/reproduction/specs`` has those of the paper as examples.
+
+    Returns
+    -------
+    TableSpec
+        The table.
+
+    Examples
+    --------
+    >>> from importlib.resources import files
+    >>> from probgap.reproduction import load_spec
+    >>> spec = load_spec(files("probgap.reproduction") / "specs" / "table_7.toml")
+    >>> spec.title, spec.splits
+    ('UCI benchmarks, inverse mislabelled rate', 10)
+    """
+    path = Path(path) if isinstance(path, str) else path
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        msg = f"{path} must be a TOML file. Got {error}."
+        raise InvalidInputError(msg) from None
+    except OSError as error:
+        msg = f"{path} must be a file that can be read. Got {error.strerror}."
+        raise InvalidInputError(msg) from None
+    _require_keys(content, _TABLE_KEYS, f"{path}")
+    splits, share, blocks = (content[n] for n in ("splits", "test_share", "block"))
+    whole = isinstance(splits, int) and splits >= 1
+    _require(whole, "splits", "be an integer of at least 1", splits)
+    inside = isinstance(share, float) and 0.0 < share < 1.0
+    _require(inside, "test_share", "lie between 0 and 1", share)
+    _require_parameters(content["svm"], "svm")
+    _require_list(blocks, "block", "tables: [[block]]")
+    return TableSpec(
+        table=str(content["table"]),
+        title=str(content["title"]),
+        splits=splits,
+        test_share=share,
+        svm=content["svm"],
+        blocks=tuple(_read_block(block, path) for block in blocks),
+    )
+
+
+def paper_specs() -> list[TableSpec]:
+    """Return the eight tables of the paper, its figure, and the boundaries it mentions.
+
+    Returns
+    -------
+    list of TableSpec
+        In the order of the paper.
+
+    Examples
+    --------
+    >>> from probgap.reproduction import paper_specs
+    >>> [spec.table for spec in paper_specs()]
+    ['1', '2', '3', '4', '5', '6', '7', '8', 'boundaries', 'figure1']
+    """
+    folder = resources.files("probgap.reproduction") / "specs"
+    files = [file for file in folder.iterdir() if file.name.endswith(".toml")]
+    return sorted((load_spec(file) for file in files), key=lambda spec: spec.table)
+
+
+def plan(
+    specs: Iterable[TableSpec],
+    *,
+    tables: Collection[str] | None = None,
+    rows: Container[int] | None = None,
+    quick: bool = False,
+) -> list[Job]:
+    """List the jobs of some tables, without running any.
+
+    Parameters
+    ----------
+    specs : iterable of TableSpec
+        The tables.
+    tables : collection of str, default=None
+        Which of them; ``None`` for all.
+    rows : container of int, default=None
+        Which rows of each table, counted from 1; ``None`` for all.
+    quick : bool, default=False
+        Two splits of at most 400 samples: to see that all works, not to compare.
+
+    Returns
+    -------
+    list of Job
+        The jobs, table by table.
+
+    Examples
+    --------
+    >>> from probgap.reproduction import paper_specs, plan
+    >>> jobs = plan(paper_specs(), tables=["1"], rows=[1], quick=True)
+    >>> len(jobs), jobs[0].key
+    (18, '1/triangles/inverse(0.1, 0.5)/SVM/0')
+    """
+    known = {spec.table: spec for spec in specs}
+    chosen = dict.fromkeys(known if tables is None else tables)
+    for table in chosen:
+        _require(table in known, "a table", f"be one of {sorted(known)}", table)
+    jobs = [
+        job for table in chosen for job in _jobs_of(known[table], rows, quick=quick)
+    ]
+    _require(jobs, "rows", "name some rows of the tables", rows)
+    return jobs
+
+
+def pending(jobs: Iterable[Job], done: Sequence[Mapping[str, Any]]) -> list[Job]:
+    """Return the jobs without a successful row made with the same settings.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+        The jobs of a run.
+    done : sequence of mapping
+        Rows that are there already.
+
+    Returns
+    -------
+    list of Job
+        What is still to do, failed jobs included.
+
+    Examples
+    --------
+    >>> from probgap.reproduction import paper_specs, pending, plan, run
+    >>> jobs = plan(paper_specs(), tables=["1"], rows=[1], quick=True)[:2]
+    >>> [job.method for job in pending(jobs, list(run(jobs[:1])))]
+    ['Elkan']
+    """
+    known = {
+        _identity(row["key"], row.get("parameters"))
+        for row in done
+        if row.get("status") == "ok"
+    }
+    return [job for job in jobs if _identity(job.key, job.settings) not in known]
+
+
+def rows_of(jobs: Iterable[Job], rows: Iterable[dict[str, Any]]) -> list[Any]:
+    """Return the rows of some jobs, made with the same settings, out of many rows.
+
+    Parameters
+    ----------
+    jobs : iterable of Job
+        The jobs.
+    rows : iterable of dict
+        Rows of these and perhaps other jobs, or of other settings of these.
+
+    Returns
+    -------
+    list of dict
+        The rows of the jobs, in the order they came.
+
+    Examples
+    --------
+    >>> from probgap.reproduction import paper_specs, plan, rows_of, run
+    >>> jobs = plan(paper_specs(), tables=["1"], rows=[1], quick=True)[:2]
+    >>> len(rows_of(jobs[:1], run(jobs)))
+    1
+    """
+    wanted = {_identity(job.key, job.settings) for job in jobs}
+    return [
+        row for row in rows if _identity(row["key"], row.get("parameters")) in wanted
+    ]
+
+
+def _identity(key: str, settings: Any) -> tuple[str, str]:
+    return key, json.dumps(settings, sort_keys=True, default=str)
+
+
+def _jobs_of(spec: TableSpec, rows: Container[int] | None, *, quick: bool) -> list[Job]:
+    cells = []  # one for each row of the table
+    for block in spec.blocks:
+        for method in block.methods:
+            check_method(method)
+        for data in block.data:
+            check_name(data)
+            cells += [(data, labelling, block) for labelling in block.labellings]
+    splits = min(spec.splits, _QUICK_SPLITS) if quick else spec.splits
+    return [
+        Job(
+            table=spec.table,
+            data=data,
+            labelling=labelling,
+            method=method,
+            parameters=parameters,
+            svm=spec.svm,
+            split=split,
+            test_share=spec.test_share,
+            max_rows=_QUICK_ROWS if quick else None,
+        )
+        for number, (data, labelling, block) in enumerate(cells, start=1)
+        if rows is None or number in rows
+        for split in range(splits)
+        for method, parameters in block.methods.items()
+    ]
+
+
+def _read_block(block: Any, path: Path | Traversable) -> Block:
+    _require(isinstance(block, dict), "a block", "be a table", block)
+    _require_keys(block, {"data", "rates", "methods"}, f"a block of {path}")
+    _require_list(block["data"], "data", "names")
+    _require_list(block["rates"], "rates", "rates")
+    methods = block["methods"]
+    _require(isinstance(methods, dict), "methods", "be a table", methods)
+    for name, parameters in methods.items():
+        _require_parameters(parameters, name)
+    labellings = tuple(_read_labelling(rate) for rate in block["rates"])
+    return Block(tuple(block["data"]), labellings, methods)
+
+
+def _read_labelling(rate: Any) -> Labelling:
+    valid = (
+        isinstance(rate, list)
+        and rate
+        and isinstance(rate[0], str)
+        and all(isinstance(value, int | float) for value in rate[1:])
+    )
+    _require(valid, "a rate", "be a list of a name and numbers", rate)
+    return Labelling(rate[0], tuple(float(value) for value in rate[1:]))
+
+
+def _require(valid: object, what: str, rule: str, value: object) -> None:
+    if not valid:
+        msg = f"{what} must {rule}. Got {value!r}."
+        raise InvalidInputError(msg)
+
+
+def _require_list(value: object, what: str, items: str) -> None:
+    valid = isinstance(value, list) and value
+    _require(valid, what, f"be a list of {items}", value)
+
+
+def _require_keys(content: Mapping[str, Any], keys: set[str], what: str) -> None:
+    rule = f"have the keys {sorted(keys)}"
+    _require(content.keys() == keys, what, rule, sorted(content))
+
+
+def _require_parameters(value: Any, what: str) -> None:
+    """Require what JSON can hold: rows keep the parameters."""
+    valid = isinstance(value, dict)
+    _require(valid, what, "be a table of parameters, such as {}", value)
+    try:
+        json.dumps(value)
+    except TypeError:
+        msg = f"{what} must hold what JSON can hold. Got {value!r}."
+        raise InvalidInputError(msg) from None

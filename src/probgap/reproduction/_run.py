@@ -1,0 +1,185 @@
+"""Run jobs: a row for each, with its numbers or with the error that occurred."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    f1_score,
+    roc_auc_score,
+)
+from threadpoolctl import threadpool_limits
+
+from probgap.reproduction._data import Split, draw_split, seed_for
+from probgap.reproduction._methods import CLEAN, FIGURE, Memory, make_method
+from probgap.reproduction._plan import Job
+
+Row = dict[str, Any]
+
+_LIBRARIES = ("probgap", "numpy", "scipy", "scikit-learn", "joblib", "gensim")
+_SCORES = ("accuracy", "balanced_accuracy", "f1", "auc", "seconds")
+_DIGITS = 4
+
+
+def run(
+    jobs: Sequence[Job], *, n_jobs: int | None = None, share: bool = True
+) -> Iterator[Row]:
+    """Run jobs, several splits at once, and yield rows as they are ready.
+
+    The jobs of one split run together, in one process, on one thread. joblib chooses the
+    backend: inside ``joblib.parallel_config(backend="dask")`` they spread over a cluster.
+    The numbers in a row depend neither on that nor on the order.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        What to run; see :func:`plan`.
+    n_jobs : int, default=None
+        Number of splits to work on at once.
+    share : bool, default=True
+        Whether methods of one split share what they all need. It changes no number.
+
+    Yields
+    ------
+    dict
+        One row for each job, in the order in which they end.
+
+    Examples
+    --------
+    >>> from probgap.reproduction import paper_specs, plan, run
+    >>> jobs = plan(paper_specs(), tables=["1"], rows=[1], quick=True)[:1]
+    >>> [row["status"] for row in run(jobs)]
+    ['ok']
+    """
+    ordered = sorted(jobs, key=lambda job: job.cell)
+    cells = [list(group) for _, group in groupby(ordered, key=lambda job: job.cell)]
+    # The longest first, so that the last ones to end are short.
+    cells.sort(key=lambda cell: -sum(job.cost for job in cell))
+    if n_jobs is not None:
+        n_jobs = min(n_jobs, max(1, len(cells)))
+    work = Parallel(
+        n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs"
+    )
+    for rows in work(delayed(_run_cell)(cell, share=share) for cell in cells):
+        yield from rows
+
+
+def _run_cell(cell: Sequence[Job], *, share: bool) -> list[Row]:
+    """Run the jobs of one split."""
+    memory = Memory() if share else None
+    with threadpool_limits(1):
+        return [_run_job(job, memory) for job in cell]
+
+
+def _run_job(job: Job, memory: Memory | None) -> Row:
+    numbers: Row = {}
+    error = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            numbers = _measure(job, memory)
+        except Exception as problem:  # noqa: BLE001 (one job must not stop the others)
+            error = f"{type(problem).__name__}: {problem}"
+    alpha, beta = (*job.labelling.parameters, None, None)[:2]
+    return {
+        "key": job.key,
+        "table": job.table,
+        "data": job.data,
+        "labelling": str(job.labelling),
+        "rate": job.labelling.rate,
+        "alpha": alpha,
+        "beta": beta,
+        "method": job.method,
+        "parameters": job.settings,
+        "seed": job.split,
+        **{name: numbers.get(name) for name in _SCORES},
+        "status": "ok" if error is None else "error",
+        "error": error,
+        "details": numbers.get("details", {}),
+        "warnings": sorted({_first_sentence(w) for w in caught}),
+        "versions": _versions(),
+        "machine": {
+            "processor": platform.processor() or platform.machine(),
+            "system": f"{platform.system()} {platform.release()}",
+            "cpus": os.cpu_count(),
+        },
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "profile": "full" if job.max_rows is None else "quick",
+    }
+
+
+def _measure(job: Job, memory: Memory | None) -> Row:
+    split = draw_split(job.data, job.labelling, job.split, job.test_share, job.max_rows)
+    seed = seed_for("method", job.data, job.labelling, job.split)
+    model = make_method(job.method, job.parameters, job.svm, seed, memory)
+    observed = split.y_train if job.method == CLEAN else split.s_train
+    truth = split.y_test.astype(np.int8)
+    started = time.perf_counter()
+    model.fit(split.X_train, observed.astype(np.int8))
+    # predict decides by this, too: one pass over the kernel serves both.
+    decision = model.decision_function(split.X_test)
+    predicted = (decision > 0.0).astype(np.int8)
+    row = {
+        "accuracy": float(accuracy_score(truth, predicted)),
+        "balanced_accuracy": float(balanced_accuracy_score(truth, predicted)),
+        "f1": float(f1_score(truth, predicted, zero_division=0.0)),
+        "auc": float(roc_auc_score(truth, decision)),
+    }
+    row["seconds"] = round(time.perf_counter() - started, 4)
+    details: Row = {
+        "n_train": int(observed.size),
+        "n_labelled": int(split.s_train.sum()),
+        "n_positive": int(split.y_train.sum()),
+    }
+    if hasattr(model, "boundary_"):
+        details["boundary"] = float(model.boundary_.value)
+        details["true_boundary"] = job.labelling.true_boundary
+    if job.method == FIGURE:
+        details |= _picture(model, split)
+    return row | {"details": details}
+
+
+def _picture(model: Any, split: Split) -> Row:
+    """Return the points of Figure 1: true, observed and new labels, and the gaps."""
+    relabelling = model.relabelling_
+    labels = np.where(relabelling.decided, relabelling.labels, -1)
+    first, second = split.X_train[:, 0], split.X_train[:, 1]
+    return {
+        "panels": {
+            "x1": first.round(_DIGITS).tolist(),
+            "x2": second.round(_DIGITS).tolist(),
+            "true": split.y_train.astype(int).tolist(),
+            "observed": split.s_train.astype(int).tolist(),
+            "relabelled": labels.astype(int).tolist(),
+        },
+        "gap": model.observed_gap_.round(_DIGITS).tolist(),
+    }
+
+
+def _first_sentence(caught: warnings.WarningMessage) -> str:
+    text = str(caught.message).split(". ", maxsplit=1)[0]
+    return f"{caught.category.__name__}: {text}"
+
+
+@cache
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for library in _LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,348 @@
+"""Products with the kernel: pivoting by conjugate gradients, then an interior point.
+
+As in block principal pivoting, a guess says which weights lie at a bound, the others
+solve a linear system, and all guesses that prove wrong are mended at once. Here the
+system is solved by conjugate gradients, preconditioned by a low-rank factor, and only
+as exactly as the guess deserves. Where guesses cycle, many weights are almost free to be
+anything, and the interior point method takes over.
+
+A pull towards uniform weights keeps the system well conditioned and the guesses from
+cycling. It is as strong as the tolerance allows: what it costs is part of the duality gap
+that is certified. Far from the centre it is weaker, so that its force, and with it the
+gradient that is left, is about the same for every weight.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from sklearn.utils import gen_batches
+
+from probgap._core.types import Array, Mask, Vector
+from probgap._device._interior import follow_barrier, solve_part
+from probgap._device._programme import Programmes
+from probgap._device._torch import Arrays
+from probgap.reweight._operators import PanelKernel, times, times_transposed
+from probgap.reweight._pivoting import AT_UPPER, AT_ZERO, FREE
+from probgap.reweight._problem import Best, Bounds, Goal
+
+_MAX_STEPS = 25
+_MAX_BARRIER_STEPS = 40
+# Force of the pull, error left in the gradient of free weights, and the force that
+# sets a weight free, as shares of the gradient that the tolerance allows.
+_PULL = 0.8
+_ERROR = 0.3
+_RELEASE = 0.3
+# The gain is not known at first: the pull is then this share of the KKT residual
+# asked for.
+_FIRST_PULL = 0.5
+# The first system is solved to this share of the gradient, each next one to a tenth.
+_FIRST_ERROR = 0.005
+_TIGHTEN = 0.1
+# From this multiple of the KKT residual on, the guess is taken seriously.
+_SERIOUS = 10.0
+# Steps that may fail to bring down the number of wrong guesses.
+_PATIENCE = 6
+# What is cut off at the bounds, as a share of all weight, when a guess has settled.
+_SETTLED = 1e-6
+# The sum of the weights, where it is at an edge, is held there by this penalty.
+_PENALTY = 10.0
+# A part of the matrix is copied where it is so much smaller than what is at hand. Some
+# of the rows that may come back next are copied with it.
+_WORTH_A_COPY = 0.75
+_SPARE_ROWS = 0.08
+_CHUNK = 8192
+# Of sums in single precision so much may be rounding, in units of the largest.
+_JITTER = (0.0, 1e-7, 1e-5, 1e-3)
+
+
+class KernelHessian:
+    """``K / n``, and ``factor @ factor.T`` with ``rest`` on the diagonal in place of K.
+
+    Where there is no kernel, the factor is all there is.
+    """
+
+    def __init__(
+        self, kernel: PanelKernel | None, factor: NDArray[Any], rest: float, n: int
+    ) -> None:
+        self.device = Arrays()
+        self.kernel, self.factor, self.rest, self.n = kernel, factor, rest, n
+        self._at_hand: tuple[NDArray[np.intp], KernelHessian] = np.arange(n), self
+
+    def product(self, vectors: Array, *, careful: bool = False) -> Array:
+        """Multiply with columns, ``careful`` with less rounding."""
+        if self.kernel is None:
+            return self.thin_product(vectors)
+        if vectors.shape[1] == 1:
+            return self.kernel.product(vectors[:, 0], careful=careful)[:, None] / self.n
+        return self.kernel.product(vectors, careful=careful) / self.n
+
+    def thin_product(self, vectors: Array) -> Array:
+        """Multiply with the factor and the rest."""
+        product = times(self.factor, times_transposed(self.factor, vectors))
+        return (product + self.rest * vectors) / self.n
+
+    def precondition(self, diagonal: Array, inside: Mask) -> Preconditioner:
+        """Invert the sum of that and a diagonal, for some rows."""
+        inverse = 1.0 / (self.rest + self.n * diagonal[:, 0])
+        inverse = np.where(inside[:, 0], inverse, 0.0)
+        careful = self.rest == 0.0
+        return Preconditioner(self.factor, inverse, self.n, careful=careful)
+
+    def part(self, free: Mask, near: Vector) -> tuple[NDArray[np.intp], KernelHessian]:
+        """Return some rows with all free ones among them, and the matrix of these.
+
+        ``near`` is small for rows that are not free but may be soon.
+        """
+        n_free = int(np.count_nonzero(free))
+        absent = free.copy()
+        absent[self._at_hand[0]] = False
+        if absent.any() or n_free < _WORTH_A_COPY * self._at_hand[0].size:
+            self._at_hand = np.arange(self.n), self
+            some = n_free + int(_SPARE_ROWS * n_free)
+            if self.kernel is not None and some < _WORTH_A_COPY * self.n:
+                order = np.argpartition(np.where(free, -np.inf, near), some)
+                rows = np.sort(order[:some])
+                part = self.kernel.restrict(rows)
+                thin = self.factor[rows]
+                self._at_hand = rows, KernelHessian(part, thin, self.rest, self.n)
+        return self._at_hand
+
+
+class DenseHessian:
+    """``K / n`` by a matrix that is there as a whole; systems are solved by factorising."""
+
+    def __init__(self, matrix: Array) -> None:
+        self.device, self._matrix, self.n = Arrays(), matrix, matrix.shape[0]
+
+    def product(self, vectors: Array, *, careful: bool = False) -> Array:  # noqa: ARG002 (it always is)
+        """Multiply with columns."""
+        product: Array = self._matrix @ vectors / self.n
+        return product
+
+    thin_product = product
+
+    def precondition(self, diagonal: Array, inside: Mask) -> Any:  # noqa: ARG002 (all are)
+        """Invert the sum of that and a diagonal."""
+        factor = _factorise(self._matrix + np.diag(self.n * diagonal[:, 0]))
+        return lambda residual: (
+            self.n * cho_solve(factor, residual[:, 0], check_finite=False)[:, None]
+        )
+
+
+class Preconditioner:
+    """Inverse of ``(F @ F.T + diag(d)) / n``, by that of d, 0 for what is left out.
+
+    It is the difference of almost equal numbers, where d is small: ``careful`` takes it
+    in double precision.
+    """
+
+    def __init__(
+        self, factor: NDArray[Any], inverse: Vector, n: int, *, careful: bool
+    ) -> None:
+        self._factor, self._inverse, self._n = factor, inverse[:, None], n
+        self._careful = careful
+        small = np.eye(factor.shape[1])
+        for rows in gen_batches(factor.shape[0], _CHUNK):
+            inside = inverse[rows] > 0.0
+            part = factor[rows][inside]
+            part *= np.sqrt(inverse[rows][inside]).astype(factor.dtype)[:, None]
+            small += part.T @ part
+        self._small = _factorise(small)
+
+    def __call__(self, residual: Array) -> Array:
+        """Apply to columns, of shape (n, 1, k)."""
+        plain = self._inverse * residual[:, 0]
+        inner: Array
+        if self._careful:
+            inner = times_transposed(self._factor, plain)
+        else:
+            inner = self._factor.T @ plain.astype(self._factor.dtype, copy=False)
+        inner = cho_solve(self._small, inner, check_finite=False)
+        if self._careful:
+            spread = times(self._factor, inner)
+        else:
+            spread = self._factor @ inner.astype(self._factor.dtype, copy=False)
+        return (self._n * (plain - self._inverse * spread))[:, None]
+
+
+def _factorise(matrix: Array) -> Any:
+    """Factorise what is definite but for rounding, which is taken into the bargain."""
+    size = float(matrix.diagonal().max())
+    for share in _JITTER:
+        matrix[np.diag_indices_from(matrix)] += share * size
+        with suppress(LinAlgError):
+            return cho_factor(matrix, lower=True, check_finite=False)
+    return cho_factor(np.diag(np.abs(matrix).sum(axis=1)), lower=True)
+
+
+@np.errstate(all="ignore")  # at the limits of precision it stops by itself
+def solve_by_products(
+    hessian: Any,
+    kappa: Vector,
+    bounds: Bounds,
+    goal: Goal,
+    start: Vector | None = None,
+    *,
+    max_steps: int = _MAX_STEPS,
+) -> tuple[Best, int]:
+    """Minimise from feasible weights; return what was found, and the steps it took.
+
+    ``hessian`` is a :class:`KernelHessian`, or one on a device.
+    """
+    uniform = bounds.uniform()
+    weights = uniform if start is None else start
+    both = _multiply(hessian, np.array([uniform, weights]).T)
+    at_uniform = float(uniform @ (0.5 * both[:, 0] - kappa))
+    best = Best(bounds, kappa, goal, at_uniform)
+    gradient = both[:, 1] - kappa
+    best.see_weights(uniform, both[:, 0] - kappa)
+    best.see(weights, gradient)
+    state = _first_state(bounds, weights, gradient, uniform, goal)
+    steps = 0
+    while not best.is_good_enough and steps < max_steps and state.patience >= 0:
+        steps += 1
+        _step(state, hessian, best)
+    if not best.is_good_enough:
+        steps += _by_interior_point(hessian, best)
+    return best, steps
+
+
+def _multiply(hessian: Any, vectors: Array) -> Array:
+    device = hessian.device
+    product: Array = device.get(hessian.product(device.put(vectors), careful=True))
+    return product
+
+
+def _see_feasible(best: Best, hessian: Any, point: Vector, gradient: Vector) -> None:
+    """See the feasible weights next to a point."""
+    feasible = best.bounds.project(point)
+    if (feasible != point).any():
+        gradient = _multiply(hessian, feasible[:, None])[:, 0] - best.kappa
+    best.see(feasible, gradient)
+
+
+def _by_interior_point(hessian: Any, best: Best) -> int:
+    """Close the duality gap from the middle of the bounds; return the steps."""
+    bounds, device = best.bounds, hessian.device
+    n, (low, high) = bounds.n, bounds.band
+    middle = min(max(1.0, 0.9 * low + 0.1 * high), 0.1 * low + 0.9 * high)
+    ones = np.ones((n, 1))
+    columns = (best.kappa[:, None], 0.0 * ones, bounds.upper * ones)
+    numbers = np.array([[n * low], [n * high], [best.at_uniform]])
+    problem = Programmes(device, *map(device.put, (*columns, *numbers)))
+
+    def see(_active: Any, _problems: Programmes, state: Any) -> Any:
+        point, gradient = (device.get(a)[:, 0] for a in (state.x, state.gradient))
+        best.see_bound(point, gradient)
+        _see_feasible(best, hessian, point, gradient)
+        return device.put(np.array([best.is_good_enough])) > 0.0
+
+    start, most = device.put(middle * ones), _MAX_BARRIER_STEPS
+    return follow_barrier(hessian, problem, start, see, max_steps=most)
+
+
+@dataclass(slots=True)
+class _State:
+    """Where the search stands."""
+
+    guess: NDArray[np.int8]
+    weights: Vector
+    gradient: Vector
+    centre: Vector
+    pull: Vector
+    near: Vector
+    error: float
+    band: int
+    multiplier: float = 0.0
+    fewest: int = -1
+    patience: int = _PATIENCE
+
+
+def _first_state(
+    bounds: Bounds, weights: Vector, gradient: Vector, uniform: Vector, goal: Goal
+) -> _State:
+    low, high = bounds.band
+    guess = np.zeros(bounds.n, dtype=np.int8)
+    guess[(weights <= 0.0) & (gradient > 0.0)] = AT_ZERO
+    guess[(weights >= bounds.upper) & (gradient < 0.0)] = AT_UPPER
+    return _State(
+        guess=guess,
+        weights=weights,
+        gradient=gradient,
+        centre=uniform,
+        pull=np.full(bounds.n, _FIRST_PULL * goal.kkt_tol),
+        near=gradient,
+        error=_FIRST_ERROR * bounds.kkt_residual(weights, gradient),
+        band=AT_UPPER if low == high else FREE,
+    )
+
+
+def _step(state: _State, hessian: Any, best: Best) -> None:
+    """Solve for the guess, see what the solution proves, and mend the guess."""
+    bounds, kappa = best.bounds, best.kappa
+    low, high = bounds.band
+    free = state.guess == FREE
+    penalty = _PENALTY * best.goal.unit if state.band != FREE else 0.0
+    edge = low if state.band == AT_ZERO else high
+    excess = penalty * (float(state.weights.mean()) - edge) + state.multiplier
+    slope = state.gradient + state.pull * (state.weights - state.centre) + excess
+    state.error = max(_ERROR * best.aim, state.error)
+    point = state.weights.copy()
+    if free.any():
+        rows, part = hessian.part(free, state.near)
+        point[rows] += solve_part(
+            part,
+            free[rows],
+            -slope[rows],
+            state.pull[rows],
+            penalty / bounds.n,
+            state.error,
+        )
+    weights = np.clip(point, 0.0, bounds.upper)
+    both = _multiply(hessian, np.array([weights, point - weights]).T)
+    gradient = both[:, 0] - kappa
+    of_point = gradient + both[:, 1]
+    if state.band != FREE:
+        state.multiplier += penalty * (float(point.mean()) - edge)
+    slope = of_point + state.pull * (point - state.centre) + state.multiplier
+    state.weights, state.gradient = weights, gradient
+    best.see_bound(point, of_point)
+    _see_feasible(best, hessian, weights, gradient)
+    _mend(state, point, slope, best)
+
+
+def _mend(state: _State, point: Vector, slope: Vector, best: Best) -> None:
+    bounds, goal = best.bounds, best.goal
+    low, high = bounds.band
+    release = max(_RELEASE * best.aim, min(state.error, _SERIOUS * goal.kkt_tol))
+    wanted = state.guess.copy()
+    wanted[point < 0.0] = AT_ZERO
+    wanted[point > bounds.upper] = AT_UPPER
+    wanted[(state.guess == AT_ZERO) & (slope < -release)] = FREE
+    wanted[(state.guess == AT_UPPER) & (slope > release)] = FREE
+    wrong = int(np.count_nonzero(wanted != state.guess))
+    state.near = np.where(state.guess == AT_UPPER, -slope, slope)
+    state.guess = wanted
+    mean = float(point.mean())
+    if state.band == FREE:
+        state.band = AT_ZERO if mean < low else AT_UPPER if mean > high else FREE
+    elif low < high and state.multiplier * state.band < 0.0:
+        state.band, state.multiplier = FREE, 0.0
+    strength = _FIRST_PULL * goal.kkt_tol
+    if state.error <= _SERIOUS * goal.kkt_tol:
+        strength = _PULL * best.aim
+        state.patience -= 1
+        if state.fewest < 0 or wrong < state.fewest:
+            state.fewest, state.patience = wrong, _PATIENCE
+        if np.abs(point - state.weights).mean() <= _SETTLED:
+            # What the pull still costs is won back by moving its centre here.
+            state.centre = state.weights
+            state.fewest, state.patience = -1, _PATIENCE
+    state.pull = strength / np.maximum(1.0, np.abs(point - state.centre))
+    state.error *= _TIGHTEN

@@ -1,0 +1,73 @@
+"""What all files here need: pandas and pyarrow, imported when used, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
+
+from probgap._core.errors import InvalidInputError, load_library
+
+
+class _Lazy:
+    """A module that is imported when something of it is used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        module = load_library(self._name, extra="tool", purpose="tables")
+        return getattr(module, attribute)
+
+
+# They ship no types that mypy may rely on.
+pa: Any = _Lazy("pyarrow")
+pc: Any = _Lazy("pyarrow.compute")
+pd: Any = _Lazy("pandas")
+pq: Any = _Lazy("pyarrow.parquet")
+arrow_csv: Any = _Lazy("pyarrow.csv")
+Frame: TypeAlias = Any
+Series: TypeAlias = Any
+Cells: TypeAlias = Any
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise an error of the input."""
+    raise InvalidInputError(message)
+
+
+def refuse_cell(column: Series, at: int, rule: str, advice: str = "") -> NoReturn:
+    """Raise an error that names a cell by its column and its row in the table."""
+    label = column.index[at]
+    row = int(label) if isinstance(label, int | np.integer) else at
+    refuse(
+        f"Column {str(column.name)!r} must hold {rule}. Got {str(column.iloc[at])[:60]!r} "
+        f"in row {row + 1}; mend the cell, or empty it if the value is not known{advice}."
+    )
+
+
+def shorten(text: str, length: int) -> str:
+    """Return text in one line, cut to a length."""
+    text = " ".join(text.split())
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def check_columns(wanted: Iterable[str], have: Sequence[str], table: str) -> None:
+    """Raise if a table lacks a wanted column, and offer columns of a similar name."""
+    known = set(have)
+    lacking = [column for column in wanted if column not in known]
+    if lacking:
+        close = get_close_matches(lacking[0], have, n=3, cutoff=0.6)
+        which = "a column" if len(lacking) == 1 else "columns"
+        found = "did you mean {}?" if close else "it has {}."
+        refuse(
+            f"{table} must have {which} {_listed(lacking)}. Got none; "
+            + found.format(_listed(close or have))
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
+    return ", ".join(map(repr, names[:8])) + more

@@ -1,0 +1,106 @@
+"""Rows on disk: whole or not at all, whatever happens to the writer."""
+
+import gzip
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from probgap.exceptions import InvalidInputError, ProbgapWarning
+from probgap.reproduction import RowFile, latest_rows, read_rows, write_rows
+
+ROWS = [{"key": "a", "accuracy": 0.5}, {"key": "b", "text": "ä\nb"}]
+
+
+@given(cut=st.integers(min_value=0, max_value=58))
+def test_a_file_cut_at_any_byte_keeps_its_whole_lines(tmp_path_factory, cut):
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    with RowFile(path) as file:
+        for row in ROWS:
+            file.append(row)
+    content = path.read_bytes()
+    cut = min(cut, len(content))
+    path.write_bytes(content[:cut])
+    n_whole = content[:cut].count(b"\n")
+    assert read_rows(path) == ROWS[:n_whole]
+    with RowFile(path) as file:
+        assert file.rows == ROWS[:n_whole]
+        file.append({"key": "c"})
+    assert read_rows(path) == [*ROWS[:n_whole], {"key": "c"}]
+
+
+def test_a_row_is_on_disk_when_append_returns(tmp_path):
+    with RowFile(tmp_path / "new" / "rows.jsonl") as file:
+        file.append(ROWS[0])
+        assert read_rows(file.path) == ROWS[:1]
+
+
+def test_numbers_that_are_not_finite_are_null(tmp_path):
+    with RowFile(tmp_path / "rows.jsonl") as file:
+        file.append({"key": "a", "auc": float("nan"), "list": [float("inf"), 1.0]})
+    assert read_rows(tmp_path / "rows.jsonl") == [
+        {"key": "a", "auc": None, "list": [None, 1.0]}
+    ]
+
+
+@pytest.mark.parametrize("line", ["no json", "[1, 2]", '{"key": ', '{"k": 1}'])
+def test_a_broken_line_between_others_is_left_out_with_a_warning(tmp_path, line):
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"key": "a"}\n' + line + '\n\n{"key": "b"}\n')
+    with pytest.warns(ProbgapWarning, match="Left out 1 lines"):
+        assert [row["key"] for row in read_rows(path)] == ["a", "b"]
+
+
+def test_compressed_rows_are_the_same_rows_and_the_same_bytes_each_time(tmp_path):
+    for name in ("one.jsonl.gz", "two.jsonl.gz"):
+        write_rows(tmp_path / name, ROWS)
+        assert read_rows(tmp_path / name) == ROWS
+    one, two = ((tmp_path / f"{n}.jsonl.gz").read_bytes() for n in ("one", "two"))
+    assert one == two
+    assert [json.loads(line) for line in gzip.decompress(one).splitlines()] == ROWS
+    write_rows(tmp_path / "plain.jsonl", ROWS)
+    assert read_rows(tmp_path / "plain.jsonl") == ROWS
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_cut_archive_is_refused(tmp_path):
+    path = tmp_path / "rows.jsonl.gz"
+    write_rows(path, ROWS)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(InvalidInputError, match="must be a whole gzip file"):
+        read_rows(path)
+
+
+def test_a_damaged_archive_is_refused(tmp_path):
+    path = tmp_path / "rows.jsonl.gz"
+    write_rows(path, ROWS)
+    content = bytearray(path.read_bytes())
+    content[20:30] = b"0123456789"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError, match="must be a whole gzip file"):
+        read_rows(path)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_second_writer_is_refused_and_takes_nothing_away(tmp_path, fresh):
+    pytest.importorskip("fcntl")
+    path = tmp_path / "rows.jsonl"
+    with RowFile(path) as file:
+        file.append(ROWS[0])
+        with pytest.raises(InvalidInputError, match="one writer at a time"):
+            RowFile(path, fresh=fresh)
+        file.append(ROWS[1])
+    assert read_rows(path) == ROWS
+    with RowFile(path, fresh=True) as file:
+        assert file.rows == []
+
+
+def test_the_last_row_of_a_job_counts():
+    first, second = {"key": "a", "n": 1}, {"key": "a", "n": 2}
+    assert latest_rows([first, {"key": "b"}, second]) == [second, {"key": "b"}]
+
+
+def test_a_failure_gives_way_to_a_success_and_not_the_other_way_round():
+    good, bad = {"key": "a", "status": "ok"}, {"key": "a", "status": "error"}
+    assert latest_rows([bad, good]) == latest_rows([good, bad]) == [good]
