@@ -16,11 +16,13 @@ from probgap.exceptions import InvalidInputError
 def predict(probgap, monkeypatch, tmp_path):
     """Run a command in which something happens as soon as it reads its model."""
     (tmp_path / "t.csv").write_text("a\n1\n")
+    (tmp_path / "model.skops").touch()
 
     def run(happen, *more):
         monkeypatch.setattr("probgap.io.load", happen)
         monkeypatch.setattr("probgap.io.read_metadata", happen)
-        return probgap("predict", "model.skops", tmp_path / "t.csv", *more)
+        words = (tmp_path / "model.skops", tmp_path / "t.csv")
+        return probgap("predict", *words, *more)
 
     return run
 

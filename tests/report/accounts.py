@@ -198,7 +198,7 @@ def hostile():
             told.table,
             name=EVIL,
             label="</title><script>alert(4)</script>",
-            sentence=f"Took {EVIL} as labelled.",
+            sentence=f"Reading {EVIL} as labelled.",
             notes=(EVIL, "\u2066note"),
             columns=columns,
         ),
@@ -237,8 +237,8 @@ def table():
         label="malignant",
         positive="yes",
         unlabelled={"no": 446, "": 3},
-        sentence="Took 'yes' (120 rows) as labelled positive and 'no' (446 rows), "
-        "empty (3 rows) as unlabelled.",
+        sentence="Reading 'yes' as labelled positive (120 rows), 'no', empty cells as "
+        "unlabelled.",
         id="patient",
         notes=("Read as UTF-8, separated by semicolons.",),
         columns=tuple(columns),

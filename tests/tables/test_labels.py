@@ -58,7 +58,7 @@ def test_the_sentence_and_the_counts():
     assert labels.unlabelled == {"": 1, "no": 2}
     assert labels.positive == "fraud"
     assert labels.sentence == (
-        "Took 'fraud' (1 row) as labelled positive and empty, 'no' as unlabelled."
+        "Reading 'fraud' as labelled positive (1 row), empty cells, 'no' as unlabelled."
     )
 
 

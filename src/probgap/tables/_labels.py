@@ -85,7 +85,7 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     >>> labels.labelled.tolist()
     [True, False, False, True]
     >>> labels.sentence
-    "Took 'fraud' (2 rows) as labelled positive and empty, 'no' as unlabelled."
+    "Reading 'fraud' as labelled positive (2 rows), empty cells, 'no' as unlabelled."
     """
     found = read_label_counts(count_levels(column), positive, name=column.name)
     return replace(found, labelled=found.find(column))
@@ -159,8 +159,8 @@ def read_label_counts(
     others = dict(sorted(others.items(), key=lambda item: (item[0] != "", -item[1])))
     n_labelled = sum(marked.values())
     sentence = (
-        f"Took {marker!r} ({n_labelled} row{'s' if n_labelled != 1 else ''}) as "
-        f"labelled positive and {_listed(list(others))} as unlabelled."
+        f"Reading {marker!r} as labelled positive ({n_labelled} "
+        f"row{'s' if n_labelled != 1 else ''}), {_listed(list(others))} as unlabelled."
     )
     none = np.zeros(0, dtype=bool)
     return LabelColumn(none, marker, others, n_labelled, sentence)
@@ -203,7 +203,8 @@ def _find_marker(name: str, values: list[str], positive: str | None) -> str:
 
 def _listed(values: list[str]) -> str:
     shown = [
-        repr(shorten(value, 40)) if value else "empty" for value in values[:_SHOWN]
+        repr(shorten(value, 40)) if value else "empty cells"
+        for value in values[:_SHOWN]
     ]
     more = len(values) - len(shown)
     return ", ".join(shown) + (f" and {more} more values" if more else "")
