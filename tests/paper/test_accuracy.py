@@ -28,13 +28,13 @@ def gain(cells, method):
 
 @pytest.mark.parametrize("data", ["triangles", "square"])
 def test_most_of_what_missing_labels_cost_is_won_back_in_short(data):
-    cells = measure(data, n_seeds=1, every=9)
+    cells = measure(data, n_seeds=1, every=6)
     assert accuracy.mean_share(cells, "PGPUClassifier()") > 0.5
     assert gain(cells, "PGPUClassifier()").min() > -0.01
 
 
 def test_never_far_below_naive_on_breast_cancer_in_short():
-    cells = measure("breast_cancer", n_seeds=1, every=9)
+    cells = measure("breast_cancer", n_seeds=1, every=6)
     assert gain(cells, "PGPUClassifier()").min() > -0.02
 
 
