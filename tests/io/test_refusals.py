@@ -83,7 +83,7 @@ def test_a_file_cut_anywhere_is_refused(saved):
         refused(saved, "something was added|stands before")
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_refused_or_harmless(saved, data, model, share, bit):
     whole = saved.read_bytes()
@@ -310,7 +310,7 @@ def test_parameters_of_an_older_file_become_objects(forge, tmp_path):
     assert repr(model.gap_estimator) == "ObservedGapEstimator()"
 
 
-@pytest.mark.parametrize("number", [0, -1, None, "1", 1.0, True, [1], 1])
+@pytest.mark.parametrize("number", [0, None, "1", True, 1])
 def test_objects_of_an_older_file_are_numbered(number, forge, tmp_path):
     def change(schema):
         schema["content"]["__id__"] = number
