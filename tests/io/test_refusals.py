@@ -83,7 +83,7 @@ def test_a_file_cut_anywhere_is_refused(saved):
         refused(saved, "something was added|stands before")
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_refused_or_harmless(saved, data, model, share, bit):
     whole = saved.read_bytes()
@@ -281,7 +281,36 @@ def test_a_file_with_what_is_no_longer_there_says_so():
     assert ": fit again" in why
 
 
-@pytest.mark.parametrize("number", [0, -1, None, "1", 1.0, True, [1], 1])
+def test_a_file_of_a_fit_without_a_reading_says_so(forge, tmp_path):
+    def change(schema):
+        content = attributes_of(schema)
+        content["another"] = content.pop("reading_")
+
+    path = forge(FILES / "paper_0_1.skops", change=change, to=tmp_path / "m.skops")
+    refused(path, r"without a reading .* fit again")
+
+
+@pytest.mark.filterwarnings("ignore::probgap.exceptions.ModelVersionWarning")
+def test_parameters_of_an_older_file_become_objects(forge, tmp_path):
+    def change(schema):
+        content = attributes_of(schema)
+        for name, value in {
+            "boundary": "quantile",
+            "quantile": 0.1,
+            "reweight": False,
+            "gap_estimator": "platt",
+            "gap_method": "out_of_fold",
+        }.items():
+            content[name]["content"] = json.dumps(value)
+
+    path = forge(FILES / "default_0_1.skops", change=change, to=tmp_path / "m.skops")
+    model = load(path)
+    assert repr(model.boundary) == "Quantile(quantile=0.1)"
+    assert model.reweight is None
+    assert repr(model.gap_estimator) == "ObservedGapEstimator()"
+
+
+@pytest.mark.parametrize("number", [0, None, "1", True, 1])
 def test_objects_of_an_older_file_are_numbered(number, forge, tmp_path):
     def change(schema):
         schema["content"]["__id__"] = number

@@ -49,11 +49,10 @@ MODELS = {
         estimator=CalibratedClassifierCV(SVC(), ensemble=False), random_state=0
     ),
     "generator": PGPUClassifier.paper(random_state=np.random.default_rng(3)),
-    "random state": PGPUClassifier.paper(random_state=np.random.RandomState(3)),
     "pipeline": make_pipeline(
         FunctionTransformer(np.sinh), StandardScaler(), PGPUClassifier.paper()
     ),
-    "naive": NaiveClassifier(),
+    "naive": NaiveClassifier(random_state=np.random.RandomState(3)),
     "Elkan-Noto": ElkanNotoClassifier(random_state=0),
     "Natarajan": NatarajanClassifier(),
     "Liu-Tao": LiuTaoClassifier(),

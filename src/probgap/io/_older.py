@@ -72,10 +72,8 @@ def translate_format_1(schema: Node) -> None:
 
     kinds: dict[int, tuple[str, str]] = {}
     for node in nodes_of(schema):
-        number, kind = (
-            node.get("__id__"),
-            (node["__loader__"], str(node.get("__class__"))),
-        )
+        number = node.get("__id__")
+        kind = node["__loader__"], str(node.get("__class__"))
         if type(number) is not int or number < 1:
             refuse(f"an object in it has the number {number!r}")
         if kinds.setdefault(number, kind) != kind:
