@@ -62,7 +62,7 @@ def judge_dates(levels: Cells) -> tuple[str, str, bool] | None:
         return "left out", "times of day, without a date", False
     if bad.any():
         example = levels[int(np.argmax(bad))].as_py()[:40]
-        why = f"dates, but {bad.sum()} of {bad.size} cells are none, first {example!r}"
+        why = f"dates, but not in {bad.sum()} of {bad.size} cells, first {example!r}"
         return "left out", why, False
     return "date", f"dates, {order}" if order else "dates", order == "day first"
 

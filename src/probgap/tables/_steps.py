@@ -55,13 +55,14 @@ def make_preprocessor(plan: ColumnPlan) -> ColumnTransformer:
     range that holds 90% of the values, then bent by an inverse hyperbolic sine: as it is
     in the middle, logarithmic far outside. So neither a single huge value nor a long tail
     presses all others together. Then it is standardised, and held between -5 and 5.
-    *Dates* become the year, the month, the weekday and the days since the first date,
-    each prepared as a number (:func:`to_dates`). *Categories* become one column for each of their 24 commonest
-    levels; rare levels (fewer than 10 rows; fewer in tables below 1,000 rows) and
-    levels that come up later share one, and missing is a level. *Text* becomes TF-IDF
-    weights of its words, hashed, brought down to 40 columns by a truncated singular
-    value decomposition and to length one. If numbers or levels would take more than
-    400 columns, such a decomposition brings them down to 200.
+    *Dates* become the year, the month, the weekday and the days since the first date (as
+    the scale has its own origin, any first day does), each prepared as a number.
+    *Categories* become one column for each of their 24 commonest levels; rare levels
+    (fewer than 10 rows; fewer in tables below 1,000 rows) and levels that come up
+    later share one, and missing is a level. *Text* becomes TF-IDF weights of its
+    words, hashed, brought down to 40 columns by a truncated singular value
+    decomposition and to length one. If numbers or levels would take more than 400
+    columns, such a decomposition brings them down to 200.
 
     Parameters
     ----------
