@@ -112,7 +112,9 @@ def test_the_run_is_told_whole(fitted, table):
     assert run["table"]["path"] == str(table)
     assert run["run"]["versions"]["scikit-learn"]
     assert sum(run["run"]["timings"].values()) > 0
-    left = {c["name"]: c["why"] for c in run["table"]["columns"] if c["why"]}
+    left = {
+        c["name"]: c["why"] for c in run["table"]["columns"] if c["use"] == "left out"
+    }
     assert "country" in left
     assert "opened" not in left  # a date, which is learnt from
     assert set(run["run"]["files"]) == FILES
@@ -194,7 +196,7 @@ def test_predict_agrees_with_fit_whatever_the_order_of_columns(
     fitted, cases, probgap, tmp_path
 ):
     model, out = fitted.out / "model.skops", tmp_path / "scored.csv"
-    names = ["remark", "noise", "colour", "strength", "case"]
+    names = ["remark", "noise", "opened", "colour", "strength", "case"]
     cases[names].to_csv(tmp_path / "new.csv", index=False)
     printed = probgap("predict", model, tmp_path / "new.csv", "--quiet").stdout
     assert printed.startswith("row,id,gap,decided,probability,predicted_label")
@@ -359,7 +361,7 @@ def test_codes_may_be_taken_for_categories(cases, probgap, tmp_path):
     use = {column["name"]: column["use"] for column in columns}
     assert (use["colour"], use["strength"]) == ("category", "number")
     told = json.loads(probgap("explain", out, "--row", "C-0001", "--json").stdout)
-    used = {"colour", "strength", "noise"}
+    used = {"colour", "strength", "noise", "opened"}
     assert {part["column"] for part in told["contributions"]} == used
     result = probgap(*words, "--category", "color", "--force")
     assert result.exit_code == 1
