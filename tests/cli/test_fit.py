@@ -112,8 +112,9 @@ def test_the_run_is_told_whole(fitted, table):
     assert run["table"]["path"] == str(table)
     assert run["run"]["versions"]["scikit-learn"]
     assert sum(run["run"]["timings"].values()) > 0
-    columns = run["table"]["columns"]
-    left = {c["name"]: c["why"] for c in columns if c["use"] == "left out"}
+    left = {
+        c["name"]: c["why"] for c in run["table"]["columns"] if c["use"] == "left out"
+    }
     assert "country" in left
     assert "opened" not in left  # a date, which is learnt from
     assert set(run["run"]["files"]) == FILES
@@ -195,7 +196,7 @@ def test_predict_agrees_with_fit_whatever_the_order_of_columns(
     fitted, cases, probgap, tmp_path
 ):
     model, out = fitted.out / "model.skops", tmp_path / "scored.csv"
-    names = ["remark", "opened", "noise", "colour", "strength", "case"]
+    names = ["remark", "noise", "opened", "colour", "strength", "case"]
     cases[names].to_csv(tmp_path / "new.csv", index=False)
     printed = probgap("predict", model, tmp_path / "new.csv", "--quiet").stdout
     assert printed.startswith("row,id,gap,decided,probability,predicted_label")

@@ -184,7 +184,7 @@ def one_line(text: str, longest: int = 24) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def plain_table(*headings: str, **options: Any) -> Any:
+def plain_table(*headings: str) -> Any:
     """Return a rich table without lines; ``>`` in front of a heading aligns it right."""
     from rich.table import Table
     from rich.text import Text
@@ -193,5 +193,5 @@ def plain_table(*headings: str, **options: Any) -> Any:
     table.show_header = any(headings)
     for heading in headings:
         justify: Any = "right" if heading.startswith(">") else "left"
-        table.add_column(Text(heading.removeprefix(">")), justify=justify, **options)
+        table.add_column(Text(heading.removeprefix(">")), justify=justify)
     return table

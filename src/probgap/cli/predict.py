@@ -89,9 +89,10 @@ def predict(
                         _select(reader, fitted, name, required=True)
                     for frame in reader:
                         write(_score(fitted, frame, name, counts))
-                        done = reader.bytes_read / (reader.n_bytes or 1)
-                        text = f"{counts['rows']:,} rows"
-                        progress.advance(at + done, len(sources), text)
+                        if reader.n_bytes:
+                            done = at + reader.bytes_read / reader.n_bytes
+                            text = f"{counts['rows']:,} rows"
+                            progress.advance(done, len(sources), text)
         if out is not None and as_json:
             print_json({**counts, "file": str(out)})
         elif out is not None and not quiet:
