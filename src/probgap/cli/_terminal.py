@@ -44,7 +44,7 @@ def _end(message: str, code: int) -> NoReturn:
 
 
 def _sentence(error: Exception) -> str:
-    for each in (error, error.__cause__):
+    for each in (error, error.__cause__, error.__context__):
         if isinstance(each, OSError) and each.errno in _NO_ROOM:
             return f"Error: no room for the results: {each.strerror}."
     if isinstance(error, OSError) and error.filename is not None:
