@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from probgap.reading._learn import fit_networks, simulate_tasks
-from probgap.reading._network import as_network, load_network
 from probgap.reading._reading import interval_of_share
 from probgap.reading._simulator import FAMILIES
+from probgap.reading.network import as_network, load_network
 
 FIRST_SEED = 10_000_000
 SHOWN = 0.9

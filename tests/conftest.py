@@ -33,9 +33,9 @@ def set_defaults(monkeypatch):
     rooms = [
         "probgap._core.kernels",
         "probgap.boundary",
-        "probgap.gap._base",
-        "probgap.pgpu._base",
-        "probgap.pgpu._steps",
+        "probgap.gap.base",
+        "probgap.pgpu.base",
+        "probgap.pgpu.steps",
     ]
 
     def change(**numbers):

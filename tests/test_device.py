@@ -11,9 +11,9 @@ from sklearn.svm import SVC
 
 from probgap import PGPUClassifier
 from probgap._core.errors import InvalidInputError, MissingLibraryError
-from probgap._device._estimators import DevicePlatt, DeviceSVM
-from probgap._device._plan import plan_memory, tile_side
-from probgap._device._torch import open_device
+from probgap._device.arrays import open_device
+from probgap._device.estimators import DevicePlatt, DeviceSVM
+from probgap._device.plan import plan_memory, tile_side
 from probgap.gap import ObservedGapEstimator, _observed
 from probgap.reweight import kernel_mean_matching
 

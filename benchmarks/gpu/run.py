@@ -41,15 +41,15 @@ from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.svm import SVC
 
-import probgap._device._estimators as estimators
 import probgap.reweight._kmm as kmm
 from probgap import PGPUClassifier
 from probgap._core.kernels import median_gamma, scale_gamma
-from probgap._device._hessian import DeviceHessian
-from probgap._device._kernel import DeviceKernel, Points, add_product
-from probgap._device._plan import plan_memory
-from probgap._device._svm import solve_svms
-from probgap._device._torch import open_device
+from probgap._device import estimators
+from probgap._device.arrays import open_device
+from probgap._device.hessian import DeviceHessian
+from probgap._device.kernel import DeviceKernel, Points, add_product
+from probgap._device.plan import plan_memory
+from probgap._device.svm import solve_svms
 from probgap.boundary import Quantile
 from probgap.datasets import hide_labels
 from probgap.reweight import KMMResult, kernel_mean_matching

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from probgap._core.folds import RowFolds
-from probgap.dask._blocks import draw_sample, open_blocks
+from probgap.dask.blocks import draw_sample, open_blocks
 from probgap.exceptions import InvalidInputError, ProbgapWarning
 
 

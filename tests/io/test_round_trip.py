@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.svm import NystroemSVM
-from probgap._device._estimators import DevicePlatt, DeviceSVM
+from probgap._device.estimators import DevicePlatt, DeviceSVM
 from probgap.baselines import (
     ElkanNotoClassifier,
     LiuTaoClassifier,

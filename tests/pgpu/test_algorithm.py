@@ -20,8 +20,8 @@ from probgap._core.errors import (
 from probgap._core.estimators import fit_on_shares
 from probgap.boundary import Quantile
 from probgap.gap import ObservedGapEstimator
-from probgap.pgpu._base import fit_slope
-from probgap.pgpu._steps import clearest_gap, posterior_from_gap
+from probgap.pgpu.base import fit_slope
+from probgap.pgpu.steps import clearest_gap, posterior_from_gap
 from probgap.reading import read
 from probgap.relabel import hidden_probability, relabel, relabel_in_expectation
 from probgap.reweight import KernelMeanMatching, kernel_mean_matching

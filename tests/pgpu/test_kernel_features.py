@@ -19,7 +19,7 @@ from probgap._core.kernels import (
 from probgap._core.svm import FastSVC, NystroemSVM
 from probgap.datasets import hide_labels, make_square
 from probgap.gap import ObservedGapEstimator
-from probgap.pgpu._steps import choose_steps
+from probgap.pgpu.steps import choose_steps
 from probgap.reweight import KernelMeanMatching, kernel_mean_matching
 
 GRID = [-0.8, -0.6]
@@ -175,7 +175,7 @@ def test_with_memory_for_some_samples_the_rest_is_not_missed(
     def map_some(*arguments):
         return map_training_samples(*arguments, most_values=width * 200)
 
-    monkeypatch.setattr("probgap.pgpu._steps.map_training_samples", map_some)
+    monkeypatch.setattr("probgap.pgpu.steps.map_training_samples", map_some)
     fitted = clone(model).fit(X, s)
     assert fitted.sample_weight_.shape == (400,)
     assert fitted.score(*new) > 0.88

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from probgap._device._torch import open_device
+from probgap._device.arrays import open_device
 
 
 @pytest.fixture(scope="session")

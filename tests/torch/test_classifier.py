@@ -16,8 +16,8 @@ pytest.importorskip("torch", reason="needs torch: make test-torch")
 
 from probgap import PGPUClassifier
 from probgap._core.errors import InvalidInputError
-from probgap._device._estimators import DeviceSVM, PlattTask, fit_platt
-from probgap._device._kernel import stream_decisions
+from probgap._device.estimators import DeviceSVM, PlattTask, fit_platt
+from probgap._device.kernel import stream_decisions
 from probgap.gap import ObservedGapEstimator
 from probgap.io import load, save
 

@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("torch")
 
 from probgap.reading import _learn
-from probgap.reading._network import as_network
 from probgap.reading._reading import interval_of_share
+from probgap.reading.network import as_network
 
 SMALL = {"N_NETWORKS": 1, "N_CURVES": 6, "N_HIDDEN": 32, "EPOCHS": 15, "BATCH": 32}
 

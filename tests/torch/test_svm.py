@@ -10,10 +10,10 @@ from probgap._core.kernels import scale_gamma
 
 pytest.importorskip("torch", reason="needs torch: make test-torch")
 
-from probgap._device._estimators import DeviceSVM
-from probgap._device._kernel import DeviceKernel, Points, Traffic, multiply_part
-from probgap._device._plan import plan_memory
-from probgap._device._svm import solve_svms
+from probgap._device.estimators import DeviceSVM
+from probgap._device.kernel import DeviceKernel, Points, Traffic, multiply_part
+from probgap._device.plan import plan_memory
+from probgap._device.svm import solve_svms
 
 GAMMA = 0.25
 

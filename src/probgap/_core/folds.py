@@ -16,6 +16,9 @@ from probgap._core.runtime import draw_seed
 Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 DEFAULT_FOLDS = 5
+# Out of fold, the Platt scaling inside each training part needs two labelled and two
+# unlabelled samples there, which takes three of each in all.
+_FEWEST_FOR_OUT_OF_FOLD = 3
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -131,3 +134,8 @@ def smaller_group(labelled: NDArray[np.bool_]) -> int:
     """Count the labelled or the unlabelled samples, whichever are fewer."""
     n_labelled = int(labelled.sum())
     return min(n_labelled, labelled.size - n_labelled)
+
+
+def can_hold_out(smallest: int) -> bool:
+    """Tell whether there are enough samples of either kind for gaps out of fold."""
+    return smallest >= _FEWEST_FOR_OUT_OF_FOLD

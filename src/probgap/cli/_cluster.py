@@ -58,8 +58,8 @@ class DaskEngine(MemoryEngine):
         _, names = list_row_groups(find_tables(request.source)[0])
         chosen = choose_columns(request, names)
         self._workers.enter_context(self._client)
-        from probgap.dask._engine import gather, lazily
-        from probgap.dask._parquet import find_pieces
+        from probgap.dask.engine import gather, lazily
+        from probgap.dask.parquet import find_pieces
 
         self._pieces, _ = find_pieces(request.source, names)
         parts = [lazily(_count_labels, piece, request.label) for piece in self._pieces]
@@ -79,7 +79,7 @@ class DaskEngine(MemoryEngine):
         from sklearn.pipeline import Pipeline
 
         from probgap.dask import PGPUClassifier
-        from probgap.dask._parquet import map_pieces
+        from probgap.dask.parquet import map_pieces
 
         request, marker = self.request, self._labels.positive
         X = map_pieces(_to_numbers, self._pieces, self._preprocessor, self._plan)
@@ -105,7 +105,7 @@ class DaskEngine(MemoryEngine):
         """Return rows as they stand in the files."""
         import pandas as pd
 
-        from probgap.dask._engine import gather, lazily
+        from probgap.dask.engine import gather, lazily
         from probgap.tables import Table
 
         request, plan = self.request, self._plan
@@ -190,7 +190,7 @@ def _plan(
     import pandas as pd
 
     from probgap._core.kernels import spread_rows
-    from probgap.dask._engine import gather, lazily
+    from probgap.dask.engine import gather, lazily
     from probgap.tables import make_preprocessor, plan_columns
 
     n_rows = sum(piece.n_rows for piece in pieces)
@@ -218,7 +218,7 @@ def _split(
     pieces: list[RowGroups], rows: NDArray[np.intp]
 ) -> Iterator[tuple[RowGroups, NDArray[np.intp]]]:
     """Yield the pieces, each with those of the rows that are in it."""
-    from probgap.dask._blocks import split_ranks
+    from probgap.dask.blocks import split_ranks
 
     sizes = np.array([piece.n_rows for piece in pieces])
     return zip(pieces, split_ranks(rows, sizes), strict=True)
@@ -275,7 +275,7 @@ def _find_fault(piece: RowGroups, names: Any, chosen: dict[str, Any]) -> str | N
 def _to_numbers(piece: RowGroups, preprocessor: Any, plan: ColumnPlan) -> pd.DataFrame:
     import pandas as pd
 
-    from probgap.dask._parquet import mark_source
+    from probgap.dask.parquet import mark_source
     from probgap.tables import read_row_groups
 
     frame = read_row_groups(piece, plan.inputs)

@@ -1,6 +1,6 @@
 """Fits on dask arrays and dataframes, for tables that no memory holds."""
 
 from probgap.dask._classifier import PGPUClassifier
-from probgap.dask._parquet import read_parquet
+from probgap.dask.parquet import read_parquet
 
 __all__ = ["PGPUClassifier", "read_parquet"]

@@ -16,12 +16,12 @@ from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.folds import DEFAULT_FOLDS, RowFolds
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
 from probgap.boundary import Boundary, BoundaryRule
-from probgap.dask._blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
 from probgap.dask._estimators import BlockSteps, in_memory, is_made_for_dask
 from probgap.dask._predict import LazyClassifier
+from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
 from probgap.gap import ObservedGapEstimator
-from probgap.pgpu._base import BasePGPU, CountedByReading
-from probgap.pgpu._steps import Steps
+from probgap.pgpu.base import BasePGPU, CountedByReading
+from probgap.pgpu.steps import Steps
 from probgap.reading import Reading
 from probgap.reweight import KernelMeanMatching
 

@@ -16,10 +16,10 @@ from sklearn.base import clone
 
 from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.estimators import clone_with_seed, round_shares, round_small_parts
-from probgap._core.folds import RowFolds
+from probgap._core.folds import RowFolds, can_hold_out
 from probgap._core.runtime import stage
 from probgap._core.types import Mask, Vector
-from probgap.dask._blocks import (
+from probgap.dask.blocks import (
     Blocks,
     Positions,
     Sample,
@@ -29,11 +29,10 @@ from probgap.dask._blocks import (
     is_positive,
     split_ranks,
 )
-from probgap.dask._engine import Lazy, gather, keep, lazily
+from probgap.dask.engine import Lazy, gather, keep, lazily
 from probgap.gap import ObservedGapEstimator
-from probgap.gap._base import GapClassifier, gap_of, log_odds_of
-from probgap.gap._observed import can_hold_out
-from probgap.pgpu._steps import Curve, Shares, Steps, relabel_rows
+from probgap.gap.base import GapClassifier, gap_of, log_odds_of
+from probgap.pgpu.steps import Curve, Shares, Steps, relabel_rows
 
 Array = Any  # a dask array
 

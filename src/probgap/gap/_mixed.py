@@ -16,7 +16,7 @@ from probgap._core.kernels import scale_gamma
 from probgap._core.mixture import Mixture, fit_usual
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Matrix, Vector
-from probgap.gap._base import GapClassifier
+from probgap.gap.base import GapClassifier
 
 
 class MixedGapEstimator(GapClassifier):

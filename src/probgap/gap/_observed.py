@@ -16,6 +16,7 @@ from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import clone_with_seed, require_predict_proba
 from probgap._core.folds import (
     DEFAULT_FOLDS,
+    can_hold_out,
     make_splitter,
     require_partition,
     smaller_group,
@@ -23,12 +24,8 @@ from probgap._core.folds import (
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.svm import FastSVC
 from probgap._core.types import Mask, Matrix, Vector
-from probgap._device._estimators import PlattTask, fit_platt
-from probgap.gap._base import GapClassifier, gap_of
-
-# Out of fold, the Platt scaling inside each training part needs two labelled and two
-# unlabelled samples there, which takes three of each in all.
-_FEWEST_FOR_OUT_OF_FOLD = 3
+from probgap._device.estimators import PlattTask, fit_platt
+from probgap.gap.base import GapClassifier, gap_of
 
 Rows = NDArray[np.intp]
 
@@ -223,11 +220,6 @@ class ObservedGapEstimator(GapClassifier):
         samples = check_predict_input(self, X)
         chance: Vector = self.estimator_.predict_proba(samples)[:, 1]
         return chance
-
-
-def can_hold_out(smallest: int) -> bool:
-    """Tell whether there are enough samples of either kind for gaps out of fold."""
-    return smallest >= _FEWEST_FOR_OUT_OF_FOLD
 
 
 def _calibration_folds(smallest: int, rng: np.random.Generator) -> StratifiedKFold:

@@ -16,7 +16,7 @@ from probgap.io._archive import refuse
 from probgap.io._parts import PARTS
 from probgap.io._plan import Node, make_node, nodes_of, translate
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
-from probgap.reading._network import Curves
+from probgap.reading.network import Curves
 from probgap.reweight import KernelMeanMatching
 
 _RENAMED = {

@@ -20,7 +20,7 @@ from probgap._core.learners import KernelLogistic, LinearLogistic
 from probgap._core.mixture import MixedClassifier, Mixture
 from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.views import Columns, Directions, Words
-from probgap._device._estimators import DevicePlatt, DeviceSVM
+from probgap._device.estimators import DevicePlatt, DeviceSVM
 from probgap.baselines import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
@@ -32,7 +32,7 @@ from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.io._trees import StoredBoosting, StoredForest, Trees
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 from probgap.reading import Reading
-from probgap.reading._network import Curves
+from probgap.reading.network import Curves
 from probgap.relabel import Relabelling
 from probgap.reweight import KernelMeanMatching, KMMResult
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.boundary import Boundary
-from probgap.gap._base import GapClassifier
-from probgap.pgpu._steps import Shares, Steps
+from probgap.gap.base import GapClassifier
+from probgap.pgpu.steps import Shares, Steps
 from probgap.reading import Reading
 from probgap.relabel import Relabelling
 from probgap.reweight import KMMResult

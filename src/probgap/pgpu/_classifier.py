@@ -12,8 +12,8 @@ from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Matrix, Vector
 from probgap.boundary import BoundaryRule, MeanSmallest
 from probgap.pgpu._algorithm import fit_pgpu
-from probgap.pgpu._base import BasePGPU, paper_steps
-from probgap.pgpu._steps import Steps, choose_steps
+from probgap.pgpu.base import BasePGPU, paper_steps
+from probgap.pgpu.steps import Steps, choose_steps
 from probgap.reweight import KernelMeanMatching
 
 

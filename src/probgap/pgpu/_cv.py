@@ -24,9 +24,9 @@ from probgap._core.runtime import (
 from probgap._core.scores import lee_liu, observed_accuracy
 from probgap._core.types import Matrix, Vector
 from probgap.pgpu._algorithm import fit_pgpu
-from probgap.pgpu._base import BasePGPU, paper_steps
 from probgap.pgpu._search import Criterion, score_fold
-from probgap.pgpu._steps import choose_steps
+from probgap.pgpu.base import BasePGPU, paper_steps
+from probgap.pgpu.steps import choose_steps
 from probgap.reweight import KernelMeanMatching
 
 _FEWEST_FOLDS = 3

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 from probgap._core.estimators import weigh_copies
 from probgap._core.svm import FastSVC, rbf_decisions
 from probgap._core.types import Mask, Matrix, Vector
-from probgap.pgpu._steps import Shares
+from probgap.pgpu.steps import Shares
 
 # Beyond this many training rows a kernel matrix does not fit well into memory.
 _MOST_ROWS = 12_000

@@ -16,10 +16,10 @@ from probgap._core.folds import Fold
 from probgap._core.kernels import TrainingFeatures
 from probgap._core.runtime import draw_seed, one_thread
 from probgap._core.types import Mask, Matrix, Vector
-from probgap.gap._base import GapClassifier
+from probgap.gap.base import GapClassifier
 from probgap.pgpu._algorithm import fit_pgpu
 from probgap.pgpu._fold import FitOnFold
-from probgap.pgpu._steps import Curve, Shares, Steps, choose_steps, spread_weights
+from probgap.pgpu.steps import Curve, Shares, Steps, choose_steps, spread_weights
 from probgap.reading import Reading
 from probgap.reweight import KMMResult
 

@@ -21,19 +21,19 @@ from numpy.typing import NDArray
 from probgap._core.mixture import fit_usual
 from probgap._core.runtime import one_thread
 from probgap._core.types import Vector
-from probgap.reading._network import (
+from probgap.reading._simulator import (
+    BELIEF,
+    FAMILIES,
+    SimulatedTask,
+    simulate,
+)
+from probgap.reading.network import (
     CURVE_SIZE,
     LEAST_CHANCE,
     LEAST_SPREAD,
     MOST_STANDARD,
     calibrate,
     summarise,
-)
-from probgap.reading._simulator import (
-    BELIEF,
-    FAMILIES,
-    SimulatedTask,
-    simulate,
 )
 
 N_BINS = 48

@@ -15,7 +15,7 @@ from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.output import fact_table, number
 from probgap._core.types import Vector
-from probgap.reading._network import (
+from probgap.reading.network import (
     MOST_LOG_ODDS,
     Curves,
     load_network,

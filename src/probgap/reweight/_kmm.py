@@ -18,7 +18,7 @@ from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import kernel_matrix, median_gamma, spread_rows
 from probgap._core.runtime import one_thread, remark
 from probgap._core.types import Matrix
-from probgap._device._torch import open_device
+from probgap._device.arrays import open_device
 from probgap.reweight._on_device import solve_on_device
 from probgap.reweight._pivoting import MatchingBatch
 from probgap.reweight._problem import Bounds, KMMResult, default_slack

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from probgap._core.errors import InvalidInputError
-from probgap._device._estimators import as_dense
-from probgap._device._hessian import DeviceHessian
-from probgap._device._kernel import DeviceKernel, Points
-from probgap._device._plan import MemoryPlan, plan_memory
-from probgap._device._torch import Device
+from probgap._device.arrays import Device
+from probgap._device.estimators import as_dense
+from probgap._device.hessian import DeviceHessian
+from probgap._device.kernel import DeviceKernel, Points
+from probgap._device.plan import MemoryPlan, plan_memory
 from probgap.reweight._problem import Goal, KMMResult
 from probgap.reweight._products import solve_by_products
 from probgap.reweight._solvers import Task

@@ -24,9 +24,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.utils import gen_batches
 
 from probgap._core.types import Array, Mask, Vector
-from probgap._device._interior import follow_barrier, solve_part
-from probgap._device._programme import Programmes
-from probgap._device._torch import Arrays
+from probgap._device.arrays import Arrays
+from probgap._device.interior import follow_barrier, solve_part
+from probgap._device.programme import Programmes
 from probgap.reweight._operators import PanelKernel, times, times_transposed
 from probgap.reweight._pivoting import AT_UPPER, AT_ZERO, FREE
 from probgap.reweight._problem import Best, Bounds, Goal

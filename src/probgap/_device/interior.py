@@ -19,8 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from probgap._core.types import Mask, Vector
-from probgap._device._programme import Programmes
-from probgap._device._torch import Arrays, Tensor
+from probgap._device.arrays import Arrays, Tensor
+from probgap._device.programme import Programmes
 
 _MAX_STEPS = 60
 _MAX_CG = 100

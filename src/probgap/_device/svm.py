@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.types import Array, Mask
-from probgap._device._hessian import DeviceHessian
-from probgap._device._interior import TINY, State, follow_barrier
-from probgap._device._kernel import DeviceKernel, Points, Traffic, multiply_part
-from probgap._device._plan import MemoryPlan, plan_memory, tile_side
-from probgap._device._programme import Programmes
-from probgap._device._torch import Device, Tensor
+from probgap._device.arrays import Device, Tensor
+from probgap._device.hessian import DeviceHessian
+from probgap._device.interior import TINY, State, follow_barrier
+from probgap._device.kernel import DeviceKernel, Points, Traffic, multiply_part
+from probgap._device.plan import MemoryPlan, plan_memory, tile_side
+from probgap._device.programme import Programmes
 
 # So few variables are one part, on a processor and on others, where a step costs about
 # the same for any number of samples up to here.

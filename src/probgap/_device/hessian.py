@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from probgap._core.types import Mask, Vector
-from probgap._device._kernel import DeviceKernel
-from probgap._device._plan import FACTOR_ROWS
-from probgap._device._torch import Tensor
+from probgap._device.arrays import Tensor
+from probgap._device.kernel import DeviceKernel
+from probgap._device.plan import FACTOR_ROWS
 
 _SEED = 20180806
 # Added to the diagonal, as a share of its mean: matrices are definite up to rounding.

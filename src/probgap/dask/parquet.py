@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from probgap._core.errors import InvalidInputError, load_library
-from probgap.dask._blocks import SOURCE
+from probgap.dask.blocks import SOURCE
 from probgap.tables import RowGroups, find_tables, list_row_groups, read_row_groups
 
 

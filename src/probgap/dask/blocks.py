@@ -14,7 +14,7 @@ from scipy.sparse import issparse
 from probgap._core.checks import ObservedLabels, is_missing, read_labels
 from probgap._core.errors import InvalidInputError, ProbgapWarning, load_library
 from probgap._core.types import Mask, Matrix, Vector
-from probgap.dask._engine import Lazy, gather, lazily
+from probgap.dask.engine import Lazy, gather, lazily
 
 array = load_library("dask.array", extra="dask", purpose="a fit on blocks")
 

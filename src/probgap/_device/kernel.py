@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from probgap._core.types import Array, Vector
-from probgap._device._plan import MemoryPlan
-from probgap._device._torch import Device, Tensor
+from probgap._device.arrays import Device, Tensor
+from probgap._device.plan import MemoryPlan
 
 # Exponents are differences of numbers as large as this at most, or single precision
 # would not leave six digits of them.

@@ -27,9 +27,9 @@ from probgap._core.kernels import scale_gamma
 from probgap._core.runtime import one_thread, remark
 from probgap._core.svm import rbf_sums
 from probgap._core.types import Array, Mask, Matrix, Vector
-from probgap._device._kernel import stream_decisions
-from probgap._device._svm import SVMSolutions, solve_svms
-from probgap._device._torch import open_device
+from probgap._device.arrays import open_device
+from probgap._device.kernel import stream_decisions
+from probgap._device.svm import SVMSolutions, solve_svms
 
 _SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64}
 _TOL = 1e-4

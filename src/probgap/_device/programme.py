@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from probgap._device._torch import Arrays, Tensor
+from probgap._device.arrays import Arrays, Tensor
 
 # A band narrower than this share of the box has no inside: it is an equation.
 _NARROWEST = 1e-9

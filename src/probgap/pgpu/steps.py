@@ -31,7 +31,7 @@ from probgap._core.mixture import MixedClassifier
 from probgap._core.runtime import draw_seed, one_thread, stage
 from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.types import Mask, Matrix, Vector
-from probgap._device._estimators import DeviceSVM
+from probgap._device.estimators import DeviceSVM
 from probgap.boundary import (
     Boundary,
     answer_by_rules,
@@ -41,7 +41,7 @@ from probgap.boundary import (
     weigh_candidates,
 )
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
-from probgap.gap._base import GapClassifier
+from probgap.gap.base import GapClassifier
 from probgap.reading import Reading, read
 from probgap.relabel import (
     Relabelling,
