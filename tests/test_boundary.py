@@ -177,13 +177,3 @@ def test_a_notebook_shows_the_candidates(rng):
     assert f"2 from {low} to {high} (0.7 to 0.9)" in grid._repr_html_()
     useless = replace(grid, scores=(-np.inf, -np.inf))
     assert "2, none of any use" in useless._repr_html_()
-
-
-def test_a_boundary_of_an_older_file_had_one_number_more():
-    gap, labelled = [-0.9, -0.8, -0.7, -0.2, 0.5], [0, 0, 0, 1, 1]
-    boundary = estimate_boundary(gap, labelled, rule=MeanSmallest(1))
-    state = boundary.__getstate__()
-    for each in (state, [*state[:6], 0.5, *state[6:]]):
-        again = object.__new__(type(boundary))
-        again.__setstate__(each)
-        assert again == boundary

@@ -5,9 +5,9 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,13 +78,6 @@ class Boundary:
     candidates: tuple[float, ...] = ()
     scores: tuple[float, ...] = ()
     names: tuple[str, ...] = ()
-
-    def __setstate__(self, state: list[Any]) -> None:
-        # Older files hold a number more, before the reason of a fallback.
-        older = len(state) > len(fields(self))
-        values = [*state[:6], *state[7:]] if older else state
-        for each, value in zip(fields(self), values, strict=False):
-            object.__setattr__(self, each.name, value)
 
     def _repr_html_(self) -> str:
         n_samples = self.n_negative + self.n_undecided + self.n_positive

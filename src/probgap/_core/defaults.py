@@ -27,7 +27,7 @@ class Defaults:
         hidden positives better than 300 (average precision +0.5); in fewer columns, or
         of 1,500 rows, they change nothing.
     most_feature_values : int
-        Kernel features that are held in memory: 1.6 GB in single precision.
+        Kernel features that are kept in memory: 1.6 GB in single precision.
     most_calibrated : int
         Samples that turn decisions into probabilities: a share of 10,000 has a standard
         error of at most 0.5%.

@@ -168,11 +168,11 @@ class KernelMeanMatching(BaseEstimator):
     def _match_features(
         self, features: TrainingFeatures, chosen: Mask, weight: Vector | None
     ) -> KMMResult:
-        """Match means of features. Samples whose features are not held get no weight."""
+        """Match means of features. Samples whose features are not in memory get no weight."""
         last = features.map.n_components
         values = features.values[:, max(0, last - _MOST_FEATURES) : last]
-        held = np.ones(len(values)) if features.weight is None else features.weight
-        stands_for = held if weight is None else held * weight[features.rows]
+        counts = np.ones(len(values)) if features.weight is None else features.weight
+        stands_for = counts if weight is None else counts * weight[features.rows]
         mean = np.average(values, axis=0, weights=stands_for)
         here = chosen[features.rows]
         # All that a linear kernel knows of a target is its mean.
@@ -186,7 +186,7 @@ class KernelMeanMatching(BaseEstimator):
         if features.weight is None:
             return result
         weights = np.zeros(chosen.size)
-        share = held[here] / held[here].mean()
+        share = counts[here] / counts[here].mean()
         weights[np.arange(chosen.size)[features.rows][here]] = result.weights / share
         return replace(result, weights=weights[chosen])
 
