@@ -22,10 +22,12 @@ from probgap.baselines import (
     NatarajanClassifier,
 )
 from probgap.boundary import MeanSmallest
+from probgap.gap import MixedGapEstimator
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
 CLEAN = "clean"  # the one column that is fitted on true labels
 FIGURE = "figure"  # PGPU once more, for the points of a picture
+_BY_DEFAULT_GAP = ("probgap", "probgap C=1")
 _PLATT_FOLDS = 5
 
 
@@ -55,9 +57,9 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
         estimator=svm, gap_estimator__estimator=platt, **own
     ),
     CLEAN: lambda svm, _, **own: NaiveClassifier(estimator=svm, **own),
-    # Ours, as a user gets it: the settings above are the paper's, not ours.
+    # As a user gets it: the settings above are the paper's, not ours.
     "probgap": lambda _svm, _platt, **own: PGPUClassifier(**own),
-    # Ours with their SVM at the end: how much of a gain is the final classifier.
+    # The same with their SVM at the end: how much of a gain is the final classifier.
     "probgap C=1": lambda svm, _, **own: PGPUClassifier(estimator=svm, **own),
     FIGURE: _pgpu,
 }
@@ -91,7 +93,10 @@ def make_method(
     if memory is not None:
         platt = SharedClassifier(platt, memory)
     final = SVC(**svm, random_state=seed)
-    return _METHODS[name](final, platt, random_state=seed, **parameters)
+    method = _METHODS[name](final, platt, random_state=seed, **parameters)
+    if memory is not None and name in _BY_DEFAULT_GAP:
+        method.set_params(gap_estimator=SharedGap(memory))
+    return method
 
 
 class Memory(dict[str, Any]):
@@ -134,3 +139,22 @@ class SharedClassifier(ClassifierMixin, BaseEstimator):
             (self.content_, X), lambda: self.estimator_.predict_proba(X)
         )
         return proba
+
+
+class SharedGap(MixedGapEstimator):
+    """The gap of the default, fitted once for each set of samples, labels and seed."""
+
+    def __init__(self, memory: Memory, *, random_state: Any = None) -> None:
+        super().__init__(random_state=random_state)
+        self.memory = memory
+
+    def fit(self, X: Matrix, y: NDArray[Any]) -> Self:
+        """Fit, or take the fit made on the same data."""
+        seed = self.random_state
+        fitted = self.memory.recall(
+            ("gap", X, y, seed), lambda: MixedGapEstimator(random_state=seed).fit(X, y)
+        )
+        for name, value in vars(fitted).items():
+            if name.endswith("_"):
+                setattr(self, name, value)
+        return self
