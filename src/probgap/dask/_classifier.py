@@ -68,14 +68,14 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
     device : str, default=None
         torch's name of a device to solve on.
     cv : int, splitter or None, default=None
-        Folds of a ``gap_estimator``; an integer or None for one made for dask.
+        Folds for held-out gaps; an integer or None for a ``gap_estimator`` made for dask.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive. ``None`` takes the greater of
         the two.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the sample, folds and estimators.
     n_jobs : int, default=None
-        Number of folds to fit at once, of a ``gap_estimator`` for memory.
+        Number of learners, or of folds of a ``gap_estimator`` for memory, to fit at once.
     verbose : int, default=0
         With 1, reports on standard error what it is doing.
     max_memory : float, default=64e6
