@@ -17,11 +17,11 @@ from probgap._core.runtime import draw_seed
 from probgap._core.types import Matrix, Vector
 
 
-class TrueLabelClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier fitted on observed labels that predicts true ones."""
+class SignClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier of two classes by the sign of a score."""
 
     classes_: NDArray[Any]
-    positive_index_: int
+    positive_index_: int = 1
 
     @abstractmethod
     def _decide(self, X: Matrix) -> NDArray[np.float64]:
@@ -41,14 +41,14 @@ class TrueLabelClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The decision of the final classifier; where that one gives probabilities
-            of its own, the difference between them.
+            The score: of the observed gap itself, of other classifiers the decision of
+            the final one or, where that gives probabilities, their difference.
         """
         decision = self._decide(X)
         return decision if self.positive_index_ == 1 else -decision
 
     def predict(self, X: Matrix) -> NDArray[Any]:
-        """Predict the true label of each sample.
+        """Predict the class of each sample: the true label, if not of a gap estimator.
 
         Parameters
         ----------

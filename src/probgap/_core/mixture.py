@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.sparse import issparse
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap._core.checks import check_two_classes
+from probgap._core.estimators import SignClassifier
 from probgap._core.kernels import spread_rows
 from probgap._core.learners import (
     MARGIN,
@@ -259,7 +259,7 @@ def _held_out_of_all(
     return columns
 
 
-class MixedClassifier(ClassifierMixin, BaseEstimator):
+class MixedClassifier(SignClassifier):
     """Mix kernel and linear logistic regression, a forest and boosted trees.
 
     The weights of the learners minimise held-out log-loss. :meth:`fit_on_shares` takes
@@ -293,13 +293,6 @@ class MixedClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def __sklearn_tags__(self) -> Any:
-        """Declare two classes and sparse input."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Fit to labels of two classes."""
         samples, which = check_two_classes(self, X, y)
@@ -332,7 +325,7 @@ class MixedClassifier(ClassifierMixin, BaseEstimator):
         self.mixture_, self.held_out_ = fitted.learner, fitted.held_out
         return self
 
-    def decision_function(self, X: Matrix) -> Vector:
+    def _decide(self, X: Matrix) -> Vector:
         """Return the log-odds of the second class."""
         check_is_fitted(self)
         samples = validate_data(
@@ -345,9 +338,3 @@ class MixedClassifier(ClassifierMixin, BaseEstimator):
         """Return the probabilities of the two classes."""
         positive = expit(self.decision_function(X))
         return np.column_stack([1.0 - positive, positive])
-
-    def predict(self, X: Matrix) -> NDArray[Any]:
-        """Return the likelier class of each sample."""
-        positive = self.decision_function(X) > 0.0
-        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
-        return predicted

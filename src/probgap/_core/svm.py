@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap._core.checks import check_two_classes
+from probgap._core.estimators import SignClassifier
 from probgap._core.kernels import (
     KernelFeatures,
     TrainingFeatures,
@@ -89,7 +89,7 @@ def rbf_sums(
     return decision
 
 
-class NystroemSVM(ClassifierMixin, BaseEstimator):
+class NystroemSVM(SignClassifier):
     """Support vector machine with squared hinge loss, linear in features of an RBF kernel.
 
     Time and memory grow with the number of samples, not with its square.
@@ -122,12 +122,6 @@ class NystroemSVM(ClassifierMixin, BaseEstimator):
         self.gamma = gamma
         self.max_iter = max_iter
         self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Fit to labels of two classes."""
@@ -180,7 +174,7 @@ class NystroemSVM(ClassifierMixin, BaseEstimator):
         self.classes_ = getattr(self, "classes_", np.array([0, 1]))
         return self
 
-    def decision_function(self, X: Matrix) -> Vector:
+    def _decide(self, X: Matrix) -> Vector:
         """Return the score of samples, positive on the side of the second class."""
         check_is_fitted(self)
         samples = validate_data(
@@ -188,9 +182,3 @@ class NystroemSVM(ClassifierMixin, BaseEstimator):
         )
         with one_thread():
             return self.feature_map_.score(samples, self.coef_) + self.intercept_
-
-    def predict(self, X: Matrix) -> NDArray[Any]:
-        """Return the class of samples."""
-        positive = self.decision_function(X) > 0.0
-        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
-        return predicted

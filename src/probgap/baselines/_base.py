@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from probgap._core.checks import check_predict_input
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import (
-    TrueLabelClassifier,
+    SignClassifier,
     clone_with_seed,
     require_sample_weight,
 )
@@ -21,7 +21,7 @@ from probgap._core.types import Mask, Matrix, Vector
 from probgap.gap import ObservedGapEstimator
 
 
-class BaselineClassifier(TrueLabelClassifier):
+class BaselineClassifier(SignClassifier):
     """A classifier whose decision is that of its final estimator."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

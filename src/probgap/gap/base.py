@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from probgap._core.defaults import DEFAULTS
+from probgap._core.estimators import SignClassifier
 from probgap._core.types import Matrix, Vector
 
 
-class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
+class GapClassifier(TransformerMixin, SignClassifier):
     """A classifier of labelled against unlabelled whose decision is the observed gap."""
 
-    classes_: NDArray[Any]
-    positive_index_: int
     observed_gap_: Vector
     # What to add to log-odds, where labelled samples were drawn more often than others.
     log_odds_shift_: float = 0.0
@@ -67,42 +66,8 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         columns = [1.0 - chance, chance]
         return np.column_stack(columns[:: 1 if self.positive_index_ == 1 else -1])
 
-    def decision_function(self, X: Matrix) -> Vector:
-        """Return the observed gap of each sample.
-
-        If ``pos_label`` makes the lesser value positive the sign is turned, as
-        scikit-learn's scorers expect; ``transform`` returns the gap as it is.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The gap, in [-1, 1].
-        """
-        gap = gap_of(self._chance(X))
-        return gap if self.positive_index_ == 1 else -gap
-
-    def predict(self, X: Matrix) -> NDArray[Any]:
-        """Predict whether each sample is labelled.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Values of ``classes_``.
-        """
-        labelled = gap_of(self._chance(X)) > 0.0
-        at = np.where(labelled, self.positive_index_, 1 - self.positive_index_)
-        predicted: NDArray[Any] = self.classes_[at]
-        return predicted
+    def _decide(self, X: Matrix) -> Vector:
+        return gap_of(self._chance(X))
 
     def transform(self, X: Matrix) -> NDArray[np.float64]:
         """Return the observed gap as a column, for use inside a pipeline.
@@ -137,13 +102,6 @@ class GapClassifier(TransformerMixin, ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         return np.array(["observed_gap"], dtype=object)
-
-    def __sklearn_tags__(self) -> Any:
-        """Declare two classes and sparse input."""
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
-        return tags
 
 
 def gap_of(chance: Vector) -> Vector:

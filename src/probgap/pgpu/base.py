@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.defaults import DEFAULTS
-from probgap._core.estimators import TrueLabelClassifier
+from probgap._core.estimators import SignClassifier
 from probgap._core.kernels import spread_rows
 from probgap._core.mixture import MixedClassifier
 from probgap._core.runtime import RandomStateLike
@@ -69,7 +69,7 @@ class CountedByReading:
         return known / (known + high), known / (known + low)
 
 
-class BasePGPU(CountedByReading, TrueLabelClassifier):
+class BasePGPU(CountedByReading, SignClassifier):
     """The algorithm of the paper, fitted."""
 
     boundary_: Boundary
