@@ -113,7 +113,7 @@ class Progress:
         self._end_step()
         self._step, self._begun = step, time.perf_counter()
         if self._bar is not None:
-            self._bar.update(self._task, description=step)
+            self._bar.update(self._task, description=step, refresh=True)
         elif self._shown:
             sys.stderr.write(f"{step} ...\n")
             sys.stderr.flush()
