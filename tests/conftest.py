@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -107,13 +109,22 @@ def on_terminal(monkeypatch):
 
     def run(*words):
         parent, child = pty.openpty()
+        shown = []
+
+        def read():
+            # As it comes: a terminal holds some kilobytes, and then makes one wait.
+            with contextlib.suppress(OSError):  # the other end was closed
+                while part := os.read(parent, 65_536):
+                    shown.append(part)
+
+        reader = threading.Thread(target=read)
+        reader.start()
         with os.fdopen(child, "w") as stream, monkeypatch.context() as patch:
             patch.setattr(sys, "stderr", stream)
             app([str(word) for word in words], standalone_mode=False)
-            stream.flush()
-            shown = os.read(parent, 100_000).decode(errors="replace")
+        reader.join()
         os.close(parent)
-        return shown
+        return b"".join(shown).decode(errors="replace")
 
     return run
 
