@@ -20,7 +20,12 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[1]
 # Files that are read at run time and that no import would miss.
-NEEDED = ("reading/weights.npz", "*/specs/*.toml", "*/templates/*.html")
+NEEDED = (
+    "reading/weights.npz",
+    "*/specs/*.toml",
+    "*/templates/*.html",
+    "page/checks.toml",
+)
 FIT = """
 import csv, sys, probgap
 from probgap.datasets import hide_labels, make_square

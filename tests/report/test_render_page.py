@@ -3,28 +3,17 @@
 import re
 import runpy
 from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from probgap._core.pages import MINUS, NONE
 from probgap.diagnostics.account import OtherMethod
 from probgap.exceptions import MissingLibraryError
-from probgap.page import render_page
-from probgap.page._charts import Chart, brief, ticks
-from probgap.page._checks import (
-    AGAINST,
-    FITS,
-    LOOK,
-    MISSING,
-    all_checks,
-    overall,
-)
-from probgap.page._clean import clip, harmless
-from probgap.page._words import day, headline, moment, p_words, percent
+from probgap.page import RunRecord, TableRecord, render_page
 
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
 ACCOUNTS = runpy.run_path(str(Path(__file__).parent / "accounts.py"))["ACCOUNTS"]
@@ -33,6 +22,7 @@ TAGS = """html head title style body a header main footer section nav div p span
 ol ul li dl dt dd b strong em bdi code pre abbr figure figcaption svg text table caption
 thead tbody tr th td details summary"""
 ALLOWED = VOID | set(TAGS.split())
+FITS, LOOK, AGAINST, MISSING = "fits", "look", "against", "missing"
 
 
 class Outline(HTMLParser):
@@ -135,7 +125,7 @@ def test_the_account_alone_has_a_page():
     outline = Outline(render_page(ACCOUNTS["typical"]().account))
     assert outline.open == []
     assert "None stands out." in outline.text
-    assert "All 5 checks are good signs." in outline.text
+    assert "5 of 5 checks are good signs." in outline.text
 
 
 def test_a_page_says_how_many_rows_a_check_looked_at():
@@ -154,29 +144,34 @@ def test_nothing_from_the_table_becomes_markup():
     assert "x" * 100 not in page
     assert "[U+202E]evil" in page
     assert not re.search("[\u202a-\u202e\u2066-\u2069\x00\ud800-\udfff]", page)
-    assert "The first 300 of 2,004 columns" in page
+    assert "2,004 columns, the first 300 shown" in page
 
 
-@given(st.text(max_size=30))
-def test_text_is_made_harmless_and_keeps_its_letters(text):
-    shown = harmless(text)
-    shown.encode("utf-8")
-    assert not re.search("[\x00-\x08\u202a-\u202e\u2066-\u2069]", shown)
-    if text.isascii() and text.isprintable():
-        assert shown == text
+def shown_notes(*notes):
+    """Return how the page shows remarks that come from the table."""
+    table = TableRecord(notes=notes)
+    page = render_page(ACCOUNTS["typical"]().account, table=table)
+    page.encode("utf-8")
+    found = re.findall(r"<dt>Note</dt><dd><bdi>(.*?)</bdi>", page, re.DOTALL)
+    return [unescape(note) for note in found]
 
 
-def test_what_is_no_text_is_left_alone():
-    assert harmless(3) == 3
-    assert harmless(None) is None
-    assert harmless("e" + "\u0301" * 9) == "e" + "\u0301" * 4
+@settings(max_examples=5, deadline=None)
+@given(st.lists(st.text(max_size=30), min_size=50))
+def test_text_is_made_harmless_and_keeps_its_letters(texts):
+    shown = shown_notes(*texts)
+    for text, note in zip(texts, shown, strict=True):
+        assert not re.search("[\x00-\x08\u202a-\u202e\u2066-\u2069]", note)
+        if text.isascii() and text.isprintable():
+            assert note == " ".join(text.split())
 
 
 def test_long_text_is_cut():
-    assert clip("a\n b") == "a b"
-    assert clip("x" * 81) == "x" * 79 + "…"
-    assert clip("x" * 80) == "x" * 80
-    assert clip(" " * 1000 + "x").endswith("…")
+    notes = ["a\n b", "x" * 301, "x" * 300, " " * 2000 + "x", "e" + "\u0301" * 9]
+    *shown, blank, accents = shown_notes(*notes)
+    assert shown == ["a b", "x" * 299 + "…", "x" * 300]
+    assert blank.endswith("…")
+    assert accents == "e" + "\u0301" * 4
 
 
 def test_a_missing_template_library_is_named(monkeypatch):
@@ -189,11 +184,21 @@ def test_a_missing_template_library_is_named(monkeypatch):
 
 
 def states(told):
-    return {check.key: check.state for check in all_checks(told.account)}
+    return {
+        key: state
+        for state, key in re.findall(
+            r'<li class="(\w+)"><a href="#check-([\w-]+)">', told.render()
+        )
+    }
 
 
 def verdict(told):
-    return overall(all_checks(told.account), told.account)
+    """Return the state and the words of the page's answer to "May I believe it?"."""
+    page = told.render()
+    state = re.search(r'class="short verdict (\w+)"', page)[1]
+    text = Outline(page).text
+    start = text.index("May I believe it?")
+    return state, text[start : text.index("The checks, one by one")]
 
 
 def test_verdicts_follow_the_numbers():
@@ -222,7 +227,7 @@ def test_a_test_that_finds_nothing_is_no_good_sign():
         labelling=replace(account.labelling, rises=False, rank_correlation=0.8),
     )
     assert states(told)["random"] == LOOK
-    assert verdict(told)["answer"] == "Only with care."
+    assert "Only with care." in verdict(told)[1]
     assert "the test sees no favourites" in told.render()
 
 
@@ -266,32 +271,53 @@ def test_possible_worlds_are_shown():
 def test_the_sum_of_the_checks_is_no_better_than_they_are():
     told = ACCOUNTS["typical"]()
     strong = ACCOUNTS["unfit"]().account.warnings
-    assert verdict(told)["state"] == FITS
-    assert verdict(told.change(warnings=strong))["state"] == LOOK
-    assert verdict(ACCOUNTS["unfit"]())["state"] == AGAINST
-    assert verdict(ACCOUNTS["doubtful"]())["state"] == LOOK
-    assert (
-        "None of the 2 checks is a good sign" in verdict(ACCOUNTS["doubtful"]())["why"]
-    )
+    assert verdict(told)[0] == FITS
+    assert verdict(told.change(warnings=strong))[0] == LOOK
+    assert verdict(ACCOUNTS["unfit"]())[0] == AGAINST
+    state, words = verdict(ACCOUNTS["doubtful"]())
+    assert state == LOOK
+    assert "0 of 2 checks are good signs; 3 could not be run." in words
     open_count = told.change(worlds=replace(told.account.worlds, high=300.0))
-    assert "whether the data settle the count" in verdict(open_count)["why"]
+    assert "Look at whether the data settle the count." in verdict(open_count)[1]
 
 
-def test_numbers_and_times_read_well():
-    assert [percent(v) for v in (None, 0.0, 0.0004, 0.004, 0.5, 0.999, 1.0)] == [
-        NONE,
-        "0%",
-        "<1%",
-        "0.4%",
-        "50%",
-        ">99%",
-        "100%",
-    ]
-    assert p_words(0.00501).replace("\xa0", " ") == "p = 0.005"
-    assert p_words(1e-9).replace("\xa0", " ") == "p < 0.0001"
-    assert day("2026-11-16T08:00:00Z") == "16 November 2026"
-    assert day("soon") == moment("soon") == "soon"
-    assert moment("2026-11-16T08:00:00") == "16 November 2026, 08:00"
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.0, "0%"),
+        (0.0004, "<1%"),
+        (0.004, "0.4%"),
+        (0.5, "50%"),
+        (0.999, ">99%"),
+        (1.0, "100%"),
+    ],
+)
+def test_shares_are_never_all_or_nothing_unless_they_are(share, words):
+    told = ACCOUNTS["typical"]()
+    told = told.change(found=replace(told.account.found, share_positive=share))
+    assert f"200 in all ({words} of the table)" in Outline(told.render()).text
+
+
+@pytest.mark.parametrize(("p", "words"), [(0.00501, "p = 0.005"), (1e-9, "p < 0.0001")])
+def test_p_values_have_two_digits(p, words):
+    told = ACCOUNTS["typical"]()
+    told = told.change(scar=replace(told.account.scar, p_value=p))
+    assert words in Outline(told.render()).text
+
+
+@pytest.mark.parametrize(
+    ("started", "words"),
+    [
+        ("2026-11-16T08:00:00Z", "16 November 2026, 08:00 UTC"),
+        ("2026-11-16T08:00:00", "16 November 2026, 08:00"),
+        ("soon", "soon"),
+    ],
+)
+def test_times_read_well(started, words):
+    account = ACCOUNTS["typical"]().account
+    page = render_page(account, run=RunRecord(started=started))
+    assert f"<dt>Started</dt><dd>{words}</dd>" in page
+    assert f"<span><bdi>{words.split(',')[0]}</bdi></span>" in page
 
 
 @pytest.mark.parametrize(
@@ -305,29 +331,44 @@ def test_numbers_and_times_read_well():
     ],
 )
 def test_the_headline_gives_the_range(low, high, words):
+    told = ACCOUNTS["typical"]()
     found = replace(
-        ACCOUNTS["typical"]().account.found,
+        told.account.found,
         hidden=0.5 * (low + high),
         hidden_interval=(low, high),
         unlabelled=2000,
     )
-    assert headline(found).startswith(words)
-    assert headline(found, doubtful=True).startswith(("Perhaps", "No sign"))
+    told = told.change(found=found, held_out=None)
+    assert f"<h1>{words}" in told.render()
+    doubtful = told.change(warnings=ACCOUNTS["unfit"]().account.warnings).render()
+    assert "<h1>Perhaps" in doubtful or "<h1>No sign" in doubtful
 
 
-def test_ticks_are_round_and_marks_stay_on_the_plane():
-    assert ticks(0.0, 110.0) == [0.0, 50.0, 100.0]
-    assert ticks(1.0, 1.0) == [1.0]
-    assert [brief(v) for v in (0.0, -0.5, 120.0, 9000.0, 20_000.0, 1.5e6)] == [
-        "0",
-        f"{MINUS}0.5",
-        "120",
-        "9,000",
-        "20k",
-        "1.5M",
-    ]
-    chart = Chart((0.0, 1.0), (0.0, 1.0), 10)
-    chart.dot((1e308, -1e308), "own")
-    assert 'cx="100.0%" cy="100.0%"' in chart.svg("a < b")
-    assert "a &lt; b" in chart.svg("a < b")
-    assert Chart((1.0, 1.0), (0.0, 1.0), 10).share(7.0) == 0.5
+@pytest.mark.parametrize(
+    ("most", "ticks"),
+    [
+        (110.0, ["0", "50", "100"]),
+        (4.0, ["0", "1", "2", "3", "4"]),
+        (9000.0, ["0", "2,000", "4,000", "6,000", "8,000", "10k"]),
+        (20_000.0, ["0", "5,000", "10k", "15k", "20k"]),
+        (1.4e6, ["0", "500k", "1M", "1.5M"]),
+    ],
+)
+def test_ticks_are_round(most, ticks):
+    told = ACCOUNTS["typical"]()
+    found = replace(told.account.found, hidden=most / 2, hidden_interval=(0.0, most))
+    page = told.change(found=found).render()
+    count_line = page[page.index("<svg") : page.index("</svg>")]
+    assert re.findall(r'class="tick"[^>]*>([^<]*)<', count_line) == ticks
+
+
+def test_a_bar_that_dwarfs_the_others_is_cut_and_says_so():
+    told = ACCOUNTS["typical"]()
+    counts = (10**6, *told.account.histogram.unlabelled[1:])
+    page = told.change(
+        histogram=replace(told.account.histogram, unlabelled=counts)
+    ).render()
+    assert "\N{UPWARDS ARROW} 1,000,000</text>" in page
+    assert "\N{UPWARDS ARROW}" not in told.render()
+    places = re.findall(r'<rect class="bar[^>]* y="([\d.-]+)%"', page)
+    assert all(0.0 <= float(place) <= 100.0 for place in places)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -106,3 +108,12 @@ def listed(names: list[str]) -> str:
     """Join names as in a sentence."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def comparable_height(heights: Sequence[float]) -> float:
+    """Return the height of bars to show, without one or two that dwarf all others."""
+    ordered = sorted(heights, reverse=True)
+    for taller, shorter in pairwise(ordered[:3]):
+        if taller > 3.0 * shorter > 0.0:
+            return 1.15 * shorter
+    return max(1.0, *ordered)

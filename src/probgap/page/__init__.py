@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from probgap._core.pages import NONE, PAPER, check_libraries, load, make_environment
-from probgap.page._clean import harmless
-from probgap.page._record import RankedRow, RunRecord, TableRecord
-from probgap.page._view import make_view
-from probgap.page._words import percent, whole_number
+from probgap.page._checks import all_checks, called_on_compared, overall, overlap
+from probgap.page._clean import clip, harmless
+from probgap.page._drawn import (
+    draw_count,
+    draw_gaps,
+    draw_labelling,
+    draw_recall,
+    draw_reliability,
+)
+from probgap.page._record import RankedRow, RunRecord, TableRecord, value_columns
+from probgap.page._words import headline, moment, p_words, percent, whole_number
 
 if TYPE_CHECKING:
     from probgap.diagnostics import Account
@@ -65,11 +73,41 @@ def render_page(
     >>> "Can I believe it?" in page
     True
     """
-    view = make_view(account, table or TableRecord(), ranked, run or RunRecord())
+    table, run = table or TableRecord(), run or RunRecord()
     environment = make_environment("probgap.page", autoescape=True, finalize=harmless)
-    environment.filters.update(percent=percent, whole=whole_number)
-    environment.filters["svg"] = load("markupsafe").Markup
+    environment.filters.update(
+        percent=percent,
+        whole=whole_number,
+        moment=moment,
+        clip=clip,
+        overlap=overlap,
+        svg=load("markupsafe").Markup,
+    )
+    checks = all_checks(account)
+    verdict = overall(checks, account)
+    strong = any(item.level == "strong" for item in account.warnings)
     text: str = environment.get_template("page.html").render(
-        **view, paper=PAPER, dash=NONE
+        account=account,
+        found=account.found,
+        headline=headline(
+            account.found, doubtful=strong or verdict["state"] == "against"
+        ),
+        checks=checks,
+        overall=verdict,
+        count_line=draw_count(account),
+        labelling_curve=draw_labelling(account),
+        recall_line=draw_recall(account),
+        gap_bars=draw_gaps(account),
+        reliability=draw_reliability(account),
+        scar_p=account.scar and p_words(account.scar.p_value),
+        called_on_compared=called_on_compared(account),
+        ranked=ranked,
+        value_columns=value_columns(ranked),
+        file=table,
+        uses=Counter(column["use"] for column in table.columns),
+        run=run,
+        paper=PAPER,
+        dash=NONE,
+        zip=zip,
     )
     return text

@@ -1,14 +1,17 @@
 """Checks of whether the answer may be believed, each with a plain verdict.
 
-The numbers come with the account; what they are taken to mean is decided here, by the
-bounds below, so that the same numbers always read the same.
+The numbers come with the account; what they are taken to mean is decided here, so that
+the same numbers always read the same. The sentences are those of ``checks.toml``.
 """
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from probgap._core.pages import count, listed, plural
 from probgap.page._words import p_words, percent, whole_number
@@ -17,193 +20,100 @@ if TYPE_CHECKING:
     from probgap.diagnostics import Account, LabellingCurve, ScarTest
     from probgap.diagnostics.account import OtherMethod, Worlds
 
-FITS, LOOK, AGAINST, MISSING = "fits", "look", "against", "missing"
-WORDS = {
-    FITS: "Good sign",
-    LOOK: "Look closer",
-    AGAINST: "Bad sign",
-    MISSING: "Not tested",
+_WORDS = {
+    "fits": "Good sign",
+    "look": "Look closer",
+    "against": "Bad sign",
+    "missing": "Not tested",
 }
 _GOOD_RECALL, _POOR_RECALL = 0.75, 0.5
 # How far apart two counts may be that mean the same: by a factor, or by some rows.
 _FACTOR, _FEW = 1.5, 5
 _OVERLAP = 0.6  # of the rows that one of two methods finds: how many both do
 
+# How a check came out, and the numbers that its sentences name.
+Outcome = tuple[str, dict[str, str]]
+
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question and what the numbers answer.
+    """A question, its state (a key of ``_WORDS``), the answer and what follows from it."""
 
-    Attributes
-    ----------
-    key : str
-        Name of the check, for links.
-    question : str
-        What is asked.
-    state : str
-        ``"fits"``, ``"look"``, ``"against"`` or ``"missing"``.
-    reply : str
-        The answer in a word or two.
-    answer : str
-        The answer as a sentence.
-    meaning : str
-        What follows from it.
-    """
-
-    key: str
     question: str
+    doubt: str
     state: str
-    reply: str
     answer: str
     meaning: str
+    reply: str = ""
 
     @property
     def word(self) -> str:
         """The verdict in a word or two."""
-        return WORDS[self.state]
+        return _WORDS[self.state]
 
 
-def all_checks(account: Account) -> list[Check]:
+def all_checks(account: Account) -> dict[str, Check]:
     """Return what each check of an account answers."""
-    return [
-        _check_random(account.scar),
-        _check_rising(account.labelling),
-        _check_held_out(account),
-        _check_settled(account.worlds),
-        _check_others(account.others),
-    ]
-
-
-def overall(checks: list[Check], account: Account) -> dict[str, str]:
-    """Sum the checks up: a state, a short answer and why."""
-    tested = [check for check in checks if check.state != MISSING]
-    bad = [check for check in tested if check.state == AGAINST]
-    doubtful = [check for check in tested if check.state == LOOK]
-    fitting = len(tested) - len(bad) - len(doubtful)
-    tally = _tally(fitting, len(tested))
-    untested = len(checks) - len(tested)
-    tally += f"; {untested} could not be run." if untested else "."
-    strong = any(item.level == "strong" for item in account.warnings)
-    if bad:
-        why = f"{tally} Against it: {_first_words(bad)}"
-        return {"state": AGAINST, "answer": "Not as it stands.", "why": why}
-    why = tally if not doubtful else f"{tally} Look at: {_first_words(doubtful)}"
-    if strong or len(doubtful) > 1 or len(tested) < 3:
-        why = f"{why} Heed the warning above." if strong else why
-        return {"state": LOOK, "answer": "Only with care.", "why": why}
-    return {"state": FITS, "answer": "Yes, as far as such data can tell.", "why": why}
-
-
-def _tally(fitting: int, tested: int) -> str:
-    if fitting == tested > 1:
-        return f"All {tested} checks are good signs"
-    if not fitting:
-        some = f"of the {tested} checks" if tested > 1 else "check"
-        return f"No{'ne' if tested > 1 else ''} {some} is a good sign"
-    verb = "is a good sign" if fitting == 1 else "are good signs"
-    return f"{fitting} of {plural(tested, 'check')} {verb}"
-
-
-def _first_words(checks: list[Check]) -> str:
-    names = {
-        "random": "whether labels fell at random",
-        "rising": "labels do not rise with the gap",
-        "held-out": "few labelled rows are found again",
-        "settled": "whether the data settle the count",
-        "others": "other methods differ",
+    outcomes = {
+        "random": _judge_random(account.scar),
+        "rising": _judge_rising(account.labelling),
+        "held-out": _judge_held_out(account),
+        "settled": _judge_settled(account.worlds),
+        "others": _judge_others(account.others),
     }
-    return listed([names[check.key] for check in checks]) + "."
+    return {key: _check(key, *outcome) for key, outcome in outcomes.items()}
 
 
-def _check_random(scar: ScarTest | None) -> Check:
-    question = "Did the labels fall at random among the positives?"
+def _check(key: str, outcome: str, numbers: dict[str, str]) -> Check:
+    texts = _texts()[key]
+    parts = {name: text for name, text in texts.items() if isinstance(text, str)}
+    parts |= texts[outcome]
+    numbers = {**numbers, "reply": parts.get("reply", "")}
+    return Check(**{name: text.format(**numbers) for name, text in parts.items()})
+
+
+@cache
+def _texts() -> dict[str, dict[str, Any]]:
+    text = files("probgap.page").joinpath("checks.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def overall(checks: dict[str, Check], account: Account) -> dict[str, str]:
+    """Sum the checks up: a state, a short answer and why."""
+    doubts: dict[str, list[str]] = {state: [] for state in _WORDS}
+    for check in checks.values():
+        doubts[check.state].append(check.doubt)
+    n_fitting, n_tested = len(doubts["fits"]), len(checks) - len(doubts["missing"])
+    verb = "is a good sign" if n_fitting == 1 else "are good signs"
+    why = f"{n_fitting} of {plural(n_tested, 'check')} {verb}"
+    why += f"; {len(doubts['missing'])} could not be run." if doubts["missing"] else "."
+    if doubts["against"]:
+        why += f" Against it: {listed(doubts['against'])}."
+        return {"state": "against", "answer": "Not as it stands.", "why": why}
+    if doubts["look"]:
+        why += f" Look at {listed(doubts['look'])}."
+    strong = any(item.level == "strong" for item in account.warnings)
+    if strong or len(doubts["look"]) > 1 or n_tested < 3:
+        why += " Heed the warning above." if strong else ""
+        return {"state": "look", "answer": "Only with care.", "why": why}
+    return {"state": "fits", "answer": "Yes, as far as such data can tell.", "why": why}
+
+
+def _judge_random(scar: ScarTest | None) -> Outcome:
     if scar is None:
-        return Check(
-            "random",
-            question,
-            MISSING,
-            "Not known",
-            "The test of random labelling could not be run on this table.",
-            "The range of the count allows for labels at random and for clearer "
-            "positives first.",
-        )
-    sign = p_words(scar.p_value)
-    if scar.verdict == "biased":
-        return Check(
-            "random",
-            question,
-            FITS,
-            "No, as assumed",
-            f"No: some positives were labelled more readily than others ({sign}).",
-            "That is the case this method is made for. A count that takes labels for a "
-            "random draw would be off here.",
-        )
-    if scar.verdict == "random":
-        return Check(
-            "random",
-            question,
-            LOOK,
-            "Perhaps",
-            f"They may have: the test sees no favourites ({sign}).",
-            "A test that finds nothing proves nothing: with few labels it misses real "
-            "favourites. If labels did fall at random, simpler methods should agree with "
-            "this one; see the last check.",
-        )
-    return Check(
-        "random",
-        question,
-        LOOK,
-        "Cannot tell",
-        f"The test cannot tell ({sign}).",
-        "Too few rows are labelled, or positives and negatives overlap. Compare the "
-        "count with that of other methods, in the last check.",
-    )
+        return "missing", {}
+    return scar.verdict, {"p": p_words(scar.p_value)}
 
 
-def _check_rising(labelling: LabellingCurve | None) -> Check:
-    question = "Were clearer positives labelled more often?"
-    if labelling is None or labelling.rises is None:
-        state = MISSING if labelling is None else LOOK
-        return Check(
-            "rising",
-            question,
-            state,
-            "Cannot tell" if state == LOOK else "Not known",
-            "The rows are too few, or their labels too even, to tell."
-            if state == LOOK
-            else "Too few labelled rows to compare groups of rows.",
-            "The method assumes that labels do not become rarer as rows become surer.",
-        )
-    if labelling.rises:
-        return Check(
-            "rising",
-            question,
-            FITS,
-            "Yes",
-            "Yes: the surer a row is to be positive, the likelier it carries your label.",
-            "The method assumes no more than that they do not become rarer.",
-        )
-    correlation = labelling.rank_correlation
-    if correlation is None or correlation > 0.0:
-        return Check(
-            "rising",
-            question,
-            LOOK,
-            "Not visibly",
-            "Not visibly: among likely positives, the surer rows carry your label about "
-            "as often as the others.",
-            "Labels that fell at random look like this. The method then has no edge over "
-            "simpler ones: see whether they agree, in the last check.",
-        )
-    return Check(
-        "rising",
-        question,
-        AGAINST,
-        "No",
-        "No: labels become rarer as rows become surer.",
-        "The method assumes that they do not. Do not use the count; have a person check "
-        "some unlabelled rows drawn at random.",
-    )
+def _judge_rising(curve: LabellingCurve | None) -> Outcome:
+    if curve is None:
+        return "missing", {}
+    if curve.rises is None:
+        return "unclear", {}
+    if curve.rises:
+        return "yes", {}
+    falls = curve.rank_correlation is not None and curve.rank_correlation <= 0.0
+    return "no" if falls else "flat", {}
 
 
 def chance_of(account: Account) -> float:
@@ -211,57 +121,25 @@ def chance_of(account: Account) -> float:
     return account.found.called_positive / max(1, account.found.unlabelled)
 
 
-def _check_held_out(account: Account) -> Check:
-    question = "Does it find positives whose label it was not shown?"
-    held_out = account.held_out
+def _judge_held_out(account: Account) -> Outcome:
+    held_out, chance = account.held_out, chance_of(account)
     if held_out is None:
-        return Check(
-            "held-out",
-            question,
-            MISSING,
-            "Not known",
-            "Too few labelled rows to set some aside and look for them again.",
-            "Check the top of the list by hand before you rely on it.",
-        )
-    chance, recall = chance_of(account), held_out.recall
-    low, _ = held_out.recall_interval
-    of = plural(held_out.n_labelled, "labelled row")
-    answer = (
-        f"It found {percent(recall)} of {of} again, each while its label was hidden."
-    )
-    meaning = (
-        f"It calls {percent(chance)} of the unlabelled rows positive; by chance it "
-        "would have found no more than that share."
-    )
-    state = FITS if recall >= _GOOD_RECALL else LOOK
-    if recall < _POOR_RECALL or low <= chance:
-        state = AGAINST
-    reply = f"{percent(recall)} of them"
-    return Check("held-out", question, state, reply, answer, meaning)
+        return "missing", {}
+    outcome = "good" if held_out.recall >= _GOOD_RECALL else "fair"
+    if held_out.recall < _POOR_RECALL or held_out.recall_interval[0] <= chance:
+        outcome = "poor"
+    return outcome, {
+        "recall": percent(held_out.recall),
+        "labelled": plural(held_out.n_labelled, "labelled row"),
+        "chance": percent(chance),
+    }
 
 
-def _check_settled(worlds: Worlds) -> Check:
-    question = "Do the data settle how many are hidden?"
+def _judge_settled(worlds: Worlds) -> Outcome:
     low, high = worlds.low, worlds.high
-    span = f"{whole_number(low)} or {whole_number(high)}"
-    if high <= _FACTOR * low or high - low <= _FEW:
-        return Check(
-            "settled",
-            question,
-            FITS,
-            "Nearly",
-            f"Nearly: about {span}, depending on how labels came about.",
-            "The two ways to read the data, on the right, differ little.",
-        )
-    return Check(
-        "settled",
-        question,
-        LOOK,
-        f"{span}",
-        f"Not by themselves: about {span}, depending on how labels came about.",
-        "No method can tell the two from such labels. Trust the order of the list; to "
-        "know the count, have a person check some unlabelled rows drawn at random.",
-    )
+    near = high <= _FACTOR * low or high - low <= _FEW
+    numbers = {"low": whole_number(low), "high": whole_number(high)}
+    return "nearly" if near else "apart", numbers
 
 
 def overlap(other: OtherMethod) -> float | None:
@@ -276,30 +154,21 @@ def overlap(other: OtherMethod) -> float | None:
     return other.both / either if either else other.agreement
 
 
-def _check_others(methods: tuple[OtherMethod, ...]) -> Check:
-    question = "Do other methods say the same?"
-    others = [other for other in methods if not other.error]
+def _judge_others(others: tuple[OtherMethod, ...]) -> Outcome:
     alike = [share for other in others if (share := overlap(other)) is not None]
     if not alike:
-        return Check(
-            "others",
-            question,
-            MISSING,
-            "Not known",
-            "No other method could be run on this table.",
-            "There is nothing to compare the count with.",
-        )
-    middle = median(alike)
+        return "missing", {}
     counts = [other.hidden for other in others if other.hidden is not None]
-    span = f" They call {count(min(counts))} to {count(max(counts))} unlabelled rows positive."
-    mostly = middle >= _OVERLAP
-    return Check(
-        "others",
-        question,
-        FITS if mostly else LOOK,
-        "Mostly" if mostly else "Not quite",
-        f"{'Mostly' if mostly else 'Not quite'}: of the rows that this or a typical "
-        f"other method calls positive, both call {percent(middle)} so.{span}",
-        "Most of them assume that labels fell at random. Where labels favour clear "
-        "positives they are expected to find fewer.",
-    )
+    return "mostly" if median(alike) >= _OVERLAP else "hardly", {
+        "overlap": percent(median(alike)),
+        "fewest": count(min(counts)),
+        "most": count(max(counts)),
+    }
+
+
+def called_on_compared(account: Account) -> int:
+    """Return how many unlabelled rows we call positive of those that others look at."""
+    for other in account.others:
+        if other.both is not None and other.only_here is not None:
+            return other.both + other.only_here
+    return account.found.called_positive

@@ -3,60 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from probgap._core.pages import fixed
-from probgap.page._charts import Chart, brief, ticks
+from probgap._core.pages import comparable_height, fixed
+from probgap.page._charts import Chart, Point, brief, ticks
 from probgap.page._checks import chance_of
 from probgap.page._words import percent, whole_number
 
 if TYPE_CHECKING:
     from probgap.diagnostics import Account
 
-_LINE = 0.62  # how high the line of a strip lies
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """A value on a line, with its interval."""
-
-    value: float
-    ends: tuple[float, float]
-    axis: tuple[float, float]
-    labels: list[tuple[float, str]]
-    write: Callable[[float], str]
-    beside: tuple[float, str] | None = None
-
-    def svg(self, label: str) -> str:
-        """Draw it."""
-        chart = Chart(self.axis, (0.0, 1.0), 92)
-        chart.x_axis(self.labels)
-        if self.beside:
-            at, words = self.beside
-            chart.line((at, 0.0), (at, 0.2), "chance")
-            chart.text((at, 0.2), words, shift=(0, -6))
-        low, high = self.ends
-        chart.line((low, _LINE), (high, _LINE), "span")
-        for end, side, anchor in ((low, -10, "end"), (high, 10, "start")):
-            words = self.write(end)
-            chart.text((end, _LINE), words, "end", shift=(side, 5), anchor=anchor)
-        chart.dot((self.value, _LINE), "own", 7.0)
-        chart.text((self.value, _LINE), self.write(self.value), "value", shift=(0, -16))
-        return chart.svg(label)
+_LINE = 0.62  # how high the line of an interval lies
+# Where an axis of shares may end; a quarter of each is a whole number of percent.
+_TOPS = (0.04, 0.12, 0.2, 0.4, 0.6, 0.8, 1.0)
+_ROOM = 28  # pixels above the bars, for words
 
 
 def draw_count(account: Account) -> str:
     """Draw how many positives are hidden: the range, and the best estimate."""
     value, ends = account.found.hidden, account.found.hidden_interval
     most = max(value, *ends, 1.0)
-    top = ticks(0.0, 1.12 * most)[-1]
-    axis = (0.0, max(top, 1.08 * most))
-    labels = [(tick, brief(tick)) for tick in ticks(0.0, axis[1])]
-    words = f"Hidden positives: {whole_number(ends[0])} to {whole_number(ends[1])}, "
-    words += f"best estimate {whole_number(value)}"
-    return Strip(value, ends, axis, labels, _count).svg(f"{words}.")
+    chart = Chart((0.0, max(ticks(1.12 * most)[-1], 1.08 * most)), (0.0, 1.0), 92)
+    chart.x_axis((tick, brief(tick)) for tick in ticks(chart.x[1]))
+    _draw_interval(chart, value, ends, _count)
+    low, high = map(whole_number, ends)
+    words = f"Hidden positives: {low} to {high}, best estimate {whole_number(value)}."
+    return chart.svg(words)
 
 
 def draw_recall(account: Account) -> str | None:
@@ -64,12 +37,13 @@ def draw_recall(account: Account) -> str | None:
     held_out, chance = account.held_out, chance_of(account)
     if held_out is None:
         return None
-    labels = [(tick, percent(tick)) for tick in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    chart = Chart((0.0, 1.0), (0.0, 1.0), 92)
+    chart.x_axis((tick, percent(tick)) for tick in _quarters(1.0))
+    chart.line((chance, 0.0), (chance, 0.2), "chance")
+    chart.text((chance, 0.2), f"by chance {percent(chance)}", shift=(0, -6))
+    _draw_interval(chart, held_out.recall, held_out.recall_interval, percent)
     words = f"{percent(held_out.recall)} of held-out labelled positives found again."
-    beside = (chance, f"by chance {percent(chance)}")
-    ends = held_out.recall_interval
-    strip = Strip(held_out.recall, ends, (0.0, 1.0), labels, percent, beside)
-    return strip.svg(words)
+    return chart.svg(words)
 
 
 def draw_labelling(account: Account) -> str | None:
@@ -77,22 +51,24 @@ def draw_labelling(account: Account) -> str | None:
     bins = () if account.labelling is None else account.labelling.bins
     if len(bins) < 2:
         return None
-    chart = _shares_chart((-1.0, 1.0), max(max(b.high, b.fit) for b in bins), 250)
-    _head(chart, "share of rows labelled")
+    top = _top(max(max(b.high, b.fit) for b in bins))
+    chart = _chart_shares((-1.0, 1.0), top, 250, "share of rows labelled")
     chart.x_axis([(-1.0, fixed(-1.0, 0)), (0.0, "0"), (1.0, "+1")])
     for at, words, anchor in (
         (-1.0, "surely negative", "start"),
         (0.0, "even odds", "middle"),
         (1.0, "surely positive", "end"),
     ):
-        chart.text((at, chart.y[0]), words, "note", shift=(0, 38), anchor=anchor)
+        chart.text((at, 0.0), words, "note", shift=(0, 38), anchor=anchor)
     for b in bins:
         _draw_share(chart, b.gap, b.frequency, (b.low, b.high))
     for left, right in pairwise(bins):
         chart.line((left.gap, left.fit), (right.gap, right.fit), "fit")
-    ends = percent(bins[0].frequency), percent(bins[-1].frequency)
-    words = f"Share of rows labelled, from {ends[0]} in the lowest group of rows to "
-    return chart.svg(f"{words}{ends[1]} in the highest.")
+    first, last = percent(bins[0].frequency), percent(bins[-1].frequency)
+    return chart.svg(
+        f"Share of rows labelled, from {first} in the lowest group of rows to {last} in "
+        "the highest."
+    )
 
 
 def draw_reliability(account: Account) -> str | None:
@@ -100,87 +76,104 @@ def draw_reliability(account: Account) -> str | None:
     bins = () if account.held_out is None else account.held_out.bins
     if len(bins) < 2:
         return None
-    most = max(max(b.high, b.predicted) for b in bins)
-    chart = _shares_chart((0.0, 1.0), most, 280)
-    top = chart.y[1]
-    chart.x = (0.0, top)
+    top = _top(max(max(b.high, b.predicted) for b in bins))
+    chart = _chart_shares((0.0, top), top, 280, "share labelled, as observed")
     chart.line((0.0, 0.0), (top, top), "even")
-    chart.x_axis([(tick, percent(tick)) for tick in ticks(0.0, top, 4)])
-    _head(chart, "share labelled, as observed")
-    words = "share labelled, as predicted"
-    chart.text((top, 0.0), words, "note", shift=(0, 40), anchor="end")
-    corner = (top, top)
-    chart.text(corner, "predicted = observed", "note", shift=(0, -10), anchor="end")
+    chart.x_axis((tick, percent(tick)) for tick in _quarters(top))
+    for at, words, shift in (
+        (0.0, "share labelled, as predicted", 40),
+        (top, "predicted = observed", -10),
+    ):
+        chart.text((top, at), words, "note", shift=(0, shift), anchor="end")
     for b in bins:
         _draw_share(chart, b.predicted, b.observed, (b.low, b.high))
     return chart.svg("Predicted against observed share of labelled rows.")
 
 
-def draw_gaps(account: Account) -> tuple[str, str]:
+def draw_gaps(account: Account) -> str:
     """Draw how rows spread over the observed gap: unlabelled above, labelled below."""
     bound, histogram = account.boundary.value, account.histogram
-    above = _bars(histogram.edges, histogram.unlabelled, 210, "unlabelled", bound)
-    below = _bars(histogram.edges, histogram.labelled, 100, "labelled", bound)
-    return above, below
+    above = _chart_bars(histogram.edges, histogram.unlabelled, 210, bound)
+    words = f"boundary {fixed(bound)}"
+    shift, anchor = ((4, -8), "end") if bound > 0.0 else ((-4, -8), "start")
+    above.text((bound, above.y[1]), words, "mark", shift=shift, anchor=anchor)
+    below = _chart_bars(histogram.edges, histogram.labelled, 100, bound, " own-bar")
+    below.x_axis((tick, fixed(tick, 1)) for tick in (-1.0, -0.5, 0.0, 0.5, 1.0))
+    drawn = []
+    for chart, counts, kind in (
+        (above, histogram.unlabelled, "unlabelled"),
+        (below, histogram.labelled, "labelled"),
+    ):
+        name, corner = f"{whole_number(sum(counts))} {kind} rows", (1.0, chart.y[1])
+        chart.text(corner, name, "name", shift=(0, 12), anchor="end")
+        drawn.append(chart.svg(f"Histogram of the observed gap of {name}."))
+    return "".join(drawn)
 
 
-def _bars(
-    edges: Sequence[float], counts: Sequence[int], height: int, name: str, bound: float
-) -> str:
-    first = name == "unlabelled"
-    most = max(*counts, 1.0)
-    room = height / (height - 28)  # for the name, above the highest bar
-    chart = Chart((edges[0], edges[-1]), (0.0, room * most), height)
+def _chart_bars(
+    edges: Sequence[float],
+    counts: Sequence[int],
+    height: int,
+    bound: float,
+    own: str = "",
+) -> Chart:
+    """Draw bars over gaps; those that dwarf all others are cut, with their counts."""
+    most = comparable_height(counts)
+    chart = Chart(
+        (edges[0], edges[-1]), (0.0, most * height / (height - _ROOM)), height
+    )
     if bound < 0.0:
-        chart.box((bound, 0.0), chart.y, "zone")
-    tops = [tick for tick in ticks(0.0, most, 4 if first else 2) if tick == round(tick)]
-    chart.y_axis([(tick, brief(tick)) for tick in tops])
+        chart.box((bound, 0.0), (0.0, chart.y[1]), "zone")
+    tops = ticks(most, 2 if own else 4)
+    chart.y_axis((tick, brief(tick)) for tick in tops if tick == round(tick))
+    n_cut = 0
     for (left, right), count in zip(pairwise(edges), counts, strict=True):
-        if count:
-            kind = "bar" if first else "bar own-bar"
-            inset = 0.08 * (right - left)
-            chart.box((left + inset, right - inset), (0.0, count), kind)
+        inset = 0.08 * (right - left)
+        corner = (right - inset, min(count, most))
+        chart.box((left + inset, 0.0), corner, f"bar{own}")
+        if count > most:
+            words = f"\N{UPWARDS ARROW} {whole_number(count)}"
+            shift = (0, -6 - 15 * n_cut)
+            chart.text((left, most), words, "cut", shift=shift, anchor="start")
+            n_cut += 1
     chart.line((0.0, 0.0), (0.0, chart.y[1]), "zero")
     chart.line((bound, 0.0), (bound, chart.y[1]), "bound")
-    if first:
-        left = chart.share(bound) > 0.5
-        chart.text(
-            (bound, chart.y[1]),
-            f"boundary {fixed(bound)}",
-            "mark",
-            shift=(4 if left else -4, -8),
-            anchor="end" if left else "start",
-        )
-    chart.x_axis([] if first else [(t, fixed(t, 1)) for t in ticks(*chart.x, 4)])
-    words = f"{whole_number(sum(counts))} {name} rows"
-    chart.text((edges[-1], chart.y[1]), words, "name", shift=(0, 12), anchor="end")
-    return chart.svg(f"Histogram of the observed gap of {words}.")
-
-
-def _shares_chart(x: tuple[float, float], most: float, height: int) -> Chart:
-    """Make a plane whose upright axis is a share, no taller than needed."""
-    most = max(most, 0.01)
-    steps = ticks(0.0, min(most, 1.0), 4)
-    size = steps[1] - steps[0] if len(steps) > 1 else min(most, 1.0)
-    top = steps[-1] if most <= steps[-1] * (1 + 1e-9) else min(steps[-1] + size, 1.0)
-    chart = Chart(x, (0.0, top), height)
-    chart.y_axis([(t, percent(t)) for t in ticks(0.0, top, 4)])
+    chart.x_axis()
     return chart
+
+
+def _chart_shares(x: Point, top: float, height: int, name: str) -> Chart:
+    """Make a plane whose upright axis is a share, with the name above it."""
+    chart = Chart(x, (0.0, top), height)
+    chart.y_axis((tick, percent(tick)) for tick in _quarters(top))
+    chart.text((x[0], top), name, "note", shift=(-40, -14), anchor="start")
+    return chart
+
+
+def _top(most: float) -> float:
+    return next((top for top in _TOPS if most <= top), 1.0)
+
+
+def _quarters(top: float) -> list[float]:
+    return [top * quarter / 4 for quarter in range(5)]
 
 
 def _count(value: float) -> str:
     """Write a count in full, unless it is longer than a phone is wide."""
-    return whole_number(value) if abs(value) < 1e6 else brief(float(f"{value:.3g}"))
+    return whole_number(value) if value < 1e6 else brief(float(f"{value:.3g}"))
 
 
-def _head(chart: Chart, words: str) -> None:
-    """Write above the upright axis what it counts."""
-    at = (chart.x[0], chart.y[1])
-    chart.text(at, words, "note", shift=(-40, -14), anchor="start")
-
-
-def _draw_share(
-    chart: Chart, x: float, value: float, ends: tuple[float, float]
+def _draw_interval(
+    chart: Chart, value: float, ends: Point, write: Callable[[float], str]
 ) -> None:
+    low, high = ends
+    chart.line((low, _LINE), (high, _LINE), "span")
+    for end, side, anchor in ((low, -10, "end"), (high, 10, "start")):
+        chart.text((end, _LINE), write(end), "end", shift=(side, 5), anchor=anchor)
+    chart.dot((value, _LINE), "own", 7)
+    chart.text((value, _LINE), write(value), "value", shift=(0, -16))
+
+
+def _draw_share(chart: Chart, x: float, value: float, ends: Point) -> None:
     chart.line((x, ends[0]), (x, ends[1]), "whisker")
-    chart.dot((x, value), "point", 4.0)
+    chart.dot((x, value), "point", 4)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+_MOST_VALUES = 6
+_NUMERAL = re.compile(r"[+-]?[\d,.\s]*\d[\d,.]*(e[+-]?\d+)?%?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,3 +62,13 @@ class RunRecord:
     pipeline: str = ""
     files: tuple[str, ...] = ()
     engine: str | None = None
+
+
+def value_columns(rows: Sequence[RankedRow]) -> list[tuple[str, bool]]:
+    """Return the columns to show beside ranked rows, and which read as numbers."""
+    names = list(dict.fromkeys(name for row in rows for name in row.values))
+    cells = {name: [row.values.get(name, "").strip() for row in rows] for name in names}
+    return [
+        (name, all(_NUMERAL.fullmatch(cell) for cell in cells[name] if cell))
+        for name in names[:_MOST_VALUES]
+    ]

@@ -3,31 +3,108 @@
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from probgap._core.checks import check_labelled, read_labels
+from probgap._core.checks import check_gap, check_labelled, read_labels
 from probgap._core.errors import InvalidInputError, load_library
-from probgap._core.types import Mask, Vector
+from probgap._core.types import Vector
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Colours that people with colour blindness can tell apart, on light and dark backgrounds.
 POSITIVE, NEGATIVE, UNLABELLED = "#d55e00", "#0072b2", "#9a9a9a"
-_SHADE = 0.12
 
 
 class Display:
-    """A picture on axes of matplotlib."""
+    """Observed gaps of labelled and unlabelled samples, on axes of matplotlib."""
 
     ax_: Axes
     figure_: Figure
+    boundary: float | None = None
+
+    def __init__(
+        self,
+        *,
+        observed_gap: ArrayLike,
+        labelled: ArrayLike,
+        boundary: float | None = None,
+    ) -> None:
+        self.observed_gap = check_gap(observed_gap)
+        self.labelled = check_labelled(labelled, self.observed_gap.size)
+        self.boundary = boundary
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        ax: Axes | None = None,
+        **options: Any,
+    ) -> Self:
+        """Draw what a fitted classifier made of samples.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted :class:`~probgap.PGPUClassifier` or
+            :class:`~probgap.PGPUClassifierCV`, or a pipeline that ends in one.
+        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
+            Samples. ``None`` stands for those it was fitted on, with the gaps that
+            placed the boundary: by default of models that had not seen the sample.
+            :class:`RelabellingDisplay` takes no others: only those were relabelled.
+        y : array-like of shape (n_samples,)
+            Their observed labels.
+        ax : matplotlib Axes, default=None
+            Where to draw. ``None`` makes a figure.
+        **options : dict
+            Further parameters of ``plot``, such as ``n_bins`` or ``kind``.
+
+        Returns
+        -------
+        Display
+            The picture, and what it shows.
+        """
+        steps, classifier = None, estimator
+        if isinstance(estimator, Pipeline):
+            steps, classifier = estimator[:-1], estimator[-1]
+        if not isinstance(classifier, PGPUClassifier | PGPUClassifierCV):
+            msg = (
+                "estimator must be a PGPUClassifier or PGPUClassifierCV, or a pipeline "
+                f"that ends in one. Got {type(classifier).__name__}."
+            )
+            raise InvalidInputError(msg)
+        check_is_fitted(classifier)
+        gap = cls._gaps_of(classifier, steps, X)
+        positive = classifier.classes_[classifier.positive_index_]
+        labelled = read_labels(y, positive).labelled
+        found = cls._found_by(classifier)
+        return cls(observed_gap=gap, labelled=labelled, **found).plot(ax, **options)
+
+    @staticmethod
+    def _gaps_of(classifier: Any, steps: Any, X: Any) -> Vector:
+        """Return the gaps of samples, or those of the fit, which were held out."""
+        if X is None:
+            return classifier.observed_gap_
+        features = steps.transform(X) if steps else X
+        return classifier.gap_estimator_.transform(features)[:, 0]
+
+    @staticmethod
+    def _found_by(classifier: Any) -> dict[str, Any]:
+        """Return what a fit knows beside gaps and labels, by name of the parameter."""
+        return {"boundary": classifier.boundary_.value}
+
+    def plot(self, ax: Axes | None = None) -> Self:
+        raise NotImplementedError
 
     def _start(self, ax: Axes | None) -> Axes:
         """Keep the axes to draw on: those given, or new ones."""
@@ -37,30 +114,32 @@ class Display:
         self.figure_ = ax.figure  # type: ignore[assignment]
         return ax
 
-
-def look_at(estimator: Any, X: Any, y: ArrayLike) -> tuple[Any, Vector, Mask]:
-    """Return the fitted classifier, the gaps of ``X`` by it, and which are labelled.
-
-    ``X`` is None for the samples it was fitted on.
-    """
-    steps, classifier = None, estimator
-    if isinstance(estimator, Pipeline):
-        steps, classifier = estimator[:-1], estimator[-1]
-    if not isinstance(classifier, PGPUClassifier | PGPUClassifierCV):
-        msg = (
-            "estimator must be a PGPUClassifier or PGPUClassifierCV, or a pipeline that "
-            f"ends in one. Got {type(classifier).__name__}."
+    def _draw_boundary(self, value: float) -> Artist:
+        """Draw a dashed line, named with a minus sign as wide as a plus."""
+        label = f"boundary {value:.2f}".replace("-", "\N{MINUS SIGN}")
+        return self.ax_.axvline(
+            value, color=ink(), lw=1.5, ls="--", label=label, zorder=2.5
         )
-        raise InvalidInputError(msg)
-    check_is_fitted(classifier)
-    if X is None:
-        gap = classifier.observed_gap_
-    else:
-        inner = steps.transform(X) if steps is not None and len(steps) else X
-        gap = classifier.gap_estimator_.transform(inner)[:, 0]
-    positive = classifier.classes_[classifier.positive_index_]
-    labelled = check_labelled(read_labels(y, positive).labelled, gap.size)
-    return classifier, gap, labelled
+
+    def _shade(self, low: float, high: float, label: str) -> Artist:
+        style: dict[str, Any] = {"color": ink(), "alpha": 0.12, "lw": 0, "zorder": 0.5}
+        return self.ax_.axvspan(low, high, label=label, **style)
+
+    def _draw_zones(self) -> list[Artist]:
+        """Draw 0, the boundary and the undecided zone; return what the legend names."""
+        self.ax_.axvline(0.0, color=ink(), lw=0.8, zorder=1.5)
+        if self.boundary is None:
+            return []
+        line = self._draw_boundary(self.boundary)
+        if self.boundary >= 0.0:
+            return [line]
+        return [line, self._shade(self.boundary, 0.0, "undecided")]
+
+    def _label_gap_axis(self) -> None:
+        self.ax_.set_xlim(-1.02, 1.02)
+        self.ax_.set_xlabel(
+            "observed gap, P(labelled | x) \N{MINUS SIGN} P(unlabelled | x)"
+        )
 
 
 def library(name: str) -> ModuleType:
@@ -71,43 +150,3 @@ def library(name: str) -> ModuleType:
 def ink() -> Any:
     """Return the colour of text in the current style."""
     return library("matplotlib").rcParams["text.color"]
-
-
-def boundary_label(boundary: float) -> str:
-    """Return the entry of the legend, with a minus sign as wide as a plus."""
-    return f"boundary {boundary:.2f}".replace("-", "\N{MINUS SIGN}")
-
-
-def draw_boundary(ax: Axes, boundary: float, **style: Any) -> None:
-    """Draw the boundary as a dashed line."""
-    label = boundary_label(boundary)
-    ax.axvline(boundary, color=ink(), lw=1.5, ls="--", label=label, **style)
-
-
-def shade(ax: Axes, low: float, high: float, label: str, **style: Any) -> None:
-    """Shade a range of gaps."""
-    ax.axvspan(low, high, color=ink(), alpha=_SHADE, lw=0, label=label, **style)
-
-
-def draw_zones(ax: Axes, boundary: float | None) -> None:
-    """Draw 0, the boundary, and the undecided zone between them."""
-    ax.axvline(0.0, color=ink(), lw=0.8, zorder=1.5)
-    if boundary is None:
-        return
-    if boundary < 0.0:
-        shade(ax, boundary, 0.0, "undecided", zorder=0.5)
-    draw_boundary(ax, boundary, zorder=2.5)
-
-
-def label_gap_axis(ax: Axes) -> None:
-    """Label the axis of gaps."""
-    ax.set_xlim(-1.02, 1.02)
-    ax.set_xlabel("observed gap, P(labelled | x) \N{MINUS SIGN} P(unlabelled | x)")
-
-
-def legend(ax: Axes, *first: str) -> None:
-    """Draw the legend, with some entries first."""
-    handles, labels = ax.get_legend_handles_labels()
-    named = dict(zip(labels, handles, strict=True))
-    shown = [label for label in dict.fromkeys([*first, *labels]) if label in named]
-    ax.legend([named[label] for label in shown], shown)

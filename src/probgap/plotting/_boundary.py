@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.types import Mask, Vector
 from probgap.boundary import Boundary
-from probgap.plotting._base import (
-    POSITIVE,
-    UNLABELLED,
-    Display,
-    boundary_label,
-    draw_boundary,
-    label_gap_axis,
-    legend,
-    library,
-    look_at,
-    shade,
-)
+from probgap.plotting._base import POSITIVE, UNLABELLED, Display, library
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
-_POINTS = 401
 
-
-@dataclass(kw_only=True, eq=False, repr=False)
 class BoundaryDisplay(Display):
     """What the boundary decides, and what any other boundary would.
 
@@ -44,18 +29,8 @@ class BoundaryDisplay(Display):
     Regions in the plane of two features are another picture, which scikit-learn has:
     ``sklearn.inspection.DecisionBoundaryDisplay`` takes our classifiers as they are.
 
-    Make one by :meth:`from_estimator` or :meth:`from_predictions`.
-
-    Parameters
-    ----------
-    observed_gap : ndarray of shape (n_samples,)
-        P(s=1 | x) - P(s=0 | x).
-    labelled : ndarray of shape (n_samples,)
-        True for labelled positives.
-    boundary : float
-        The boundary l.
-    spread : float
-        Its standard deviation over resamples; NaN where it is not known.
+    Make one by :meth:`from_estimator` or :meth:`from_predictions`; it keeps the gaps,
+    labels, boundary and spread that it shows.
 
     Attributes
     ----------
@@ -78,43 +53,25 @@ class BoundaryDisplay(Display):
     2      0.65             1.000000                0.5
     """
 
-    observed_gap: Vector
-    labelled: Mask
     boundary: float
-    spread: float = float("nan")
-    lines_: tuple[Any, Any] = field(init=False)
+    spread: float = math.nan
+    lines_: tuple[Line2D, Line2D]
 
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, ax: Axes | None = None
-    ) -> Self:
-        """Draw the boundary of a fitted classifier among the alternatives.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted :class:`~probgap.PGPUClassifier` or
-            :class:`~probgap.PGPUClassifierCV`, or a pipeline that ends in one.
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            Samples. ``None`` stands for those it was fitted on, with the gaps that
-            placed the boundary: by default of models that had not seen the sample.
-        y : array-like of shape (n_samples,)
-            Their observed labels.
-        ax : matplotlib Axes, default=None
-            Where to draw. ``None`` makes a figure.
-
-        Returns
-        -------
-        BoundaryDisplay
-            The picture, and what it shows.
-
-        Examples
-        --------
-        >>> from probgap.plotting import BoundaryDisplay
-        >>> BoundaryDisplay.from_estimator(model, None, y)  # doctest: +SKIP
-        """
-        classifier, gap, labelled = look_at(estimator, X, y)
-        return cls.from_predictions(gap, labelled, boundary=classifier.boundary_, ax=ax)
+    def __init__(
+        self,
+        *,
+        observed_gap: ArrayLike,
+        labelled: ArrayLike,
+        boundary: float,
+        spread: float = math.nan,
+    ) -> None:
+        super().__init__(
+            observed_gap=observed_gap, labelled=labelled, boundary=float(boundary)
+        )
+        self.spread = spread
+        if self.labelled.all() or not self.labelled.any():
+            msg = "labelled must mark some samples and leave others. Got all alike."
+            raise InvalidInputError(msg)
 
     @classmethod
     def from_predictions(
@@ -134,7 +91,8 @@ class BoundaryDisplay(Display):
         labelled : array-like of shape (n_samples,)
             True for labelled positives, of which there must be some, as of others.
         boundary : Boundary or float
-            The boundary l; a :class:`~probgap.boundary.Boundary` has its spread.
+            The boundary l; a :class:`~probgap.boundary.Boundary` has its spread, the
+            standard deviation over resamples.
         ax : matplotlib Axes, default=None
             Where to draw. ``None`` makes a figure.
 
@@ -142,27 +100,21 @@ class BoundaryDisplay(Display):
         -------
         BoundaryDisplay
             The picture, and what it shows.
-
-        Examples
-        --------
-        >>> from probgap.plotting import BoundaryDisplay
-        >>> BoundaryDisplay.from_predictions([-0.5, 0.5], [0, 1], boundary=-0.2).boundary
-        -0.2
         """
-        gap = check_gap(observed_gap)
-        mask = check_labelled(labelled, gap.size)
-        if mask.all() or not mask.any():
-            msg = "labelled must mark some samples and leave others. Got all alike."
-            raise InvalidInputError(msg)
+        known: dict[str, float] = {}
         if isinstance(boundary, Boundary):
-            known = {"boundary": boundary.value, "spread": boundary.spread}
-        else:
-            known = {"boundary": float(boundary)}
-        display = cls(observed_gap=gap, labelled=mask, **known)
-        return display.plot(ax)
+            known["spread"], boundary = boundary.spread, boundary.value
+        return cls(
+            observed_gap=observed_gap, labelled=labelled, boundary=boundary, **known
+        ).plot(ax)
+
+    @staticmethod
+    def _found_by(classifier: Any) -> dict[str, Any]:
+        found = classifier.boundary_
+        return {"boundary": found.value, "spread": found.spread}
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw.
+        """Draw the share of samples on the negative side of each boundary.
 
         Parameters
         ----------
@@ -174,17 +126,29 @@ class BoundaryDisplay(Display):
         BoundaryDisplay
             Itself.
         """
+        table, here = self.frame(), self.frame(at=[self.boundary])
         ax = self._start(ax)
-        places, unlabelled, labelled = self._shares(np.linspace(-1.0, 1.0, _POINTS))
-        (first,) = ax.plot(
-            places, unlabelled, color=UNLABELLED, lw=2, label="unlabelled"
-        )
-        (second,) = ax.plot(places, labelled, color=POSITIVE, lw=2, label="labelled")
-        self.lines_ = (first, second)
-        self._mark_boundary()
-        label_gap_axis(ax)
+        lines = []
+        for name, colour in (("unlabelled", UNLABELLED), ("labelled", POSITIVE)):
+            curve, share = table[f"{name}_negative"], here[f"{name}_negative"][0]
+            lines += ax.plot(table["boundary"], curve, color=colour, lw=2, label=name)
+            ax.plot(self.boundary, share, "o", color=colour, zorder=3)
+            ax.annotate(
+                f"{share:.0%}",
+                (self.boundary, share),
+                xytext=(7, -3 if share > 0.5 else 3),
+                textcoords="offset points",
+                va="top" if share > 0.5 else "bottom",
+            )
+        self.lines_ = (lines[0], lines[1])
+        handles: list[Any] = [*lines, self._draw_boundary(self.boundary)]
+        if np.isfinite(self.spread) and self.spread > 0.0:
+            low, high = self.boundary - self.spread, self.boundary + self.spread
+            name = f"\N{PLUS-MINUS SIGN} spread {self.spread:.2f}"
+            handles.append(self._shade(max(-1.0, low), min(1.0, high), name))
+        self._label_gap_axis()
         ax.set(ylim=(-0.02, 1.02), ylabel="share on the negative side")
-        legend(ax, "unlabelled", "labelled", boundary_label(self.boundary))
+        ax.legend(handles=handles)
         return self
 
     def frame(self, *, at: ArrayLike | None = None) -> Any:
@@ -201,36 +165,10 @@ class BoundaryDisplay(Display):
             For each boundary the share of unlabelled and of labelled samples on its
             negative side.
         """
-        places = np.linspace(-1.0, 1.0, _POINTS) if at is None else at
-        names = ("boundary", "unlabelled_negative", "labelled_negative")
-        table = dict(zip(names, self._shares(places), strict=True))
+        places = np.linspace(-1.0, 1.0, 401) if at is None else np.asarray(at)
+        table = {"boundary": places}
+        for name, kind in (("unlabelled", ~self.labelled), ("labelled", self.labelled)):
+            gaps = np.sort(self.observed_gap[kind])
+            below = np.searchsorted(gaps, places, side="right")
+            table[f"{name}_negative"] = below / gaps.size
         return library("pandas").DataFrame(table)
-
-    def _shares(self, at: ArrayLike) -> tuple[Vector, Vector, Vector]:
-        """Return boundaries, and the share of each kind with a gap at or below them."""
-        places = np.asarray(at, dtype=np.float64)
-        unlabelled, labelled = (
-            np.searchsorted(np.sort(gaps), places, side="right") / gaps.size
-            for gaps in (
-                self.observed_gap[~self.labelled],
-                self.observed_gap[self.labelled],
-            )
-        )
-        return places, unlabelled, labelled
-
-    def _mark_boundary(self) -> None:
-        ax, value = self.ax_, self.boundary
-        if np.isfinite(self.spread) and self.spread > 0.0:
-            low, high = max(-1.0, value - self.spread), min(1.0, value + self.spread)
-            shade(ax, low, high, f"\N{PLUS-MINUS SIGN} spread {self.spread:.2f}")
-        draw_boundary(ax, value)
-        _, *shares = (float(share) for share in self._shares(value))
-        for share, colour in zip(shares, (UNLABELLED, POSITIVE), strict=True):
-            ax.plot(value, share, "o", color=colour, zorder=3)
-            ax.annotate(
-                f"{share:.0%}",
-                (value, share),
-                xytext=(7, -3),
-                textcoords="offset points",
-                va="top",
-            )
