@@ -131,7 +131,7 @@ def test_every_place_shows_the_same_count(square, tmp_path, monkeypatch):
         for text in (
             f"{low:,.0f} to {high:,.0f}  90% interval; {best}",  # terminal
             f"{low:,.0f} to {high:,.0f} (90% interval), {best}",  # notebook
-            f"Between {low:,.0f} and {high:,.0f} positives are hidden",  # page
+            f"Between {low:,.0f} and {high:,.0f}.</p>",  # page
         ):
             page = (out / "report.html").read_text(encoding="utf-8")
             assert text in result.stdout + model._repr_html_() + page

@@ -78,6 +78,7 @@ def render_page(
     environment.filters.update(
         percent=percent,
         whole=whole_number,
+        p_words=p_words,
         moment=moment,
         clip=clip,
         overlap=overlap,
@@ -99,7 +100,6 @@ def render_page(
         recall_line=draw_recall(account),
         gap_bars=draw_gaps(account),
         reliability=draw_reliability(account),
-        scar_p=account.scar and p_words(account.scar.p_value),
         called_on_compared=called_on_compared(account),
         ranked=ranked,
         value_columns=value_columns(ranked),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LINE = 0.62  # how high the line of an interval lies
 # Where an axis of shares may end; a quarter of each is a whole number of percent.
 _TOPS = (0.04, 0.12, 0.2, 0.4, 0.6, 0.8, 1.0)
-_ROOM = 28  # pixels above the bars, for words
+_ROOM = 34  # pixels above the bars, for words
 
 
 def draw_count(account: Account) -> str:
@@ -133,8 +133,9 @@ def _chart_bars(
         chart.box((left + inset, 0.0), corner, f"bar{own}")
         if count > most:
             words = f"\N{UPWARDS ARROW} {whole_number(count)}"
-            shift = (0, -6 - 15 * n_cut)
-            chart.text((left, most), words, "cut", shift=shift, anchor="start")
+            at, anchor = (right, "end") if left > 0.0 else (left, "start")
+            shift = (0, -4 - 15 * n_cut)
+            chart.text((at, most), words, "cut", shift=shift, anchor=anchor)
             n_cut += 1
     chart.line((0.0, 0.0), (0.0, chart.y[1]), "zero")
     chart.line((bound, 0.0), (bound, chart.y[1]), "bound")
