@@ -61,7 +61,8 @@ class Display:
         X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
             Samples. ``None`` stands for those it was fitted on, with the gaps that
             placed the boundary: by default of models that had not seen the sample.
-            :class:`RelabellingDisplay` takes no others: only those were relabelled.
+            :class:`~probgap.plotting.RelabellingDisplay` takes no others, since only
+            those were relabelled.
         y : array-like of shape (n_samples,)
             Their observed labels.
         ax : matplotlib Axes, default=None
