@@ -135,6 +135,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 1,
     "write_computation_times": False,
     "image_scrapers": ("matplotlib",),
+    "thumbnail_size": (480, 400),
     "image_srcset": ["2x"],
     "remove_config_comments": True,
 }

@@ -1,4 +1,4 @@
-"""Fit on Parquet files with worker processes of this machine, as on a cluster.
+"""Fit on Parquet files with local worker processes, as on a cluster.
 
 python examples/local_cluster.py
 """

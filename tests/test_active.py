@@ -251,7 +251,7 @@ def test_bad_answers_are_refused(n_rows, answers, message, fitted):
 # Eight or so labels look like nothing yet, and fit says so.
 @pytest.mark.filterwarnings("ignore::probgap.exceptions.UnreliableFitWarning")
 def test_asking_what_teaches_beats_asking_at_random():
-    """The claim of docs/research/active.md, small: 30 answers on three draws."""
+    """The claim of docs/design/active.md, small: 30 answers on three draws."""
     gained = {"suggest": 0.0, "random": 0.0}
     for seed in range(3):
         X, y, posterior = make_square(400, random_state=seed)

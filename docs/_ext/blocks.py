@@ -43,7 +43,7 @@ class Page:
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
 
     def run_python(self, code: str) -> str:
-        """Run a block, and give what it prints and the value of its last line."""
+        """Run a block, and return what it prints and the value of its last line."""
         tree = ast.parse(code, self.name)
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
         printed = io.StringIO()
@@ -63,7 +63,7 @@ class Page:
         return printed.getvalue()
 
     def run_console(self, text: str, *, expected: int = 0) -> str:
-        """Run the commands of a block, and give them with their output below each."""
+        """Run the commands of a block, and return them with their output below each."""
         shown: list[str] = []
         for command in _commands(text):
             shown += f"$ {command}".splitlines()
@@ -109,7 +109,7 @@ def _environment() -> dict[str, str]:
 
 
 def check_setup(text: str, root: Path = ROOT) -> None:
-    """Check commands that set a machine up, and so are not run.
+    """Check commands that install something, and so are not run.
 
     What they name must exist: ``make`` targets of the Makefile, ``pip install``
     extras of the project, ``python`` a file of the repository.

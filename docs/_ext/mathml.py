@@ -20,7 +20,7 @@ _SIZE = re.compile(r"\\[bB]igg?[lrm]?(?![a-zA-Z])")
 
 
 def translate(node: nodes.Node, *, block: bool) -> str:
-    """Give the MathML of a formula, or warn where it cannot be translated."""
+    """Return the MathML of a formula, or warn where it cannot be translated."""
     try:
         return str(tex2mathml(_SIZE.sub("", node.astext()), as_block=block))
     except MathError as error:

@@ -1,4 +1,4 @@
-"""Check that no page asks another machine for a script, a style, a font or a picture."""
+"""Check that no page loads from elsewhere a script, a style, a font or a picture."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Run every code block of the pages in the build, and show what it gave.
+"""Run every code block of the pages in the build, and show its output.
 
 A ``python`` block runs in the namespace of its page; what it prints, and the value of
 its last line, is set below it. A ``console`` block whose lines begin with ``$`` runs in
 a folder of the page; the output is set below each command, and an exit code other than
 0 (or N, with the class ``exits-N``) fails the build. A ``console`` block without ``$``
-sets a machine up and is not run; that its targets, extras and files exist is checked.
+installs something and is not run; that its targets, extras and files exist is checked.
 Other languages that would run are refused, so that no block escapes. Files that blocks
 write are lost with the folder, but for those in ``run_blocks_keep``.
 """

@@ -3,10 +3,10 @@ Hidden positives, found again
 =============================
 
 Two classes meet along a wave. Positives far from it are labelled often, those close to it
-seldom, and nothing is labelled negative. A classifier that takes the unlabelled for
-negative pulls back from the border. :class:`~probgap.PGPUClassifier` sees the same data
-and comes much closer to the true border. It still errs, mostly on the cautious side, where
-hardly anything is labelled.
+seldom, and nothing is labelled negative. A classifier that treats the unlabelled as
+negative places its border too far inside the positives. :class:`~probgap.PGPUClassifier`
+sees the same data and comes much closer to the true border. It still errs, mostly on the
+cautious side, where hardly anything is labelled.
 """
 
 # %%
@@ -24,7 +24,7 @@ from probgap.plotting import RelabellingDisplay
 
 
 def true_posterior(X):
-    """Give P(Y=1 | x) of each sample."""
+    """Return P(Y=1 | x) of each sample."""
     return 1.0 / (1.0 + np.exp(-3.0 * (X[:, 1] - np.sin(1.6 * X[:, 0]))))
 
 
@@ -56,21 +56,23 @@ for name, fitted in (("naive", naive), ("probgap", model)):
 # %%
 # The picture
 # -----------
-# Grey line: the true border. Black line: what each classifier learnt.
+# Grey line: the true border. Black line: the border of the classifier.
 POSITIVE, NEGATIVE, UNLABELLED = "#d55e00", "#0072b2", "#9a9a9a"
+# sphinx_gallery_thumbnail_number = 3
 edges = np.linspace(-3.0, 3.0, 200)
 grid = np.stack(np.meshgrid(edges, edges), axis=-1).reshape(-1, 2)
 truth = true_posterior(grid).reshape(200, 200)
 
 
-def draw(ax, title, parts, learnt=None):
+def draw(title, parts, learnt=None):
     """Scatter the parts of the data, with the true border and the learnt one."""
+    _, ax = plt.subplots(figsize=(4.4, 4.8), layout="constrained")
     ax.contour(edges, edges, truth, levels=[0.5], colors="#777777", linewidths=2.5)
     if learnt is not None:
         ax.contour(edges, edges, learnt.reshape(200, 200), levels=[0.0], colors="black")
     for colour, mask, label in parts:
-        ax.scatter(*X[mask].T, s=7, c=colour, lw=0, label=f"{label} ({mask.sum()})")
-    ax.set_title(title, fontsize=10, loc="left")
+        ax.scatter(*X[mask].T, s=9, c=colour, lw=0, label=f"{label} ({mask.sum()})")
+    ax.set_title(title, loc="left")
     ax.set(xticks=[], yticks=[], aspect="equal")
     ax.legend(
         loc="upper center",
@@ -82,21 +84,17 @@ def draw(ax, title, parts, learnt=None):
     )
 
 
-figure, axes = plt.subplots(1, 3, figsize=(11, 4.4), layout="constrained")
 draw(
-    axes[0],
     "The truth",
     [(NEGATIVE, y_true == 0, "negative"), (POSITIVE, y_true == 1, "positive")],
 )
 draw(
-    axes[1],
-    "What you have, and the naive border",
+    "What you have: naive border",
     [(UNLABELLED, labelled == 0, "unlabelled"), (POSITIVE, labelled == 1, "labelled")],
     naive.decision_function(grid),
 )
 predicted = model.predict(X)
 draw(
-    axes[2],
     "What probgap makes of it",
     [(NEGATIVE, predicted == 0, "negative"), (POSITIVE, predicted == 1, "positive")],
     model.decision_function(grid),
@@ -107,8 +105,8 @@ plt.show()
 # What each sample counted for
 # ----------------------------
 # :class:`~probgap.plotting.RelabellingDisplay`: labelled samples count as positive in training.
-# An unlabelled one counts partly as positive and partly as negative, by how likely it is to be
-# the one or the other: where many like it are labelled, it is more of a positive.
+# An unlabelled one counts partly as positive and partly as negative, by its probability of
+# being positive: the more samples like it are labelled, the more it counts as positive.
 figure, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
 RelabellingDisplay.from_estimator(model, X, labelled, kind="training", ax=ax)
 plt.show()

@@ -2,7 +2,7 @@
 The gap and the boundary
 ========================
 
-The whole method turns on one number for each sample, the *observed gap*: how much likelier
+The method rests on one number for each sample, the *observed gap*: how much likelier
 than not it is to be labelled. Where the two classes are equally likely, the observed gap is
 not 0 but the *boundary* l, well below it, since many positives there are unlabelled.
 """
@@ -37,8 +37,8 @@ print(f"{boundary.n_undecided} between it and 0, {boundary.n_positive} above 0")
 # %%
 # What the data show, and what they hide
 # --------------------------------------
-# Left: :class:`~probgap.plotting.GapDisplay`, the observed gaps of all samples. At or below l
-# means negative, above 0 positive, and between the two the gap alone decides nothing. Right: the
+# First: :class:`~probgap.plotting.GapDisplay`, the observed gaps of all samples. At or below l
+# means negative, above 0 positive, and between the two the gap alone decides nothing. Second: the
 # same gaps against the truth, which one does not have in practice. The estimate rises with the
 # true gap, as the method needs it to, and a single negative number, not 0, is where the class
 # changes. The estimate of it is off by some hundredths here. It is off by more where most
@@ -46,17 +46,19 @@ print(f"{boundary.n_undecided} between it and 0, {boundary.n_positive} above 0")
 # is labels that are missing. ``spread`` says how much the boundary moves with the sample, not how
 # far off it is.
 TRUTH = "#009e73"
-figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-GapDisplay.from_estimator(model, X, labelled, ax=left)
+# sphinx_gallery_thumbnail_number = 2
+figure, ax = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+GapDisplay.from_estimator(model, X, labelled, ax=ax)
 
-right.scatter(true_gap, model.observed_gap_, s=6, c="#999999", lw=0, label="samples")
+figure, ax = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
+ax.scatter(true_gap, model.observed_gap_, s=6, c="#999999", lw=0, label="samples")
 grid = np.linspace(-1.0, 1.0, 200)
-right.plot(grid, 0.25 * (1.0 + grid) ** 2 - 1.0, c=TRUTH, lw=2.5, label="true curve")
-right.axhline(boundary.value, color="black", ls="--", label="estimated boundary")
-right.axhline(-0.75, color=TRUTH, ls=":", lw=2, label="true boundary")
-right.axvline(0.0, color="black", lw=0.8)
-right.set(xlabel="true gap", ylabel="observed gap", ylim=(-1.03, 1.03))
-right.legend(loc="upper left", frameon=False)
+ax.plot(grid, 0.25 * (1.0 + grid) ** 2 - 1.0, c=TRUTH, lw=2.5, label="true curve")
+ax.axhline(boundary.value, color="black", ls="--", label="estimated boundary")
+ax.axhline(-0.75, color=TRUTH, ls=":", lw=2, label="true boundary")
+ax.axvline(0.0, color="black", lw=0.8)
+ax.set(xlabel="true gap", ylabel="observed gap", ylim=(-1.03, 1.03))
+ax.legend(loc="upper left", frameon=False)
 plt.show()
 
 # %%

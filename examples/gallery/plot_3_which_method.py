@@ -4,15 +4,16 @@ Which method when
 
 Four ways in which labels can be missing, four methods. Where the easy positives were labelled
 first, methods that assume random labels find too few. Where labels did fall at random,
-dividing by the label rate (Elkan and Noto) is the right thing to do. The default of probgap does
-about as well where positives are many, and less well for a rare class.
+dividing by the label rate (Elkan and Noto) is right. The default of probgap does about as
+well where positives are many, and less well for a rare class.
 """
 
 # %%
 # Two classes, and four labellings
 # --------------------------------
-# One feature tells, three are noise, and the log-odds are linear: the best case for logistic
-# regression, which Elkan and Noto's method is given here. Each labelling is drawn three times.
+# One feature is informative, three are noise, and the log-odds are linear: the best case for
+# logistic regression, which Elkan and Noto's method is given here. Each labelling is drawn
+# twice.
 import warnings
 
 import matplotlib.pyplot as plt
@@ -59,9 +60,9 @@ METHODS = {
 # By F1, since accuracy says little about a rare class. Warnings of a fit are left aside: the
 # truth is known here.
 warnings.simplefilter("ignore", UnreliableFitWarning)
-scores = np.zeros((len(SETTINGS), len(METHODS) + 1, 3))
+scores = np.zeros((len(SETTINGS), len(METHODS) + 1, 2))
 for row, (share, rate) in enumerate(SETTINGS.values()):
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         X, y, posterior = draw(rng, 1500, share)
         X_test, y_test, posterior_test = draw(rng, 4000, share)
@@ -79,14 +80,14 @@ for name, line in zip(SETTINGS, means, strict=True):
 # %%
 # The picture
 # -----------
-# Small dots are single draws. The bar is the best that anyone could do who knows the true
-# probabilities, with the best threshold on them.
+# Small dots are single draws. The bar is the best possible score: that of the true
+# probabilities with the best threshold on them.
 COLOURS = ("#999999", "#0072b2", "#cc79a7", "#d55e00")
-figure, ax = plt.subplots(figsize=(9, 4.4), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.2, 4.8), layout="constrained")
 for column, (name, colour) in enumerate(zip(METHODS, COLOURS, strict=True)):
     height = np.arange(len(SETTINGS)) + 0.14 * (column - 1.5)
     ax.plot(means[:, column], height, "o", c=colour, ms=9, label=name, zorder=3)
-    for draws in range(3):
+    for draws in range(2):
         ax.plot(scores[:, column, draws], height, "o", c=colour, ms=3, alpha=0.5)
 best = means[:, -1]
 rows = np.arange(len(SETTINGS))
@@ -99,9 +100,9 @@ ax.set_axisbelow(True)
 ax.spines[["top", "right", "left"]].set_visible(False)
 ax.tick_params(axis="y", length=0)
 ax.legend(
-    loc="upper center",
-    bbox_to_anchor=(0.4, 1.14),
-    ncols=5,
+    loc="lower center",
+    bbox_to_anchor=(0.3, 1.0),
+    ncols=3,
     frameon=False,
     columnspacing=1.2,
     handletextpad=0.3,

@@ -29,7 +29,7 @@ print(f"converged: {result.converged}, certified gap {result.duality_gap:.1e}")
 # And where nothing is left, no weight helps
 # ------------------------------------------
 # The same with *everything* between -0.7 and 0.7 left out: a hole. The samples at its edges
-# get all the weight that the middle should have had. A small effective sample size is the sign.
+# get all the weight that the middle should have had. A small effective sample size shows it.
 with_hole = samples[np.abs(samples[:, 0]) > 0.7]
 hole = kernel_mean_matching(with_hole, samples, upper=1000.0)
 print(f"{len(with_hole)} chosen, largest weight {hole.weights.max():.1f}")
@@ -40,11 +40,11 @@ print(f"as good as {hole.effective_sample_size:.0f} samples of equal weight")
 # -----------
 ALL, CHOSEN, WEIGHTED = "#888888", "#0072b2", "#d55e00"
 bins = np.linspace(-3.5, 3.5, 36)
-figure, axes = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-for ax, source, found, title in (
-    (axes[0], chosen, result, "Thinned out in the middle: mended"),
-    (axes[1], with_hole, hole, "A hole in the middle: not mended"),
+for source, found, title in (
+    (chosen, result, "Thinned out in the middle: corrected"),
+    (with_hole, hole, "A hole in the middle: not corrected"),
 ):
+    figure, ax = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
     ax.hist(
         samples[:, 0], bins, density=True, color=ALL, alpha=0.35, label="all samples"
     )
@@ -59,10 +59,8 @@ for ax, source, found, title in (
         **line,
     )
     size = f"effective sample size {found.effective_sample_size:.0f} of {len(source)}"
-    ax.set_title(f"{title}\n{size}", fontsize=10, loc="left")
-    ax.set(xlabel="feature", yticks=[])
+    ax.set_title(f"{title}\n{size}", loc="left")
+    ax.set(xlabel="feature", ylabel="density", yticks=[])
     ax.spines[["top", "right", "left"]].set_visible(False)
-handles, names = axes[0].get_legend_handles_labels()
-figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
-axes[0].set_ylabel("density")
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
 plt.show()

@@ -2,9 +2,9 @@
 When it fails: labels that went by clinic
 =========================================
 
-The method reads "how likely to be labelled" as "how clearly positive". If one clinic reports
-its cases and another does not, it is the clinic that it reads. Here is what that looks like,
-how to see it coming, and what helps.
+The method takes "likely to be labelled" for "clearly positive". If one clinic reports its
+cases and another does not, it learns the clinic. This example shows what that looks like,
+how to notice it before fitting, and what helps.
 """
 
 # %%
@@ -36,10 +36,10 @@ print(
 # With the clinic, and without
 # ----------------------------
 # With the clinic among the features, nearly all positives of clinic B are missed: in its rows
-# being unlabelled looks like being negative. Without it the clinics fare alike. But the labels
-# that are left went by the clinic, that is, at random as far as the measurement is concerned,
-# while the default allows for easy positives having been labelled first. So it calls a little
-# too much positive. Elkan and Noto's method assumes random labels, and is right here.
+# being unlabelled looks like being negative. Without it the clinics fare alike. With respect
+# to the measurement, labels are then missing at random, while the default allows for easy
+# positives having been labelled first: it calls slightly too many rows positive. Elkan and
+# Noto's method assumes random labels, and is right here.
 with_clinic = PGPUClassifier(random_state=0).fit(X, labelled)
 without = PGPUClassifier(random_state=0).fit(X[:, :1], labelled)
 at_random = ElkanNotoClassifier(gap_estimator=LogisticRegression(), random_state=0)
@@ -59,17 +59,17 @@ for name, predicted in predictions.items():
         print(f"finds {recall:.0%}, false alarms {alarms:.0%}")
 
 # %%
-# How to see it coming
-# --------------------
+# How to notice it before fitting
+# -------------------------------
 # Ask, before fitting, whether some column says who *labels* rather than who is positive: site,
 # year, device, agent. Look at the share of labelled rows by its values. If the shares differ
 # more than the true shares can, leave the column out, or fit one model for each value.
 COLOURS = ("#d55e00", "#0072b2")
-figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), sharey=True, layout="constrained")
 edges = np.linspace(-2.0, 2.0, 17)
 middle = (edges[1:] + edges[:-1]) / 2.0
 bins = np.digitize(measurement, edges) - 1
-for ax, (name, predicted) in zip(axes, predictions.items(), strict=True):
+for name, predicted in predictions.items():
+    figure, ax = plt.subplots(figsize=(4.8, 4.0), layout="constrained")
     truth = 1.0 / (1.0 + np.exp(-4.0 * middle))
     ax.plot(middle, truth, c="black", lw=1.5, label="truly positive")
     for colour, clinic, rows in zip(COLOURS, "AB", (clinic_a, ~clinic_a), strict=True):
@@ -77,9 +77,8 @@ for ax, (name, predicted) in zip(axes, predictions.items(), strict=True):
         ax.plot(
             middle, share, "o-", c=colour, ms=4, label=f"called so, clinic {clinic}"
         )
-    ax.set_title(name[0].upper() + name[1:], fontsize=10, loc="left")
-    ax.set(xlabel="measurement", ylim=(-0.03, 1.03))
+    ax.set_title(name[0].upper() + name[1:], loc="left")
+    ax.set(xlabel="measurement", ylabel="share of the rows", ylim=(-0.03, 1.03))
     ax.spines[["top", "right"]].set_visible(False)
-axes[0].set_ylabel("share of the rows")
-axes[0].legend(loc="upper left", frameon=False, fontsize=9)
+    ax.legend(loc="upper left", frameon=False, fontsize=9)
 plt.show()

@@ -230,7 +230,7 @@ def correct(model: Any, X: Any, y: ArrayLike) -> CorrectedClassifier:
 
     Notes
     -----
-    Measured by ``benchmarks/active.py`` (docs/research/active.md): on 8 draws with few
+    Measured by ``benchmarks/active.py`` (docs/design/active.md): on 8 draws with few
     labels, 90% of what the missing ones cost was won back after 40 answers to
     :func:`suggest` (median), on every draw within 120. With the positive answers among
     the labels of ``fit`` instead it took 90, and on 3 draws it did not happen within 120.

@@ -70,10 +70,10 @@ def suggest(
 
     Notes
     -----
-    Measured by ``benchmarks/active.py`` (docs/research/active.md) on data sets that the
+    Measured by ``benchmarks/active.py`` (docs/design/active.md) on data sets that the
     rule was not chosen on, 22 draws with few labels: answers needed until 90% of what
     the missing labels cost is won back, median 30, against 50 for random choice and 30
-    for the rows closest to 1/2; not reached with 120 answers on 0, 2 and 1 of them.
+    for the rows closest to 1/2; more than 120 on 0, 2 and 1 of the draws.
 
     Examples
     --------
