@@ -27,7 +27,7 @@ from sklearn.isotonic import isotonic_regression
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = "probgap"
-_STARTS = range(40)
+_STARTS = range(8)
 _WIDTH, _HEIGHT, _GAP, _ROW = 1.5, 0.44, 0.3, 1.3
 _INKS = ("#1b6ca8", "#b3541e", "#2e7d4f", "#7b4397", "#9a6a00", "#4a5568")
 _PAPER, _PLAIN, _PRIVATE = "#fbfaf7", "#ffffff", "#e8e6df"

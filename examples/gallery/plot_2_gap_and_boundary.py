@@ -21,9 +21,9 @@ from probgap.datasets import hide_labels
 from probgap.plotting import BoundaryDisplay, GapDisplay
 
 rng = np.random.default_rng(3)
-X = rng.uniform(-3.0, 3.0, size=(2000, 2))
+X = rng.uniform(-3.0, 3.0, size=(1500, 2))
 true_gap = np.tanh(2.0 * (X[:, 1] - np.sin(1.6 * X[:, 0])))
-y_true = (rng.random(2000) < (1.0 + true_gap) / 2.0).astype(int)
+y_true = (rng.random(1500) < (1.0 + true_gap) / 2.0).astype(int)
 observed = hide_labels(
     X, y_true, true_gap, lambda gap: 1.0 - 0.25 * (1.0 + gap), random_state=rng
 )

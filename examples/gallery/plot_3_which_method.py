@@ -64,7 +64,7 @@ scores = np.zeros((len(SETTINGS), len(METHODS) + 1, 2))
 for row, (share, rate) in enumerate(SETTINGS.values()):
     for seed in range(2):
         rng = np.random.default_rng(seed)
-        X, y, posterior = draw(rng, 1500, share)
+        X, y, posterior = draw(rng, 1500 if share < 0.1 else 600, share)
         X_test, y_test, posterior_test = draw(rng, 4000, share)
         s = hide_labels(X, y, 2.0 * posterior - 1.0, rate, random_state=rng)
         for column, method in enumerate(METHODS.values()):
