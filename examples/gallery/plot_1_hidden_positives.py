@@ -66,12 +66,12 @@ truth = true_posterior(grid).reshape(200, 200)
 
 def draw(title, parts, learnt=None):
     """Scatter the parts of the data, with the true border and the learnt one."""
-    _, ax = plt.subplots(figsize=(4.4, 4.8), layout="constrained")
+    _, ax = plt.subplots(figsize=(3.6, 4.0), layout="constrained")
     ax.contour(edges, edges, truth, levels=[0.5], colors="#777777", linewidths=2.5)
     if learnt is not None:
         ax.contour(edges, edges, learnt.reshape(200, 200), levels=[0.0], colors="black")
     for colour, mask, label in parts:
-        ax.scatter(*X[mask].T, s=9, c=colour, lw=0, label=f"{label} ({mask.sum()})")
+        ax.scatter(*X[mask].T, s=6, c=colour, lw=0, label=f"{label} ({mask.sum()})")
     ax.set_title(title, loc="left")
     ax.set(xticks=[], yticks=[], aspect="equal")
     ax.legend(
@@ -89,7 +89,7 @@ draw(
     [(NEGATIVE, y_true == 0, "negative"), (POSITIVE, y_true == 1, "positive")],
 )
 draw(
-    "What you have: naive border",
+    "What you have, naive border",
     [(UNLABELLED, labelled == 0, "unlabelled"), (POSITIVE, labelled == 1, "labelled")],
     naive.decision_function(grid),
 )

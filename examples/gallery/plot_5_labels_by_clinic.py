@@ -69,7 +69,7 @@ edges = np.linspace(-2.0, 2.0, 17)
 middle = (edges[1:] + edges[:-1]) / 2.0
 bins = np.digitize(measurement, edges) - 1
 for name, predicted in predictions.items():
-    figure, ax = plt.subplots(figsize=(4.8, 4.0), layout="constrained")
+    figure, ax = plt.subplots(figsize=(4.4, 3.7), layout="constrained")
     truth = 1.0 / (1.0 + np.exp(-4.0 * middle))
     ax.plot(middle, truth, c="black", lw=1.5, label="truly positive")
     for colour, clinic, rows in zip(COLOURS, "AB", (clinic_a, ~clinic_a), strict=True):
