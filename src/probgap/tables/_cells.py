@@ -41,35 +41,38 @@ class NestedCellsError(InvalidInputError):
     """A column holds lists, structs or the like in its cells."""
 
 
+def to_plain(array: Any) -> Cells:
+    """Return an Arrow array as integers, floating point numbers, booleans or text."""
+    types = pa.types
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if types.is_nested(array.type):
+        msg = f"A cell must hold one value. Got the type {array.type}."
+        raise NestedCellsError(msg)
+    if types.is_integer(array.type) or types.is_boolean(array.type):
+        return array
+    if types.is_floating(array.type) or types.is_decimal(array.type):
+        return pc.cast(array, pa.float64(), safe=False)
+    return pc.cast(array, pa.large_string())
+
+
 def to_cells(column: Series) -> Cells:
-    """Bring a column into plain form: an Arrow array of numbers or of text."""
+    """Return a column as an Arrow array of integers, floating point numbers or text."""
+    types = pa.types
     try:
         array = pa.Array.from_pandas(column)
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        kind, types = array.type, pa.types
         # Of other Python objects, Arrow's reading depends on what stands beside them.
-        same_anywhere = (
-            types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind)
-        )
-        if column.dtype == object and not (
-            same_anywhere or types.is_string(kind) or types.is_large_string(kind)
+        alike = ("integer", "boolean", "null", "string", "large_string")
+        if column.dtype != object or any(
+            getattr(types, f"is_{kind}")(array.type) for kind in alike
         ):
-            return _to_texts(column)
-        if types.is_integer(kind) or kind == pa.float64():
-            return array
-        if types.is_floating(kind) or types.is_decimal(kind):
-            return pc.cast(array, pa.float64(), safe=False)
-        if not types.is_nested(kind):
-            return pc.cast(array, pa.large_string())
+            plain = to_plain(array)
+            truth = types.is_boolean(plain.type)
+            return pc.cast(plain, pa.large_string()) if truth else plain
     except (pa.ArrowException, TypeError, OverflowError, UnicodeError):
         pass
-    return _to_texts(column)
-
-
-def _to_texts(column: Series) -> Cells:
     return pa.array([_to_text(value) for value in column], pa.large_string())
 
 

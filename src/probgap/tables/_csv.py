@@ -1,7 +1,8 @@
-"""CSV files: which delimiter, which columns, and the rows in bounded memory."""
+"""CSV files: which encoding, which delimiter, which columns, and the rows."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -13,8 +14,22 @@ from typing import Any
 
 from probgap.tables._base import arrow_csv, pa, pc, refuse, shorten
 from probgap.tables._cells import NUMBER
-from probgap.tables._source import OpenSource, TextBytes
+from probgap.tables._source import OpenSource
 
+# UTF-32 first: its mark begins with that of UTF-16.
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# Bytes that are not UTF-8, as Python escapes them, in the latin-1 that Windows writes; it
+# leaves five bytes without a meaning.
+_LATIN1 = {
+    0xDC00 + byte: bytes([byte]).decode("cp1252", "ignore") or chr(byte)
+    for byte in range(128, 256)
+}
 _DELIMITERS = {",": None, ";": "semicolon", "\t": "tab", "|": "bar"}
 _LINES_TO_SNIFF = 100
 _HEAD = 1 << 20
@@ -24,7 +39,61 @@ _BLOCK = 1 << 21
 _DECIMAL_COMMA = r"^\s*[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+\s*$"
 
 
-class CsvBatches:
+class _Utf8:
+    """The text of a source as UTF-8 bytes, whatever its encoding was.
+
+    A mark at the beginning says UTF-8, UTF-16 or UTF-32. Without one it is UTF-8, and
+    bytes that are not are read as latin-1, one at a time: what a byte means never depends
+    on how far one has read. ``note`` is set where the text was not plain UTF-8.
+    """
+
+    closed = False
+
+    def __init__(self, source: OpenSource) -> None:
+        head = source.peek(4)
+        found = (code for mark, code in _MARKS.items() if head.startswith(mark))
+        encoding = next(found, "utf-8")
+        wide = not encoding.startswith("utf-8")
+        self.note = f"read as {encoding.upper()}" if wide else ""
+        self._name = source.name
+        self._ready = b""
+        errors = "strict" if wide else "surrogateescape"
+        self._text = io.TextIOWrapper(source.stream, encoding, errors, newline="\n")
+
+    def read_text(self, size: int) -> str:
+        """Return ``size`` characters, fewer at the end alone."""
+        try:
+            text = self._text.read(size)
+        except UnicodeDecodeError as error:
+            refuse(
+                f"{self._name} must be text in the encoding that its first bytes "
+                f"announce ({error.encoding}). Got bytes that are not; save it as UTF-8."
+            )
+        if "\0" in text:
+            refuse(
+                f"{self._name} must be CSV, TSV or Parquet, maybe gzipped. Got bytes that "
+                "are no text; save the table as CSV in UTF-8."
+            )
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self.note = "read as latin-1 where it is not UTF-8"
+            return text.translate(_LATIN1)
+        return text
+
+    def unread(self, text: str) -> None:
+        """Put text back, in front of what comes next."""
+        self._ready = text.encode()
+
+    def read(self, size: int) -> bytes:
+        """Return ``size`` bytes, fewer at the end alone."""
+        while len(self._ready) < size and (text := self.read_text(size)):
+            self._ready += text.encode()
+        part, self._ready = self._ready[:size], self._ready[size:]
+        return part
+
+
+class CsvRows:
     """The rows of a CSV file as Arrow batches of strings; an empty cell is null.
 
     In a file with semicolons a cell such as ``3,5`` is the number 3.5, as most of
@@ -33,26 +102,24 @@ class CsvBatches:
 
     def __init__(self, source: OpenSource) -> None:
         self._name = source.name
-        self._text = TextBytes(source)
+        self._text = _Utf8(source)
         self._commas = False
-        head = ""
-        while not self._text.ended and len(head) < (
-            _HEAD if "\n" in head else _LONGEST_HEADER
-        ):
-            head += self._text.read_text(_HEAD)
-        rest = self._read_header(head, whole=self._text.ended)
-        if self._text.ended and not rest.strip():
+        head, ended = "", False
+        while not ended and len(head) < (_HEAD if "\n" in head else _LONGEST_HEADER):
+            text = self._text.read_text(_HEAD)
+            head, ended = head + text, len(text) < _HEAD
+        rest = self._read_header(head, whole=ended)
+        if ended and not rest.strip():
             refuse(f"{self._name} must hold rows below its header. Got a header alone.")
         self._text.unread(rest)
 
     def _read_header(self, text: str, *, whole: bool) -> str:
         """Find delimiter and names at the beginning of a file; return what follows."""
-        blank = re.match(r"(?:[ \t]*[\r\n])*", text)
-        body = text[blank.end() :] if blank else text
+        body = re.sub(r"\A(?:[ \t]*[\r\n])*", "", text)
         if not body.strip():
             got = "an empty file" if whole else "blank lines alone"
             refuse(f"{self._name} must hold a header and rows. Got {got}.")
-        announced = re.match(r"\"?sep=(.)\"?\r?\n", body)
+        announced = re.match(r"\"?sep=([\x01-\x7f])\"?\r?\n", body)
         body = body[announced.end() :] if announced else body
         self._delimiter = announced[1] if announced else _sniff(body, whole=whole)
         cells, rest = _first_record(body, self._delimiter, whole=whole, name=self._name)
@@ -104,9 +171,6 @@ class CsvBatches:
                 yield batch if self._delimiter != ";" else self._with_points(batch)
         except pa.ArrowInvalid as error:
             refuse(self._explain(error, bad))
-
-    def close(self) -> None:
-        """Do nothing: the rows need nothing but the source."""
 
     def _with_points(self, batch: Any) -> Any:
         arrays = batch.columns
@@ -184,14 +248,12 @@ def _first_record(
 ) -> tuple[list[str], str]:
     """Return the cells of the header, and the text that follows."""
     stream = io.StringIO(text, newline="")
-    what = "no name." if whole else "a line of several megabytes; is a quote left open?"
     cells: list[str] = []
+    what = "no name." if whole else "a line of several megabytes; is a quote left open?"
     try:
         cells = next(csv.reader(stream, delimiter=delimiter), [])
     except csv.Error as error:
-        what = str(error)
-        if "field limit" in what:
-            what = "a name of more than 131,072 characters; is a quote left open?"
+        what = f"{error}; is a quote left open?"
     rest = text[stream.tell() :]
     if not cells or (not rest and not whole):
         refuse(

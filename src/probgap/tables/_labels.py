@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +49,7 @@ class LabelColumn:
         values, codes = _encode(column)
         marker = self.positive.casefold()
         same = np.array([value.casefold() == marker for value in values], dtype=bool)
-        return same[codes] if len(codes) else np.zeros(0, dtype=bool)
+        return same[codes]
 
 
 def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
@@ -92,25 +94,7 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
 
 
 def count_levels(column: Series) -> dict[str, int]:
-    """Count the values of a label column, as :func:`read_labels` tells them apart.
-
-    Parameters
-    ----------
-    column : Series
-        The label column, or a part of it.
-
-    Returns
-    -------
-    dict of str to int
-        How often each value occurs; "" is an empty cell.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import count_levels
-    >>> count_levels(pd.Series([1.0, None, 1.0]))
-    {'1': 2, '': 1}
-    """
+    """Count the values of a label column, or of a part of it; "" is an empty cell."""
     values, codes = _encode(column)
     counts = np.bincount(codes, minlength=len(values))
     return dict(zip(values, counts.tolist(), strict=True))
@@ -122,45 +106,22 @@ def _encode(column: Series) -> tuple[list[str], NDArray[np.intp]]:
 
 
 def read_label_counts(
-    named: dict[str, int], positive: str | None = None, *, name: object = None
+    counts: dict[str, int], positive: str | None = None, *, name: object = None
 ) -> LabelColumn:
-    """Find out which value marks the labelled positives, from how often each occurs.
-
-    Parameters
-    ----------
-    named : dict of str to int
-        How often each value occurs, as :func:`count_levels` gives it.
-    positive : str, default=None
-        The value that marks a labelled positive, as in :func:`read_labels`.
-    name : object, default=None
-        What the column is called.
-
-    Returns
-    -------
-    LabelColumn
-        What was taken as what; its mask of rows is empty.
-
-    Examples
-    --------
-    >>> from probgap.tables import read_label_counts
-    >>> read_label_counts({"yes": 3, "": 9}).n_labelled
-    3
-    """
+    """Return what the counts of values say, as a LabelColumn without a mask of rows."""
     name = f"The label column {name!r}" if name else "The label column"
-    values = list(named)
-    key = _find_marker(name, values, positive)
-    marked = {v: n for v, n in named.items() if v.casefold() == key}
-    others = {v: n for v, n in named.items() if v.casefold() != key}
+    key = _find_marker(name, list(counts), positive)
+    marked = {v: n for v, n in counts.items() if v.casefold() == key}
+    others = {v: n for v, n in counts.items() if v.casefold() != key}
     if not others:
-        refuse(
-            f"{name} must leave some rows unlabelled. Got {values[0]!r} in all of them."
-        )
+        got = next(iter(counts))
+        refuse(f"{name} must leave some rows unlabelled. Got {got!r} in all of them.")
     marker = max(marked, key=lambda value: (marked[value], value))
     others = dict(sorted(others.items(), key=lambda item: (item[0] != "", -item[1])))
     n_labelled = sum(marked.values())
     sentence = (
         f"Reading {marker!r} as labelled positive ({n_labelled} "
-        f"row{'s' if n_labelled != 1 else ''}), {_listed(list(others))} as unlabelled."
+        f"row{'s' if n_labelled != 1 else ''}), {_listed(others)} as unlabelled."
     )
     none = np.zeros(0, dtype=bool)
     return LabelColumn(none, marker, others, n_labelled, sentence)
@@ -186,25 +147,23 @@ def _find_marker(name: str, values: list[str], positive: str | None) -> str:
     if len(markers) == 1:
         return next(iter(markers))
     advice = "the known positives with --positive (positive= in Python)."
-    if not any(values):
-        msg = f"{name} must mark some rows as positive. Got empty cells alone."
-    elif not markers:
-        msg = (
-            f"{name} must mark some rows as positive. Got {_listed(values)} alone, taken "
-            f"as unlabelled; if one of them is not, name what marks {advice}"
-        )
-    else:
-        msg = (
+    if markers:
+        refuse(
             f"{name} must hold one value besides those for unlabelled. Got "
-            f"{_listed(list(markers.values()))}; say which one marks {advice}"
+            f"{_listed(markers.values())}; say which one marks {advice}"
         )
+    got = "empty cells alone."
+    if any(values):
+        got = (
+            f"{_listed(values)} alone, taken as unlabelled; if one of them is not, name "
+            f"what marks {advice}"
+        )
+    msg = f"{name} must mark some rows as positive. Got {got}"
     raise InvalidInputError(msg)
 
 
-def _listed(values: list[str]) -> str:
-    shown = [
-        repr(shorten(value, 40)) if value else "empty cells"
-        for value in values[:_SHOWN]
-    ]
+def _listed(values: Collection[str]) -> str:
+    first = islice(values, _SHOWN)
+    shown = [repr(shorten(value, 40)) if value else "empty cells" for value in first]
     more = len(values) - len(shown)
     return ", ".join(shown) + (f" and {more} more values" if more else "")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
-from probgap.tables._base import Frame, check_columns, pa, pd, pq, refuse
-from probgap.tables._csv import CsvBatches
-from probgap.tables._parquet import ParquetBatches, to_frame
+from probgap.tables._base import Frame, check_columns, pa, pd, refuse
+from probgap.tables._csv import CsvRows
+from probgap.tables._parquet import ParquetRows
 from probgap.tables._source import PARQUET, OpenSource, Source
 
 _CHUNK_BYTES = 1 << 26
@@ -146,11 +144,10 @@ class TableReader:
         self.name = self._source.name
         self.n_bytes = self._source.n_bytes
         with ExitStack() as on_error:
-            on_error.callback(self._source.close)
+            on_error.callback(self.close)
             is_parquet = self._source.peek(len(PARQUET)) == PARQUET
-            self._rows = (ParquetBatches if is_parquet else CsvBatches)(self._source)
-            on_error.callback(self._rows.close)
-            self.columns = tuple(self._rows.columns)
+            self._rows = (ParquetRows if is_parquet else CsvRows)(self._source)
+            self.columns = self._rows.columns
             self.select(self.columns if wanted is None else wanted)
             on_error.pop_all()
 
@@ -162,8 +159,6 @@ class TableReader:
     @property
     def bytes_read(self) -> int:
         """How many bytes of the file were read so far."""
-        if isinstance(self._rows, ParquetBatches) and self.n_bytes is not None:
-            return int(self.n_bytes * self._rows.share_read)
         return self._source.counted.bytes_read
 
     @property
@@ -199,7 +194,6 @@ class TableReader:
 
     def close(self) -> None:
         """Close the file and remove what was needed to read it."""
-        self._rows.close()
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -209,51 +203,9 @@ class TableReader:
         self.close()
 
 
-def find_tables(source: str) -> list[str]:
-    """Find the files of a table.
-
-    Parameters
-    ----------
-    source : str
-        A folder, whose Parquet files are meant; a pattern such as
-        ``"data/*.parquet"``; or anything else, which is taken for one file.
-
-    Returns
-    -------
-    list of str
-        The files, in the order of their names; of several, those that hold rows.
-
-    Raises
-    ------
-    InvalidInputError
-        If a folder or a pattern names no file.
-
-    Examples
-    --------
-    >>> from probgap.tables import find_tables
-    >>> find_tables("cases.csv")
-    ['cases.csv']
-    """
-    path = Path(source)
-    if path.is_dir():
-        files = sorted(str(file) for file in path.glob("*.parquet"))
-    elif glob.has_magic(source) and not path.exists():
-        found = glob.glob(source)  # noqa: PTH207 (a pattern may be absolute)
-        files = sorted(file for file in found if Path(file).is_file())
-    else:
-        return [source]
-    # Other tools write files without rows beside those that have some.
-    files = [file for file in files if _may_hold_rows(file)] or files
-    if not files:
-        refuse(
-            "The table must be a file, or a folder or pattern that names Parquet files. "
-            f"Got {source!r}, which names none."
-        )
-    return files
-
-
-def _may_hold_rows(file: str) -> bool:
-    try:
-        return int(pq.read_metadata(file).num_rows) > 0
-    except (pa.ArrowException, OSError):
-        return True  # what it is will be seen when it is read
+def to_frame(batches: list[Any], *, start: int) -> Frame:
+    """Return batches of rows as a frame, indexed by row from a given one on."""
+    table = pa.Table.from_batches(batches)
+    frame = table.to_pandas(date_as_object=False, integer_object_nulls=True)
+    frame.index = pd.RangeIndex(start, start + len(frame))
+    return frame

@@ -6,7 +6,7 @@ module. Each computes from its arguments alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 )
 
 from probgap._core.types import Array
-from probgap.tables._base import Frame, pc, refuse, refuse_cell
+from probgap.tables._base import Frame, pc, refuse_cell
 from probgap.tables._cells import to_cells, to_floats, to_levels, to_text
 from probgap.tables._dates import to_days
 from probgap.tables._kinds import TOKEN
@@ -111,66 +111,6 @@ def make_preprocessor(plan: ColumnPlan) -> ColumnTransformer:
     return ColumnTransformer(blocks, sparse_threshold=0.0, transformer_weights=weights)
 
 
-def missing_columns(model: Any, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that a model needs and a table lacks.
-
-    Parameters
-    ----------
-    model : ColumnPlan, ColumnTransformer or Pipeline
-        What needs columns; of a pipeline, its first step.
-    columns : iterable of str
-        The columns of the table.
-
-    Returns
-    -------
-    tuple of str
-        Those that are not there, in the order in which the model names them.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import missing_columns, plan_columns
-    >>> frame = pd.DataFrame({"age": [31, 45, 27], "won": [1, 0, 0]})
-    >>> missing_columns(plan_columns(frame, label="won"), ["Age", "won"])
-    ('age',)
-    """
-    have = set(columns)
-    return tuple(name for name in needed_columns(model) if name not in have)
-
-
-def needed_columns(model: Any) -> tuple[str, ...]:
-    """Return the columns that a model needs.
-
-    Parameters
-    ----------
-    model : ColumnPlan, ColumnTransformer or Pipeline
-        What needs columns; of a pipeline, its first step.
-
-    Returns
-    -------
-    tuple of str
-        Their names.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import make_preprocessor, needed_columns, plan_columns
-    >>> frame = pd.DataFrame({"age": [31, 45, 27], "won": [1, 0, 0]})
-    >>> needed_columns(make_preprocessor(plan_columns(frame, label="won")))
-    ('age',)
-    """
-    if isinstance(model, ColumnPlan):
-        return model.inputs
-    while isinstance(model, Pipeline):
-        model = model.steps[0][1]
-    if not isinstance(model, ColumnTransformer):
-        refuse(
-            "model must be a plan of columns, a ColumnTransformer or a pipeline that "
-            f"begins with one. Got {type(model).__name__}."
-        )
-    return tuple(name for _, _, names in model.transformers for name in names)
-
-
 def _numbers(read: FunctionTransformer, n_columns: int) -> Pipeline:
     values = [
         ("impute", SimpleImputer(strategy="median", keep_empty_features=True)),
@@ -218,33 +158,9 @@ def _narrow(n_columns: int) -> list[tuple[str, Any]]:
 
 
 def to_numbers(frame: Frame) -> Array:
-    """Return columns as numbers, NaN where a cell is missing.
+    """Return columns as numbers, NaN where a cell is missing; beyond 1e100 as 1e100.
 
-    Numbers may be written as text. A number beyond 1e100 is taken as 1e100.
-
-    Parameters
-    ----------
-    frame : DataFrame of shape (n_rows, n_columns)
-        Columns of numbers.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        The numbers.
-
-    Raises
-    ------
-    InvalidInputError
-        If a cell is no number, or an infinite one: the message names column and row.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import to_numbers
-    >>> to_numbers(pd.DataFrame({"price": ["$1,200", "", "35"]}))
-    array([[1200.],
-           [  nan],
-           [  35.]])
+    Numbers may be written as text. What is no finite number is refused.
     """
     if (frame.dtypes == np.float64).all():
         numbers = np.asfortranarray(frame.to_numpy(dtype=np.float64))
@@ -263,27 +179,7 @@ def to_numbers(frame: Frame) -> Array:
 
 
 def to_categories(frame: Frame) -> NDArray[np.object_]:
-    """Return columns as names of levels, with a level of its own for missing cells.
-
-    Parameters
-    ----------
-    frame : DataFrame of shape (n_rows, n_columns)
-        Columns of categories, as text, numbers or booleans.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        Text: "1" for 1, 1.0 and "1", "true" for True and "TRUE", "(missing)" for a
-        missing cell.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import to_categories
-    >>> to_categories(pd.DataFrame({"size": ["XL", None], "dose": [1.0, 2.5]}))
-    array([['XL', '1'],
-           ['(missing)', '2.5']], dtype=object)
-    """
+    """Return columns as names of levels, "(missing)" where a cell is missing."""
     out = np.empty(frame.shape, dtype=object, order="F")
     for at in range(frame.shape[1]):
         levels = to_levels(to_cells(frame.iloc[:, at]))
@@ -292,58 +188,17 @@ def to_categories(frame: Frame) -> NDArray[np.object_]:
 
 
 def to_documents(column: Frame) -> list[str]:
-    """Return a column as documents, empty where a cell is missing.
-
-    Parameters
-    ----------
-    column : Series or DataFrame of one column, of n_rows rows
-        The text.
-
-    Returns
-    -------
-    list of str
-        One document for each row.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import to_documents
-    >>> to_documents(pd.Series(["the cat sat", None]))
-    ['the cat sat', '']
-    """
+    """Return a column, or a frame of one, as documents, empty where a cell is missing."""
     series = column.iloc[:, 0] if hasattr(column, "columns") else column
     documents: list[str] = pc.fill_null(to_text(to_cells(series)), "").to_pylist()
     return documents
 
 
 def to_dates(frame: Frame, day_first: Collection[str] = ()) -> Array:
-    """Return four numbers for each column of dates: year, month, weekday and days.
+    """Return year, month from 1, weekday from 0 for Monday, and days since 1970.
 
-    Parameters
-    ----------
-    frame : DataFrame of shape (n_rows, n_columns)
-        Columns of dates: year first (2020-01-31, 20200131), three numbers (31/1/2020), or
-        with the month in English (31 Jan 2020). A time of day may follow; it is not used.
-    day_first : collection of str, default=()
-        Columns in which 3/4/2020 is in April; in the others it is in March.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, 4 * n_columns)
-        The year, the month from 1, the weekday from 0 for Monday, and the days since 1970;
-        NaN where a cell is missing.
-
-    Raises
-    ------
-    InvalidInputError
-        If a cell is no date: the message names column and row.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import to_dates
-    >>> to_dates(pd.DataFrame({"sold": ["1970-01-02", ""]})).tolist()
-    [[1970.0, 1.0, 4.0, 1.0], [nan, nan, nan, nan]]
+    They stand side by side for each column of dates, NaN where a cell is missing. In the
+    columns of ``day_first``, 3/4/2020 is in April. What is no date is refused.
     """
     out = np.empty((frame.shape[0], 4 * frame.shape[1]), order="F")
     for at in range(frame.shape[1]):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from probgap.tables._base import Frame, Series, pa, pc, pd, pq, refuse
+from probgap.tables._base import Frame, Series, pc, pd, refuse
 from probgap.tables._cells import NUMBER, is_number_typed, to_cells
 
 Target: TypeAlias = str | os.PathLike[str] | Any
@@ -78,60 +76,6 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
             write(stream)
     except OSError as error:
         refuse(f"The file must be writable. Got {str(path)!r}: {error.strerror}.")
-
-
-@contextmanager
-def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
-    """Return a function that writes frames to a Parquet file, one after the other.
-
-    The first decides the types of the columns; text and anything else that is no number
-    becomes text. Memory does not grow with the number of frames.
-
-    Parameters
-    ----------
-    stream : binary stream
-        Where to.
-
-    Yields
-    ------
-    callable
-        Takes a frame, whose columns are those of the first, and writes its rows.
-
-    Examples
-    --------
-    >>> import io
-    >>> import pandas as pd
-    >>> from probgap.tables import append_parquet
-    >>> stream = io.BytesIO()
-    >>> with append_parquet(stream) as write:
-    ...     write(pd.DataFrame({"id": ["a", None], "x": [1, 2]}))
-    ...     write(pd.DataFrame({"id": [7], "x": [3]}))
-    >>> pd.read_parquet(stream)["x"].tolist()
-    [1, 2, 3]
-    """
-    writer: Any = None
-
-    def write(frame: Frame) -> None:
-        nonlocal writer
-        rows = pa.table({str(name): _plain(frame[name]) for name in frame.columns})
-        if writer is None:
-            writer = pq.ParquetWriter(stream, rows.schema)
-        try:
-            writer.write_table(rows.cast(writer.schema))
-        except pa.ArrowException as error:
-            refuse(f"Columns must keep the types of the first rows. Got: {error}.")
-
-    try:
-        yield write
-    finally:
-        if writer is not None:
-            writer.close()
-
-
-def _plain(column: Series) -> Any:
-    if column.dtype.kind in "biuf":
-        return pa.array(column.to_numpy())
-    return to_cells(column).cast(pa.string())
 
 
 def _harmless(column: Series) -> Series:
