@@ -5,9 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from probgap.tables._kinds import ColumnUse
 from probgap.tables._labels import LabelColumn, read_labels
-from probgap.tables._plan import ColumnPlan, plan_columns
+from probgap.tables._plan import ColumnPlan, ColumnUse, plan_columns
 from probgap.tables._read import Table, TableReader, open_table, read_table
 from probgap.tables._write import write_csv
 

@@ -26,7 +26,7 @@ from probgap.tables._base import Cells, Series, pa, pc
 _MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none")
 _NO_NUMBER = ("?", "-", "--", ".", "n.a.", "nil", "missing", "unknown")
 # How values that stand for none call themselves.
-_NOT_A_VALUE = ("nan", "snan", "nat", "<na>")
+_NOT_A_VALUE = ("none", "nan", "snan", "nat", "<na>")
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _INFINITE = r"(?i)^[+-]?inf(inity)?$"
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"
@@ -78,22 +78,14 @@ def to_cells(column: Series) -> Cells:
 
 def _to_text(value: Any) -> str | None:
     """Return one value as text, None if it stands for none."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
     if isinstance(value, list | tuple | dict | set | frozenset | np.ndarray):
         msg = f"A cell must hold one value. Got a {type(value).__name__}."
         raise NestedCellsError(msg)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value)).lower()
-    if isinstance(value, float | np.floating):
-        value = float(value)
-        value = int(value) if value.is_integer() and abs(value) < _EXACT else value
     text = str(value).encode("utf-8", "replace").decode()
-    return None if text.lower() in _NOT_A_VALUE else text
+    absent = not isinstance(value, str) and text.lower() in _NOT_A_VALUE
+    return None if absent else text
 
 
 def is_number_typed(cells: Cells) -> bool:
@@ -132,15 +124,18 @@ def to_floats(cells: Cells) -> tuple[Vector, Mask]:
     return np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64), bad
 
 
+def to_text(cells: Cells) -> Cells:
+    """Return cells as text, as they stand; whole numbers without a point."""
+    return pc.cast(cells, pa.large_string())
+
+
 def to_levels(cells: Cells) -> Cells:
     """Return cells as names of levels: text, null where missing.
 
     ``1``, ``1.0`` and the number 1 are one level, and so are ``true``, ``True`` and the
     boolean; ``01`` is another.
     """
-    if is_number_typed(cells):
-        return to_text(cells)
-    text = pc.utf8_trim_whitespace(cells)
+    text = pc.utf8_trim_whitespace(to_text(cells))
     text = _null_unless(pc.invert(_is_one_of(text, _MISSING)), text)
     text = pc.replace_substring_regex(text, r"^([+-]?\d+)\.0+$", r"\1")
     text = pc.replace_substring_regex(text, r"^([+-]?\d+\.\d*[1-9])0+$", r"\1")
@@ -153,19 +148,6 @@ def encode_levels(cells: Cells) -> tuple[Cells, NDArray[np.int64]]:
     encoded = pc.dictionary_encode(to_levels(cells))
     codes = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
     return encoded.dictionary, codes
-
-
-def to_text(cells: Cells) -> Cells:
-    """Return cells as text, as they stand; whole numbers without a point."""
-    if not is_number_typed(cells):
-        return cells
-    if pa.types.is_integer(cells.type):
-        return pc.cast(cells, pa.large_string())
-    cells = _null_unless(pc.invert(pc.is_nan(cells)), cells)
-    whole = pc.and_(pc.equal(pc.floor(cells), cells), pc.less(pc.abs(cells), _EXACT))
-    as_whole = pc.cast(_null_unless(whole, cells), pa.int64())
-    texts = (pc.cast(each, pa.large_string()) for each in (as_whole, cells))
-    return pc.coalesce(*texts)
 
 
 def _is_one_of(text: Cells, words: tuple[str, ...]) -> Cells:

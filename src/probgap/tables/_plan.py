@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,51 @@ from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask
-from probgap.tables._base import Frame, Series, check_columns, refuse, refuse_cell
-from probgap.tables._cells import NestedCellsError
-from probgap.tables._kinds import OR_DROP, ColumnUse, describe, judge, min_frequency
+from probgap.tables._base import (
+    Frame,
+    Series,
+    check_columns,
+    refuse,
+    refuse_cell,
+    shorten,
+)
+from probgap.tables._cells import NestedCellsError, encode_levels, to_cells, to_text
+from probgap.tables._kinds import OR_DROP, judge, min_frequency
 from probgap.tables._labels import read_labels
 
 # With so few labelled rows, a column that agrees with them may do so by chance.
 _FEW_LABELLED = 3
 _SOME_LABELLED = 10
 _FEW_VALUES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """How one column is used.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column.
+    use : {"number", "date", "category", "text", "label", "id", "left out"}
+        What it is taken as.
+    why : str
+        The reason, in words.
+    n_missing, n_distinct : int
+        Cells without a value, and values that differ.
+    example : str
+        A cell of the column, cut where it is long.
+    day_first : bool, default=False
+        Whether dates such as 3/4/2020 begin with the day.
+    """
+
+    name: str
+    use: str
+    why: str
+    n_missing: int
+    n_distinct: int
+    example: str
+    day_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +186,7 @@ def plan_columns(
     fixed |= {} if id is None else {id: ("id", "names the rows")}
     fixed |= {label: ("label", "marks the known positives")}
     seen: dict[bytes, str] = {}
-    uses = [
-        describe(frame[name], *fixed[name])
-        if name in fixed
-        else _use_of(frame[name], labelled, seen)
-        for name in names
-    ]
+    uses = [_use_of(frame[name], fixed.get(name), labelled, seen) for name in names]
     plan = ColumnPlan(tuple(uses), len(frame))
     if not plan.inputs:
         others = [f"{c.name!r} ({c.why})" for c in uses if c.use == "left out"]
@@ -166,26 +197,47 @@ def plan_columns(
     return plan
 
 
-def _use_of(column: Series, labelled: Mask, seen: dict[bytes, str]) -> ColumnUse:
+def _use_of(
+    column: Series,
+    fixed: tuple[str, str] | None,
+    labelled: Mask,
+    seen: dict[bytes, str],
+) -> ColumnUse:
+    """Return the use of a column: the one that is fixed, or what its cells show."""
+    name, day_first = str(column.name), False
     try:
-        found, codes, told = judge(column)
+        cells = to_cells(column)
     except NestedCellsError:
-        return describe(column, "left out", "nested: lists or the like")
-    if found.use == "left out":
-        return found
-    key = hashlib.sha256(told.tobytes()).digest()
-    why = _mirror(codes, found.n_distinct, labelled)
-    if not why and key in seen:
-        why = f"tells the same as {seen[key]!r}"
-    if why:
-        return replace(found, use="left out", why=why)
-    seen[key] = found.name
-    if found.use == "number" and np.isinf(told).any():
-        refuse_cell(column, int(np.argmax(np.isinf(told))), "finite numbers", OR_DROP)
-    return found
+        use, why = fixed or ("left out", "nested: lists or the like")
+        return ColumnUse(name, use, why, 0, 0, "")
+    if fixed:
+        use, why = fixed
+        codes = encode_levels(cells)[1]
+    else:
+        use, why, day_first, codes, told = judge(column, cells)
+        if use != "left out":
+            key = hashlib.sha256(told.tobytes()).digest()
+            twin = seen.setdefault(key, name)
+            same = f"tells the same as {twin!r}" if twin != name else ""
+            if redundant := _mirror(codes, labelled) or same:
+                use, why = "left out", redundant
+        if use == "number" and np.isinf(told).any():
+            row = int(np.argmax(np.isinf(told)))
+            refuse_cell(column, row, "finite numbers", OR_DROP)
+    present = np.flatnonzero(codes >= 0)
+    example = to_text(cells)[int(present[0])].as_py() if present.size else ""
+    return ColumnUse(
+        name,
+        use,
+        why,
+        n_missing=len(codes) - len(present),
+        n_distinct=int(codes.max(initial=-1)) + 1,
+        example=shorten(example, 40),
+        day_first=day_first,
+    )
 
 
-def _mirror(codes: NDArray[np.int64], n_distinct: int, labelled: Mask) -> str:
+def _mirror(codes: NDArray[np.int64], labelled: Mask) -> str:
     """Return in which way a column mirrors the label, or nothing."""
     if labelled.sum() < _FEW_LABELLED:
         return ""
@@ -193,6 +245,6 @@ def _mirror(codes: NDArray[np.int64], n_distinct: int, labelled: Mask) -> str:
         return "mirrors the label: filled in exactly where a row is labelled"
     inside, outside = np.unique(codes[labelled]), np.unique(codes[~labelled])
     enough = len(inside) + len(outside) <= 2 or labelled.sum() >= _SOME_LABELLED
-    if n_distinct > _FEW_VALUES or np.intersect1d(inside, outside).size or not enough:
+    if codes.max() >= _FEW_VALUES or np.intersect1d(inside, outside).size or not enough:
         return ""
     return "mirrors the label: its values tell labelled rows from the others"
