@@ -6,7 +6,6 @@ import codecs
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -104,36 +103,47 @@ class CsvRows:
         self._name = source.name
         self._text = _Utf8(source)
         self._commas = False
-        head, ended = "", False
-        while not ended and len(head) < (_HEAD if "\n" in head else _LONGEST_HEADER):
+        head, whole = "", False
+        while not whole and len(head) < (_HEAD if "\n" in head else _LONGEST_HEADER):
             text = self._text.read_text(_HEAD)
-            head, ended = head + text, len(text) < _HEAD
-        rest = self._read_header(head, whole=ended)
-        if ended and not rest.strip():
-            refuse(f"{self._name} must hold rows below its header. Got a header alone.")
-        self._text.unread(rest)
-
-    def _read_header(self, text: str, *, whole: bool) -> str:
-        """Find delimiter and names at the beginning of a file; return what follows."""
-        body = re.sub(r"\A(?:[ \t]*[\r\n])*", "", text)
+            head, whole = head + text, len(text) < _HEAD
+        body = re.sub(r"\A(?:[ \t]*[\r\n])*", "", head)
         if not body.strip():
             got = "an empty file" if whole else "blank lines alone"
             refuse(f"{self._name} must hold a header and rows. Got {got}.")
         announced = re.match(r"\"?sep=([\x01-\x7f])\"?\r?\n", body)
         body = body[announced.end() :] if announced else body
         self._delimiter = announced[1] if announced else _sniff(body, whole=whole)
-        cells, rest = _first_record(body, self._delimiter, whole=whole, name=self._name)
-        columns, notes = tidy_names(cells, self._name)
-        if len(columns) > 1 and all(re.match(NUMBER, cell.strip()) for cell in cells):
-            refuse(
-                f"The first line of {self._name} must hold the names of the columns. Got "
-                f"numbers alone ({', '.join(cells[:4])} ...); add a line with names."
-            )
+        cells, rest = self._read_header(body, whole=whole)
+        self.columns, notes = tidy_names(cells, self._name)
         kind = _DELIMITERS.get(self._delimiter)
         self._header_notes = (*([f"{kind} separated"] if kind else []), *notes)
-        self._n_lines = len(text[: len(text) - len(rest)].splitlines())
-        self.columns = tuple(columns)
-        return rest
+        self._n_lines = len(head[: len(head) - len(rest)].splitlines())
+        if whole and not rest.strip():
+            refuse(f"{self._name} must hold rows below its header. Got a header alone.")
+        self._text.unread(rest)
+
+    def _read_header(self, text: str, *, whole: bool) -> tuple[list[str], str]:
+        """Return the cells of the first line, and the text that follows."""
+        stream = io.StringIO(text, newline="")
+        cells: list[str] = []
+        got = (
+            "no name."
+            if whole
+            else "a line of several megabytes; is a quote left open?"
+        )
+        try:
+            cells = next(csv.reader(stream, delimiter=self._delimiter), [])
+        except csv.Error as error:
+            got = f"a line that is no CSV ({error}); is a quote left open?"
+        rest = text[stream.tell() :]
+        no_names = len(cells) > 1 and all(re.match(NUMBER, c.strip()) for c in cells)
+        if no_names:
+            got = f"numbers alone ({', '.join(cells[:4])} ...); add a line with names."
+        if no_names or not cells or (not rest and not whole):
+            rule = f"The first line of {self._name} must hold the names of the columns."
+            refuse(f"{rule} Got {got}")
+        return cells, rest
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -203,60 +213,39 @@ class CsvRows:
         )
 
 
-def tidy_names(cells: Sequence[object], name: str) -> tuple[list[str], tuple[str, ...]]:
+def tidy_names(
+    cells: Sequence[str], name: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return a name of one line for every column, and notes; refuse a name used twice."""
-    columns, notes = [], []
+    columns: dict[str, int] = {}
+    notes = []
     for at, cell in enumerate(cells, start=1):
-        given = str(cell).removeprefix("\ufeff")
+        given = cell.removeprefix("\ufeff").strip()
         column = " ".join(given.split()) or f"column {at}"
-        if not given.strip():
+        if column in columns:
+            refuse(
+                f"The columns of {name} must have names of their own. Got {column!r} for "
+                f"columns {columns[column]}, {at}; rename all but one of them."
+            )
+        columns[column] = at
+        if not given:
             notes.append(f"column {at} has no name and is called {column!r}")
-        elif column != given.strip():
+        elif column != given:
             notes.append(f"column {given!r} is called {column!r}")
-        columns.append(column)
-    twice = [column for column, count in Counter(columns).items() if count > 1]
-    if twice:
-        where = [i for i, column in enumerate(columns, start=1) if column == twice[0]]
-        refuse(
-            f"The columns of {name} must have names of their own. Got {twice[0]!r} for "
-            f"columns {', '.join(map(str, where[:5]))}; rename all but one of them."
-        )
-    return columns, tuple(notes)
+    return tuple(columns), tuple(notes)
 
 
 def _sniff(text: str, *, whole: bool) -> str:
     """Return the delimiter that cuts most lines into as many cells as the first."""
-    best, best_score = ",", (0.0, 0)
+    # The last line of a head may be a piece of a line.
+    lines = text if whole else text[: text.rfind("\n") + 1] or text
+    scores = {}
     for delimiter in _DELIMITERS:
-        stream = io.StringIO(text, newline="")
         counts: list[int] = []
+        rows = csv.reader(io.StringIO(lines, newline=""), delimiter=delimiter)
         with suppress(csv.Error):
-            for row in islice(csv.reader(stream, delimiter=delimiter), _LINES_TO_SNIFF):
-                # The last line of a head may be a piece of a line.
-                if row and (whole or not counts or stream.tell() < len(text)):
-                    counts.append(len(row))
-        if counts and counts[0] > 1:
-            agree = sum(count == counts[0] for count in counts) / len(counts)
-            score = round(agree, 1), counts[0]
-            if score > best_score:
-                best, best_score = delimiter, score
-    return best
-
-
-def _first_record(
-    text: str, delimiter: str, *, whole: bool, name: str
-) -> tuple[list[str], str]:
-    """Return the cells of the header, and the text that follows."""
-    stream = io.StringIO(text, newline="")
-    cells: list[str] = []
-    what = "no name." if whole else "a line of several megabytes; is a quote left open?"
-    try:
-        cells = next(csv.reader(stream, delimiter=delimiter), [])
-    except csv.Error as error:
-        what = f"{error}; is a quote left open?"
-    rest = text[stream.tell() :]
-    if not cells or (not rest and not whole):
-        refuse(
-            f"The first line of {name} must hold the names of the columns. Got {what}"
-        )
-    return cells, rest
+            counts.extend(len(row) for row in islice(rows, _LINES_TO_SNIFF) if row)
+        n_cells = counts[0] if counts else 0
+        agree = sum(count == n_cells for count in counts) / max(1, len(counts))
+        scores[delimiter] = (round(agree, 1), n_cells) if n_cells > 1 else (0.0, 0)
+    return max(scores, key=scores.__getitem__)

@@ -69,7 +69,7 @@ def judge_dates(levels: Cells) -> tuple[str, str, bool] | None:
     # Points are how those write that begin with the day.
     dotted = pc.all(pc.match_substring_regex(levels, r"^[^:]*\.")).as_py()
     same = np.array_equal(day_first, month_first, equal_nan=True)
-    begins = not same and (n_day > n_month or (n_day == n_month and dotted))
+    begins = not same and bool(n_day > n_month or (n_day == n_month and dotted))
     bad = np.isnan(day_first if begins else month_first)
     if bad.any():
         example = levels[int(np.argmax(bad))].as_py()[:40]

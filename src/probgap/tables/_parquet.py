@@ -32,12 +32,11 @@ class ParquetRows:
         schema = self._file.schema_arrow
         # An index that pandas stored is no column of the table.
         stored = [name for name in schema.names if not name.startswith(_INDEX_PREFIX)]
-        columns, self.notes = tidy_names(stored, self._name)
+        self.columns, self.notes = tidy_names(stored, self._name)
         if len(stored) < len(schema):
             self.notes = (*self.notes, "the index that pandas stored is left out")
-        self._stored = dict(zip(columns, stored, strict=True))
-        self.columns = tuple(columns)
-        if self.metadata.num_rows == 0 or not columns:
+        self._stored = dict(zip(self.columns, stored, strict=True))
+        if self.metadata.num_rows == 0 or not stored:
             refuse(f"{self._name} must hold rows and columns. Got an empty table.")
 
     def batches(

@@ -46,6 +46,7 @@ def read_table(source: Source) -> Table:
     header. Text is UTF-8, or UTF-16 with a mark; other bytes are read as latin-1, with
     a note. No cell of a CSV file is interpreted here: which columns hold numbers is
     decided by :func:`plan_columns`, so that it never depends on how a file is read.
+    A file that is no table is refused with an ``InvalidInputError`` that says why.
 
     Parameters
     ----------
@@ -56,11 +57,6 @@ def read_table(source: Source) -> Table:
     -------
     Table
         The rows as a DataFrame, the file's name and SHA-256, and notes.
-
-    Raises
-    ------
-    InvalidInputError
-        If the file is no table: the message names what is wrong and where.
 
     Examples
     --------
@@ -73,8 +69,7 @@ def read_table(source: Source) -> Table:
     ('semicolon separated', 'decimal commas read as points')
     """
     with TableReader(source, hashed=True) as reader:
-        batches = list(reader.batches())
-        frame = to_frame(batches, start=0)
+        frame = to_frame(list(reader.batches()), start=0)
         return Table(frame, reader.name, reader.finish(), reader.notes)
 
 
@@ -94,8 +89,7 @@ def open_table(
     chunk_rows : int, default=50_000
         The most rows a chunk may have.
     columns : iterable of str, default=None
-        The columns that are wanted, in this order; the others are skipped. All by
-        default.
+        The columns that are wanted, in this order; all by default.
 
     Returns
     -------
@@ -176,19 +170,17 @@ class TableReader:
         return self._source.counted.finish()
 
     def __iter__(self) -> Iterator[Frame]:
-        start, rows, size = 0, 0, 0
-        waiting: list[Any] = []
-        for whole in self.batches():
-            batch = whole
-            while batch.num_rows:
-                part = batch.slice(0, self._chunk_rows - rows)
-                batch = batch.slice(part.num_rows)
-                waiting.append(part)
-                rows += part.num_rows
-                size += part.nbytes
+        start, waiting, rows, size = 0, [], 0, 0
+        for batch in self.batches():
+            at = 0
+            while at < batch.num_rows:
+                waiting.append(batch.slice(at, self._chunk_rows - rows))
+                at += waiting[-1].num_rows
+                rows += waiting[-1].num_rows
+                size += waiting[-1].nbytes
                 if rows >= self._chunk_rows or size >= _CHUNK_BYTES:
                     yield to_frame(waiting, start=start)
-                    start, rows, size, waiting = start + rows, 0, 0, []
+                    start, waiting, rows, size = start + rows, [], 0, 0
         if waiting:
             yield to_frame(waiting, start=start)
 
