@@ -306,7 +306,7 @@ def test_wrong_wishes():
         open_table(io.BytesIO(PLAIN), chunk_rows=0)
     with pytest.raises(InvalidInputError, match="a column 'A'"):
         open_table(io.BytesIO(PLAIN), columns=["A"])
-    with pytest.raises(InvalidInputError, match="and 2 more"):
+    with pytest.raises(InvalidInputError, match="and 4 more"):
         open_table(io.BytesIO(PLAIN), columns=list("ABCDEFGHIJ"))
 
 

@@ -86,7 +86,7 @@ def _to_text(value: Any) -> str | None:
     if isinstance(value, bool | np.bool_):
         return str(value).lower()
     if isinstance(value, float | np.floating) and value.is_integer():
-        value = int(value) if abs(value) < _EXACT else value
+        value = int(value) if abs(float(value)) < _EXACT else value
     text = str(value).encode("utf-8", "replace").decode()
     absent = not isinstance(value, str) and text.lower() in _NOT_A_VALUE
     return None if absent else text

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
-from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +10,12 @@ from numpy.typing import NDArray
 from probgap._core.defaults import WORDS_FOR_UNLABELLED
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask
-from probgap.tables._base import Series, pa, pc, refuse, shorten
+from probgap.tables._base import Series, listed, pc, pd, refuse
 from probgap.tables._cells import to_cells, to_levels
 
 _UNLABELLED = WORDS_FOR_UNLABELLED | {"", "0", "-1", "f"}
 _ALIASES = {"1": "true", "true": "1", "0": "false", "false": "0"}
-_SHOWN = 6
+_MORE = "more values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +119,7 @@ def read_label_counts(
     n_labelled = sum(marked.values())
     sentence = (
         f"Reading {marker!r} as labelled positive ({n_labelled} "
-        f"row{'s' if n_labelled != 1 else ''}), {_listed(others)} as unlabelled."
+        f"row{'s' if n_labelled != 1 else ''}), {listed(others, _MORE)} as unlabelled."
     )
     none = np.zeros(0, dtype=bool)
     return LabelColumn(none, marker, others, n_labelled, sentence)
@@ -131,8 +129,7 @@ def _find_marker(name: str, values: list[str], positive: str | None) -> str:
     """Return the value, in lower case, that marks a positive."""
     keys = {value.casefold(): value for value in values}
     if positive is not None:
-        wanted = to_levels(pa.array([str(positive)], pa.large_string()))[0].as_py()
-        key = (wanted or "").casefold()
+        key = _encode(pd.Series([str(positive)]))[0][0].casefold()
         if not key:
             rule = "positive (--positive) must be a value, not an empty cell."
             refuse(f"{rule} Got {positive!r}.")
@@ -141,7 +138,7 @@ def _find_marker(name: str, values: list[str], positive: str | None) -> str:
                 return each
         refuse(
             f"{name} must hold the value that positive (--positive) names. Got "
-            f"{_listed(values)}, but never {positive!r}."
+            f"{listed(values, _MORE)}, but never {positive!r}."
         )
     markers = {key: value for key, value in keys.items() if key not in _UNLABELLED}
     if len(markers) == 1:
@@ -150,20 +147,13 @@ def _find_marker(name: str, values: list[str], positive: str | None) -> str:
     if markers:
         refuse(
             f"{name} must hold one value besides those for unlabelled. Got "
-            f"{_listed(markers.values())}; say which one marks {advice}"
+            f"{listed(markers.values(), _MORE)}; say which one marks {advice}"
         )
     got = "empty cells alone."
     if any(values):
         got = (
-            f"{_listed(values)} alone, taken as unlabelled; if one of them is not, name "
+            f"{listed(values, _MORE)} alone, taken as unlabelled; if one of them is not, name "
             f"what marks {advice}"
         )
     msg = f"{name} must mark some rows as positive. Got {got}"
     raise InvalidInputError(msg)
-
-
-def _listed(values: Collection[str]) -> str:
-    first = islice(values, _SHOWN)
-    shown = [repr(shorten(value, 40)) if value else "empty cells" for value in first]
-    more = len(values) - len(shown)
-    return ", ".join(shown) + (f" and {more} more values" if more else "")

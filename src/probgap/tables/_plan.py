@@ -225,7 +225,9 @@ def _use_of(
             row = int(np.argmax(np.isinf(told)))
             refuse_cell(column, row, "finite numbers", OR_DROP)
     present = np.flatnonzero(codes >= 0)
-    example = to_text(cells)[int(present[0])].as_py() if present.size else ""
+    example = (
+        to_text(cells.slice(int(present[0]), 1))[0].as_py() if present.size else ""
+    )
     return ColumnUse(
         name,
         use,
@@ -243,8 +245,9 @@ def _mirror(codes: NDArray[np.int64], labelled: Mask) -> str:
         return ""
     if np.array_equal(codes >= 0, labelled):
         return "mirrors the label: filled in exactly where a row is labelled"
-    inside, outside = np.unique(codes[labelled]), np.unique(codes[~labelled])
-    enough = len(inside) + len(outside) <= 2 or labelled.sum() >= _SOME_LABELLED
-    if codes.max() >= _FEW_VALUES or np.intersect1d(inside, outside).size or not enough:
-        return ""
-    return "mirrors the label: its values tell labelled rows from the others"
+    if codes.max() < _FEW_VALUES:
+        inside, outside = np.unique(codes[labelled]), np.unique(codes[~labelled])
+        enough = len(inside) + len(outside) <= 2 or labelled.sum() >= _SOME_LABELLED
+        if enough and not np.intersect1d(inside, outside).size:
+            return "mirrors the label: its values tell labelled rows from the others"
+    return ""
