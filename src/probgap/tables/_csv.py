@@ -54,7 +54,7 @@ class _Utf8:
         encoding = next(found, "utf-8")
         wide = not encoding.startswith("utf-8")
         self.note = f"read as {encoding.upper()}" if wide else ""
-        self._name = source.name
+        self._source = source
         self._ready = b""
         errors = "strict" if wide else "surrogateescape"
         self._text = io.TextIOWrapper(source.stream, encoding, errors, newline="\n")
@@ -65,14 +65,11 @@ class _Utf8:
             text = self._text.read(size)
         except UnicodeDecodeError as error:
             refuse(
-                f"{self._name} must be text in the encoding that its first bytes "
+                f"{self._source.name} must be text in the encoding that its first bytes "
                 f"announce ({error.encoding}). Got bytes that are not; save it as UTF-8."
             )
         if "\0" in text:
-            refuse(
-                f"{self._name} must be CSV, TSV or Parquet, maybe gzipped. Got bytes that "
-                "are no text; save the table as CSV in UTF-8."
-            )
+            self._source.refuse_format("bytes that are no text")
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -134,8 +131,8 @@ class CsvRows:
         )
         try:
             cells = next(csv.reader(stream, delimiter=self._delimiter), [])
-        except csv.Error as error:
-            got = f"a line that is no CSV ({error}); is a quote left open?"
+        except csv.Error:
+            got = "a name of more than 131,072 characters; is a quote left open?"
         rest = text[stream.tell() :]
         no_names = len(cells) > 1 and all(re.match(NUMBER, c.strip()) for c in cells)
         if no_names:

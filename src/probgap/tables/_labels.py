@@ -57,7 +57,8 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     column must hold one value besides those that mean unlabelled: empty or missing, 0,
     -1, false, f, no, n, not, negative, neg, u, unlabelled, unknown, none, null, na,
     n/a, nan, missing, other, rest, unchecked, unverified, untested. That one value
-    marks the positives. Between two others this function does not guess.
+    marks the positives. Between two others this function does not guess: it raises
+    ``InvalidInputError``, as it does if no row or every row is labelled.
 
     Parameters
     ----------
@@ -70,12 +71,6 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     -------
     LabelColumn
         The mask of labelled rows, and what was taken as what.
-
-    Raises
-    ------
-    InvalidInputError
-        If it does not show which value marks a positive, if no row has it, or if all
-        rows do.
 
     Examples
     --------

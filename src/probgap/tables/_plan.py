@@ -104,22 +104,23 @@ def plan_columns(
 ) -> ColumnPlan:
     """Decide for every column whether a model learns from it, and as what.
 
-    *Numbers* stay numbers, even if they have few values. Text whose cells are all
-    numbers is numbers, unless one begins with a superfluous zero (a code). A column whose
-    cells are all *dates*, as text or as numbers such as 20200131, is dates; whether
-    3/4/2020 begins with the day or the month shows in the other cells, and where it does
-    not, with the day if points stand between. A column of text with *words* to read (four
-    or more in a cell, most cells different) is text, any other is a *category*.
+    *Numbers* stay numbers, even if they have few values; so does text whose cells are all
+    numbers, unless one begins with a superfluous zero (a code). A column is *dates* if all
+    its cells are, as text or as numbers such as 20200131; whether 3/4/2020 begins with the
+    day shows in the other cells, or else in points between. Text with *words* to read
+    (four or more in a cell, most cells different) is text, any other a *category*.
 
     Left out, with the reason: columns the caller drops; constant and empty ones, and
-    those with more than 98% of cells missing; times of day without a date; dates with
-    cells among them that are none; names of rows: text with nearly all values different, whole numbers that count the rows (1, 2, 3, ...), and
-    whole numbers that nearly all differ *and* whose column is called an id, index or
-    key (a number is never left out for being all different); columns of lists or the
-    like; a second column that tells the same as a first; and columns that mirror the
-    label: whose values, few, or whose empty cells split the rows just as the label
-    does. Such a column was most likely filled in after the label and would make a
-    model look better than it is.
+    those with more than 98% of cells missing; times of day; dates with other cells among
+    them; names of rows (text with nearly all values different, whole numbers that count
+    the rows, and whole numbers that nearly all differ *and* whose column is called an id,
+    index or key); columns of lists or the like; a second column that tells the same as a
+    first; and columns that mirror the label: whose values, few, or whose empty cells split
+    the rows just as the label does. Such a column was most likely filled in after the
+    label and would make a model look better than it is.
+
+    A column that mixes numbers with a few words, or has an infinite number, is refused,
+    and so is a table without a column to learn from.
 
     Parameters
     ----------
@@ -143,24 +144,13 @@ def plan_columns(
     ColumnPlan
         One :class:`ColumnUse` for each column.
 
-    Raises
-    ------
-    InvalidInputError
-        If a named column is not there, if a column mixes numbers with a few words or
-        has an infinite number, or if no column is left to learn from.
-
     Examples
     --------
     >>> import pandas as pd
     >>> from probgap.tables import plan_columns
-    >>> frame = pd.DataFrame(
-    ...     {
-    ...         "name": ["ann", "bob", "cyd", "dan"],
-    ...         "age": ["31", "45", "", "27"],
-    ...         "team": ["red", "blue", "red", "red"],
-    ...         "won": ["yes", "", "", ""],
-    ...     }
-    ... )
+    >>> rows = [["ann", "31", "red", "yes"], ["bob", "45", "blue", ""]]
+    >>> rows += [["cyd", "", "red", ""], ["dan", "27", "red", ""]]
+    >>> frame = pd.DataFrame(rows, columns=["name", "age", "team", "won"])
     >>> for column in plan_columns(frame, label="won").columns:
     ...     print(column.name, "|", column.use, "|", column.why)
     name | left out | id-like: nearly all values differ

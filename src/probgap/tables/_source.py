@@ -12,7 +12,7 @@ import tempfile
 import zlib
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 from probgap.tables._base import refuse
 
@@ -130,10 +130,14 @@ class OpenSource:
             refuse(f"{self.name} must be gzipped at most once. Got gzip in gzip.")
         for magic, what in _OTHERS.items():
             if head.startswith(magic):
-                refuse(
-                    f"{self.name} must be CSV, TSV or Parquet, maybe gzipped. Got "
-                    f"{what}; save the table as CSV or Parquet."
-                )
+                self.refuse_format(what)
+
+    def refuse_format(self, what: str) -> NoReturn:
+        """Raise an error about a file that is no table."""
+        refuse(
+            f"{self.name} must be CSV, TSV or Parquet, maybe gzipped. Got {what}; save "
+            "the table as CSV in UTF-8, or as Parquet."
+        )
 
     def peek(self, size: int) -> bytes:
         """Return the first ``size`` bytes, a few at most, before any is read."""

@@ -24,14 +24,13 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from probgap._core.types import Array
-from probgap.tables._base import Frame, pc, refuse_cell
+from probgap._core.types import Array, Vector
+from probgap.tables._base import Frame, Series, pc, refuse_cell
 from probgap.tables._cells import to_cells, to_floats, to_levels, to_text
 from probgap.tables._dates import to_days
 from probgap.tables._kinds import TOKEN
 from probgap.tables._plan import ColumnPlan
 
-_MISSING_LEVEL = "(missing)"
 # Sums and squares of numbers up to this stay finite.
 _LARGEST = 1e100
 _MOST_LEVELS = 24
@@ -166,25 +165,24 @@ def to_numbers(frame: Frame) -> Array:
         numbers = np.asfortranarray(frame.to_numpy(dtype=np.float64))
         if not np.isinf(numbers).any():
             return np.clip(numbers, -_LARGEST, _LARGEST)
-    out = np.empty(frame.shape, dtype=np.float64, order="F")
-    for at in range(frame.shape[1]):
-        column = frame.iloc[:, at]
-        values, bad = to_floats(to_cells(column))
-        wrong = bad | np.isinf(values)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            refuse_cell(column, row, "numbers" if bad[row] else "finite numbers")
-        out[:, at] = np.clip(values, -_LARGEST, _LARGEST)
-    return out
+    columns = [_to_finite(column) for _, column in frame.items()]
+    return np.clip(columns, -_LARGEST, _LARGEST).T
+
+
+def _to_finite(column: Series) -> Vector:
+    values, bad = to_floats(to_cells(column))
+    wrong = bad | np.isinf(values)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        refuse_cell(column, row, "numbers" if bad[row] else "finite numbers")
+    return values
 
 
 def to_categories(frame: Frame) -> NDArray[np.object_]:
     """Return columns as names of levels, "(missing)" where a cell is missing."""
-    out = np.empty(frame.shape, dtype=object, order="F")
-    for at in range(frame.shape[1]):
-        levels = to_levels(to_cells(frame.iloc[:, at]))
-        out[:, at] = pc.fill_null(levels, _MISSING_LEVEL).to_numpy(zero_copy_only=False)
-    return out
+    levels = [to_levels(to_cells(column)) for _, column in frame.items()]
+    filled = [pc.fill_null(each, "(missing)").to_pylist() for each in levels]
+    return np.array(filled, dtype=object).T
 
 
 def to_documents(column: Frame) -> list[str]:
@@ -200,20 +198,18 @@ def to_dates(frame: Frame, day_first: Collection[str] = ()) -> Array:
     They stand side by side for each column of dates, NaN where a cell is missing. In the
     columns of ``day_first``, 3/4/2020 is in April. What is no date is refused.
     """
-    out = np.empty((frame.shape[0], 4 * frame.shape[1]), order="F")
-    for at in range(frame.shape[1]):
-        column = frame.iloc[:, at]
-        days, bad = to_days(to_cells(column), day_first=column.name in day_first)
+    columns: list[Array] = []
+    for name, column in frame.items():
+        days, bad = to_days(to_cells(column), day_first=name in day_first)
         if bad.any():
-            order = "day/month" if column.name in day_first else "month/day"
+            order = "day/month" if name in day_first else "month/day"
             rule = f"dates, as year-month-day or {order}/year"
             refuse_cell(column, int(np.argmax(bad)), rule)
         stamps = np.nan_to_num(days).astype("int64").astype("datetime64[D]")
         months = stamps.astype("datetime64[M]").astype("int64")  # since 1970
         parts = (1970 + months // 12, 1 + months % 12, (days + 3) % 7, days)
-        out[:, 4 * at : 4 * at + 4] = np.column_stack(parts)
-        out[np.isnan(days), 4 * at : 4 * at + 4] = np.nan
-    return out
+        columns += [np.where(np.isnan(days), np.nan, part) for part in parts]
+    return np.array(columns).T
 
 
 def name_dates(_: object, names: Sequence[str]) -> NDArray[np.object_]:

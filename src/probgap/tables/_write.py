@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import os
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from probgap.tables._base import Frame, Series, pc, pd, refuse
@@ -34,11 +32,6 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
     header : bool, default=True
         Whether to write the names of the columns first.
 
-    Raises
-    ------
-    InvalidInputError
-        If the file cannot be written.
-
     Examples
     --------
     >>> import io
@@ -49,33 +42,29 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
     >>> stream.getvalue()
     "note,x\r\n'=cmd(),-0.5\r\n-2,3.0\r\n"
     """
-    safe = pd.DataFrame(
-        {at: _harmless(frame.iloc[:, at]) for at in range(frame.shape[1])},
-        index=frame.index,
-    )
+    columns = [_harmless(frame.iloc[:, at]) for at in range(frame.shape[1])]
+    safe = pd.DataFrame(dict(enumerate(columns)), index=frame.index)
     names = [
         f"'{name}" if str(name).startswith(_DANGEROUS) else str(name)
         for name in frame.columns
     ]
-
-    def write(stream: Any) -> None:
-        shown = names if header else False
-        safe.to_csv(stream, index=False, header=shown, lineterminator="\r\n")
-
-    if not isinstance(path_or_stream, str | os.PathLike):
-        if hasattr(path_or_stream, "encoding"):
-            write(path_or_stream)
-        else:
-            text = io.StringIO(newline="")
-            write(text)
-            path_or_stream.write(text.getvalue().encode("utf-8"))
-        return
-    path = Path(path_or_stream)
+    is_path = isinstance(path_or_stream, str | os.PathLike)
+    is_text = is_path or hasattr(path_or_stream, "encoding")
     try:
-        with path.open("w", encoding="utf-8", newline="") as stream:
-            write(stream)
+        safe.to_csv(
+            path_or_stream,
+            mode="w" if is_text else "wb",
+            index=False,
+            header=names if header else False,
+            lineterminator="\r\n",
+            encoding="utf-8",
+            compression=None,
+        )
     except OSError as error:
-        refuse(f"The file must be writable. Got {str(path)!r}: {error.strerror}.")
+        if not is_path:
+            raise
+        why = error.strerror or error
+        refuse(f"The file must be writable. Got {str(path_or_stream)!r}: {why}.")
 
 
 def _harmless(column: Series) -> Series:
