@@ -43,7 +43,7 @@ class _Utf8:
 
     A mark at the beginning says UTF-8, UTF-16 or UTF-32. Without one it is UTF-8, and
     bytes that are not are read as latin-1, one at a time: what a byte means never depends
-    on how far one has read. ``note`` is set where the text was not plain UTF-8.
+    on how far one has read.
     """
 
     closed = False
@@ -53,7 +53,8 @@ class _Utf8:
         found = (code for mark, code in _MARKS.items() if head.startswith(mark))
         encoding = next(found, "utf-8")
         wide = not encoding.startswith("utf-8")
-        self.note = f"read as {encoding.upper()}" if wide else ""
+        if wide:
+            source.note(f"read as {encoding.upper()}")
         self._source = source
         self._ready = b""
         errors = "strict" if wide else "surrogateescape"
@@ -73,7 +74,7 @@ class _Utf8:
         try:
             text.encode()
         except UnicodeEncodeError:
-            self.note = "read as latin-1 where it is not UTF-8"
+            self._source.note("read as latin-1 where it is not UTF-8")
             return text.translate(_LATIN1)
         return text
 
@@ -97,9 +98,8 @@ class CsvRows:
     """
 
     def __init__(self, source: OpenSource) -> None:
-        self._name = source.name
+        self._source = source
         self._text = _Utf8(source)
-        self._commas = False
         head, whole = "", False
         while not whole and len(head) < (_HEAD if "\n" in head else _LONGEST_HEADER):
             text = self._text.read_text(_HEAD)
@@ -107,47 +107,41 @@ class CsvRows:
         body = re.sub(r"\A(?:[ \t]*[\r\n])*", "", head)
         if not body.strip():
             got = "an empty file" if whole else "blank lines alone"
-            refuse(f"{self._name} must hold a header and rows. Got {got}.")
+            refuse(f"{source.name} must hold a header and rows. Got {got}.")
         announced = re.match(r"\"?sep=([\x01-\x7f])\"?\r?\n", body)
         body = body[announced.end() :] if announced else body
         self._delimiter = announced[1] if announced else _sniff(body, whole=whole)
+        if kind := _DELIMITERS.get(self._delimiter):
+            source.note(f"{kind} separated")
         cells, rest = self._read_header(body, whole=whole)
-        self.columns, notes = tidy_names(cells, self._name)
-        kind = _DELIMITERS.get(self._delimiter)
-        self._header_notes = (*([f"{kind} separated"] if kind else []), *notes)
+        self.columns = tidy_names(cells, source)
         self._n_lines = len(head[: len(head) - len(rest)].splitlines())
         if whole and not rest.strip():
-            refuse(f"{self._name} must hold rows below its header. Got a header alone.")
+            refuse(
+                f"{source.name} must hold rows below its header. Got a header alone."
+            )
         self._text.unread(rest)
 
     def _read_header(self, text: str, *, whole: bool) -> tuple[list[str], str]:
         """Return the cells of the first line, and the text that follows."""
         stream = io.StringIO(text, newline="")
         cells: list[str] = []
-        got = (
-            "no name."
-            if whole
-            else "a line of several megabytes; is a quote left open?"
-        )
+        got = ""
         try:
             cells = next(csv.reader(stream, delimiter=self._delimiter), [])
         except csv.Error:
             got = "a name of more than 131,072 characters; is a quote left open?"
         rest = text[stream.tell() :]
-        no_names = len(cells) > 1 and all(re.match(NUMBER, c.strip()) for c in cells)
-        if no_names:
+        if not rest and not whole:
+            got = got or "a line of several megabytes; is a quote left open?"
+        elif not cells:
+            got = got or "no name."
+        elif len(cells) > 1 and all(re.match(NUMBER, cell.strip()) for cell in cells):
             got = f"numbers alone ({', '.join(cells[:4])} ...); add a line with names."
-        if no_names or not cells or (not rest and not whole):
-            rule = f"The first line of {self._name} must hold the names of the columns."
-            refuse(f"{rule} Got {got}")
+        if got:
+            rule = "must hold the names of the columns."
+            refuse(f"The first line of {self._source.name} {rule} Got {got}")
         return cells, rest
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader should know, as far as the file was read."""
-        read_as = (self._text.note,) if self._text.note else ()
-        commas = ("decimal commas read as points",) if self._commas else ()
-        return (*read_as, *self._header_notes, *commas)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield the rows, some megabytes at a time."""
@@ -184,7 +178,7 @@ class CsvRows:
         for at, column in enumerate(arrays):
             found = pc.match_substring_regex(column, _DECIMAL_COMMA)
             if pc.any(found).as_py():
-                self._commas = True
+                self._source.note("decimal commas read as points")
                 whole = pc.replace_substring(column, ".", "")
                 points = pc.replace_substring(whole, ",", ".")
                 arrays[at] = pc.if_else(found, points, column)
@@ -195,7 +189,7 @@ class CsvRows:
             what = " ".join(str(error).split()).rstrip(".")[:200]
             if "straddl" in what:
                 what = f"a row of more than {_BLOCK >> 20} MB"
-            rule = f"The rows of {self._name} must be CSV."
+            rule = f"The rows of {self._source.name} must be CSV."
             return f"{rule} Got: {what}; is a quote left open?"
         row = bad[0]
         where = f"data row {row.number} (near line {self._n_lines + row.number})"
@@ -204,32 +198,29 @@ class CsvRows:
             lines = ", which runs over several lines" if several else ""
             where += f"{lines}: is a quote left open?"
         return (
-            f"Every row of {self._name} must have {row.expected_columns} cells, as its "
-            f"header has. Got {row.actual_columns} in {where} ({shorten(row.text, 60)!r}); "
+            f"Every row of {self._source.name} must have {row.expected_columns} cells, as "
+            f"its header has. Got {row.actual_columns} in {where} ({shorten(row.text, 60)!r}); "
             "mend the row, or quote cells that hold the delimiter."
         )
 
 
-def tidy_names(
-    cells: Sequence[str], name: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a name of one line for every column, and notes; refuse a name used twice."""
+def tidy_names(cells: Sequence[str], source: OpenSource) -> tuple[str, ...]:
+    """Return a name of one line for every column; refuse a name that is used twice."""
     columns: dict[str, int] = {}
-    notes = []
     for at, cell in enumerate(cells, start=1):
         given = cell.removeprefix("\ufeff").strip()
         column = " ".join(given.split()) or f"column {at}"
         if column in columns:
             refuse(
-                f"The columns of {name} must have names of their own. Got {column!r} for "
-                f"columns {columns[column]}, {at}; rename all but one of them."
+                f"The columns of {source.name} must have names of their own. Got "
+                f"{column!r} for columns {columns[column]}, {at}; rename one of them."
             )
         columns[column] = at
         if not given:
-            notes.append(f"column {at} has no name and is called {column!r}")
+            source.note(f"column {at} has no name and is called {column!r}")
         elif column != given:
-            notes.append(f"column {given!r} is called {column!r}")
-    return tuple(columns), tuple(notes)
+            source.note(f"column {given!r} is called {column!r}")
+    return tuple(columns)
 
 
 def _sniff(text: str, *, whole: bool) -> str:

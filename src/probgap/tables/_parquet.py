@@ -22,8 +22,6 @@ class ParquetRows:
     A column of lists, structs, maps or raw bytes is refused when it is read.
     """
 
-    notes: tuple[str, ...]
-
     def __init__(self, source: OpenSource) -> None:
         self._source, self._name = source, source.name
         with self._explained():
@@ -32,9 +30,9 @@ class ParquetRows:
         schema = self._file.schema_arrow
         # An index that pandas stored is no column of the table.
         stored = [name for name in schema.names if not name.startswith(_INDEX_PREFIX)]
-        self.columns, self.notes = tidy_names(stored, self._name)
+        self.columns = tidy_names(stored, source)
         if len(stored) < len(schema):
-            self.notes = (*self.notes, "the index that pandas stored is left out")
+            source.note("the index that pandas stored is left out")
         self._stored = dict(zip(self.columns, stored, strict=True))
         if self.metadata.num_rows == 0 or not stored:
             refuse(f"{self._name} must hold rows and columns. Got an empty table.")

@@ -158,8 +158,7 @@ class TableReader:
     @property
     def notes(self) -> tuple[str, ...]:
         """How the file is read, where there was a choice, as far as that is known."""
-        unzipped = ("gzipped",) if self._source.unzipped else ()
-        return (*unzipped, *self._rows.notes)
+        return tuple(self._source.notes)
 
     def batches(self) -> Iterator[Any]:
         """Return the rows as Arrow batches, in the sizes in which they come."""

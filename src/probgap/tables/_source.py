@@ -82,11 +82,13 @@ class OpenSource:
     """The bytes of a source, unzipped if need be, as ``stream``.
 
     ``n_bytes`` is the size of a file, None for anything else; ``counted`` are the bytes as
-    they come, before they are unzipped.
+    they come, before they are unzipped; ``notes`` tell how it is read, where there was a
+    choice.
     """
 
     def __init__(self, source: Source, *, hashed: bool = False) -> None:
         self.n_bytes: int | None = None
+        self.notes: list[str] = []
         self._path: Path | None = None
         self._opened = ExitStack()
         with ExitStack() as on_error:
@@ -96,6 +98,7 @@ class OpenSource:
             self.stream = io.BufferedReader(self.counted, _BUFFER)
             self.unzipped = self.peek(2) == _GZIP
             if self.unzipped:
+                self.note("gzipped")
                 unzip = _Blocks(gzip.GzipFile(fileobj=self.stream), self.name)
                 self.stream = io.BufferedReader(unzip, _BUFFER)
             self._refuse_other_formats()
@@ -131,6 +134,11 @@ class OpenSource:
         for magic, what in _OTHERS.items():
             if head.startswith(magic):
                 self.refuse_format(what)
+
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def refuse_format(self, what: str) -> NoReturn:
         """Raise an error about a file that is no table."""
