@@ -38,58 +38,6 @@ _BLOCK = 1 << 21
 _DECIMAL_COMMA = r"^\s*[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+\s*$"
 
 
-class _Utf8:
-    """The text of a source as UTF-8 bytes, whatever its encoding was.
-
-    A mark at the beginning says UTF-8, UTF-16 or UTF-32. Without one it is UTF-8, and
-    bytes that are not are read as latin-1, one at a time: what a byte means never depends
-    on how far one has read.
-    """
-
-    closed = False
-
-    def __init__(self, source: OpenSource) -> None:
-        head = source.peek(4)
-        found = (code for mark, code in _MARKS.items() if head.startswith(mark))
-        encoding = next(found, "utf-8")
-        wide = not encoding.startswith("utf-8")
-        if wide:
-            source.note(f"read as {encoding.upper()}")
-        self._source = source
-        self._ready = b""
-        errors = "strict" if wide else "surrogateescape"
-        self._text = io.TextIOWrapper(source.stream, encoding, errors, newline="\n")
-
-    def read_text(self, size: int) -> str:
-        """Return ``size`` characters, fewer at the end alone."""
-        try:
-            text = self._text.read(size)
-        except UnicodeDecodeError as error:
-            refuse(
-                f"{self._source.name} must be text in the encoding that its first bytes "
-                f"announce ({error.encoding}). Got bytes that are not; save it as UTF-8."
-            )
-        if "\0" in text:
-            self._source.refuse_format("bytes that are no text")
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            self._source.note("read as latin-1 where it is not UTF-8")
-            return text.translate(_LATIN1)
-        return text
-
-    def unread(self, text: str) -> None:
-        """Put text back, in front of what comes next."""
-        self._ready = text.encode()
-
-    def read(self, size: int) -> bytes:
-        """Return ``size`` bytes, fewer at the end alone."""
-        while len(self._ready) < size and (text := self.read_text(size)):
-            self._ready += text.encode()
-        part, self._ready = self._ready[:size], self._ready[size:]
-        return part
-
-
 class CsvRows:
     """The rows of a CSV file as Arrow batches of strings; an empty cell is null.
 
@@ -97,12 +45,14 @@ class CsvRows:
     Europe writes it.
     """
 
+    closed = False
+
     def __init__(self, source: OpenSource) -> None:
         self._source = source
-        self._text = _Utf8(source)
+        self._text = _decode(source)
         head, whole = "", False
         while not whole and len(head) < (_HEAD if "\n" in head else _LONGEST_HEADER):
-            text = self._text.read_text(_HEAD)
+            text = self._read_text(_HEAD)
             head, whole = head + text, len(text) < _HEAD
         body = re.sub(r"\A(?:[ \t]*[\r\n])*", "", head)
         if not body.strip():
@@ -120,7 +70,32 @@ class CsvRows:
             refuse(
                 f"{source.name} must hold rows below its header. Got a header alone."
             )
-        self._text.unread(rest)
+        self._ready = rest.encode()
+
+    def read(self, size: int) -> bytes:
+        """Return the next ``size`` bytes as UTF-8, fewer at the end alone, for Arrow."""
+        while len(self._ready) < size and (text := self._read_text(size)):
+            self._ready += text.encode()
+        part, self._ready = self._ready[:size], self._ready[size:]
+        return part
+
+    def _read_text(self, size: int) -> str:
+        """Return ``size`` characters, fewer at the end alone."""
+        try:
+            text = self._text.read(size)
+        except UnicodeDecodeError as error:
+            refuse(
+                f"{self._source.name} must be text in the encoding that its first bytes "
+                f"announce ({error.encoding}). Got bytes that are not; save it as UTF-8."
+            )
+        if "\0" in text:
+            self._source.refuse_format("bytes that are no text")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self._source.note("read as latin-1 where it is not UTF-8")
+            return text.translate(_LATIN1)
+        return text
 
     def _read_header(self, text: str, *, whole: bool) -> tuple[list[str], str]:
         """Return the cells of the first line, and the text that follows."""
@@ -168,7 +143,7 @@ class CsvRows:
         )
         try:
             options = (reading, parsing, converting)
-            for batch in arrow_csv.open_csv(self._text, *options):
+            for batch in arrow_csv.open_csv(self, *options):
                 yield batch if self._delimiter != ";" else self._with_points(batch)
         except pa.ArrowInvalid as error:
             refuse(self._explain(error, bad))
@@ -202,6 +177,22 @@ class CsvRows:
             f"its header has. Got {row.actual_columns} in {where} ({shorten(row.text, 60)!r}); "
             "mend the row, or quote cells that hold the delimiter."
         )
+
+
+def _decode(source: OpenSource) -> io.TextIOWrapper:
+    """Return the text of a source, in UTF-8 unless a mark at its beginning says other.
+
+    Bytes that are not UTF-8 are escaped one at a time: what a byte means never depends on
+    how far one has read.
+    """
+    head = source.peek(4)
+    found = (code for mark, code in _MARKS.items() if head.startswith(mark))
+    encoding = next(found, "utf-8")
+    errors = "surrogateescape"
+    if not encoding.startswith("utf-8"):
+        errors = "strict"
+        source.note(f"read as {encoding.upper()}")
+    return io.TextIOWrapper(source.stream, encoding, errors, newline="\n")
 
 
 def tidy_names(cells: Sequence[str], source: OpenSource) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def read_table(source: Source) -> Table:
     >>> table.notes
     ('semicolon separated', 'decimal commas read as points')
     """
-    with TableReader(source, hashed=True) as reader:
+    with TableReader(source) as reader:
         frame = to_frame(list(reader.batches()), start=0)
         return Table(frame, reader.name, reader.finish(), reader.notes)
 
@@ -104,7 +104,7 @@ def open_table(
     ...     [len(chunk) for chunk in reader]
     [2, 1]
     """
-    return TableReader(source, chunk_rows=chunk_rows, wanted=columns)
+    return TableReader(source, chunk_rows=chunk_rows, columns=columns)
 
 
 class TableReader:
@@ -127,14 +127,13 @@ class TableReader:
         source: Source,
         *,
         chunk_rows: int = 50_000,
-        wanted: Iterable[str] | None = None,
-        hashed: bool = False,
+        columns: Iterable[str] | None = None,
     ) -> None:
         if chunk_rows < 1:
             refuse(f"chunk_rows must be at least 1. Got {chunk_rows!r}.")
         _ = pd.DataFrame  # a missing library is named before the file is opened
         self._chunk_rows = chunk_rows
-        self._source = OpenSource(source, hashed=hashed)
+        self._source = OpenSource(source)
         self.name = self._source.name
         self.n_bytes = self._source.n_bytes
         with ExitStack() as on_error:
@@ -142,7 +141,7 @@ class TableReader:
             is_parquet = self._source.peek(len(PARQUET)) == PARQUET
             self._rows = (ParquetRows if is_parquet else CsvRows)(self._source)
             self.columns = self._rows.columns
-            self.select(self.columns if wanted is None else wanted)
+            self.select(self.columns if columns is None else columns)
             on_error.pop_all()
 
     def select(self, columns: Iterable[str]) -> None:
@@ -165,7 +164,7 @@ class TableReader:
         return self._rows.batches(self._wanted)
 
     def finish(self) -> str:
-        """Read to the end and return the SHA-256 of the file, if it was asked for."""
+        """Read to the end and return the SHA-256 of the file."""
         return self._source.counted.finish()
 
     def __iter__(self) -> Iterator[Frame]:

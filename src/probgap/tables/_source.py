@@ -37,12 +37,12 @@ _BUFFER = 1 << 18
 
 
 class _Blocks(io.RawIOBase):
-    """A stream that is read in full blocks, counted and, if asked, hashed."""
+    """A stream that is read in full blocks, counted and hashed."""
 
-    def __init__(self, stream: Any, name: str, *, hashed: bool = False) -> None:
+    def __init__(self, stream: Any, name: str) -> None:
         super().__init__()
         self._stream, self._name = stream, name
-        self._hash = hashlib.sha256() if hashed else None
+        self._hash = hashlib.sha256()
         self.bytes_read = 0
 
     def readable(self) -> bool:
@@ -67,15 +67,14 @@ class _Blocks(io.RawIOBase):
         except OSError as error:
             refuse(f"{self._name} must be readable to its end. Got: {error}.")
         self.bytes_read += filled
-        if self._hash is not None:
-            self._hash.update(buffer[:filled])
+        self._hash.update(buffer[:filled])
         return filled
 
     def finish(self) -> str:
-        """Read to the end and return the SHA-256 of all that came, if asked for."""
+        """Read to the end and return the SHA-256 of all that came."""
         while self.read(_BUFFER):
             pass
-        return self._hash.hexdigest() if self._hash is not None else ""
+        return self._hash.hexdigest()
 
 
 class OpenSource:
@@ -86,7 +85,7 @@ class OpenSource:
     choice.
     """
 
-    def __init__(self, source: Source, *, hashed: bool = False) -> None:
+    def __init__(self, source: Source) -> None:
         self.n_bytes: int | None = None
         self.notes: list[str] = []
         self._path: Path | None = None
@@ -94,7 +93,7 @@ class OpenSource:
         with ExitStack() as on_error:
             on_error.callback(self.close)
             stream = self._open(source)
-            self.counted = _Blocks(stream, self.name, hashed=hashed)
+            self.counted = _Blocks(stream, self.name)
             self.stream = io.BufferedReader(self.counted, _BUFFER)
             self.unzipped = self.peek(2) == _GZIP
             if self.unzipped:
