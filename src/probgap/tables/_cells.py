@@ -1,7 +1,8 @@
 """Cells of a column in one plain form, whatever library or file they came from.
 
 A column becomes an Arrow array of integers, floating point numbers or text. From there
-on four readings exist: numbers, levels (of a category), text and dates. Each reads a cell by itself, so that none depends on the rows around it.
+on four readings exist: numbers, levels (of a category), text and dates. Each reads a
+cell by itself, so that none depends on the rows around it.
 
 Missing are empty cells, cells of blanks and, in upper or lower case, the words ``na``,
 ``n/a``, ``#n/a``, ``<na>``, ``nan``, ``nat``, ``null`` and ``none``; in a column of
@@ -33,6 +34,8 @@ _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"
 _SIGN_AND_CURRENCY = r"^([+-]?)\s*[$€£¥]\s*([+-]?)"
 _PERCENT = r"\s*%$"
 _CODE = r"^[+-]?0\d+$|^[+-]?\d{17,}$"
+# Of other Python objects, Arrow's reading depends on what stands beside them.
+_SAME_ANYWHERE = ("int", "uint", "bool", "null", "string", "large_string")
 # Above this, neighbouring integers are the same floating point number.
 _EXACT = 2.0**53
 
@@ -58,19 +61,13 @@ def to_plain(array: Any) -> Cells:
 
 def to_cells(column: Series) -> Cells:
     """Return a column as an Arrow array of integers, floating point numbers or text."""
-    types = pa.types
     try:
         array = pa.Array.from_pandas(column)
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
-        # Of other Python objects, Arrow's reading depends on what stands beside them.
-        alike = ("integer", "boolean", "null", "string", "large_string")
-        if column.dtype != object or any(
-            getattr(types, f"is_{kind}")(array.type) for kind in alike
-        ):
+        if column.dtype != object or str(array.type).startswith(_SAME_ANYWHERE):
             plain = to_plain(array)
-            truth = types.is_boolean(plain.type)
-            return pc.cast(plain, pa.large_string()) if truth else plain
+            return to_text(plain) if pa.types.is_boolean(plain.type) else plain
     except (pa.ArrowException, TypeError, OverflowError, UnicodeError):
         pass
     return pa.array([_to_text(value) for value in column], pa.large_string())

@@ -45,23 +45,19 @@ def make_preprocessor(plan: ColumnPlan) -> ColumnTransformer:
 
     It takes DataFrames whose columns may be in any order, with others among them, and
     returns a dense matrix. Every column of the table has about the same say in the
-    distance between two rows, which is what a kernel sees: a number has variance one,
-    the four numbers of a date have variance one together, the levels of a category are 0
-    or 1, and a text is a vector of length one.
+    distance between two rows, which is what a kernel sees.
 
-    *Numbers* are missing where a cell is empty: the median takes their place, and a
-    column of 0 and 1 says where. Each is measured from its median in units of the
-    range that holds 90% of the values, then bent by an inverse hyperbolic sine: as it is
-    in the middle, logarithmic far outside. So neither a single huge value nor a long tail
-    presses all others together. Then it is standardised, and held between -5 and 5.
-    *Dates* become the year, the month, the weekday and the days since the first date (as
-    the scale has its own origin, any first day does), each prepared as a number.
-    *Categories* become one column for each of their 24 commonest levels; rare levels
-    (fewer than 10 rows; fewer in tables below 1,000 rows) and levels that come up
-    later share one, and missing is a level. *Text* becomes TF-IDF weights of its
-    words, hashed, brought down to 40 columns by a truncated singular value
-    decomposition and to length one. If numbers or levels would take more than 400
-    columns, such a decomposition brings them down to 200.
+    *Numbers* are imputed by the median, with a column of 0 and 1 that says where; measured
+    from the median in units of the range that holds 90% of the values; bent by an inverse
+    hyperbolic sine, so that neither a huge value nor a long tail presses all others
+    together; standardised, and held between -5 and 5. *Dates* become the year, the month,
+    the weekday and a count of days, each prepared as a number, with variance one together.
+    *Categories* become one column of 0 and 1 for each of their 24 commonest levels; rare
+    levels (fewer than 10 rows; fewer in tables below 1,000 rows) and levels that come up
+    later share one, and missing is a level. *Text* becomes TF-IDF weights of its words,
+    hashed, brought down to 40 columns by a truncated singular value decomposition and to
+    length one. If numbers or levels would take more than 400 columns, such a decomposition
+    brings them down to 200.
 
     Parameters
     ----------
