@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from probgap.tables._base import Frame, Series, pc, pd, refuse
@@ -42,29 +43,27 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
     >>> stream.getvalue()
     "note,x\r\n'=cmd(),-0.5\r\n-2,3.0\r\n"
     """
+    if isinstance(path_or_stream, str | os.PathLike):
+        path = Path(path_or_stream)
+        try:
+            with path.open("w", encoding="utf-8", newline="") as stream:
+                write_csv(frame, stream, header=header)
+        except OSError as error:
+            refuse(f"The file must be writable. Got {str(path)!r}: {error.strerror}.")
+        return
     columns = [_harmless(frame.iloc[:, at]) for at in range(frame.shape[1])]
     safe = pd.DataFrame(dict(enumerate(columns)), index=frame.index)
     names = [
         f"'{name}" if str(name).startswith(_DANGEROUS) else str(name)
         for name in frame.columns
     ]
-    is_path = isinstance(path_or_stream, str | os.PathLike)
-    is_text = is_path or hasattr(path_or_stream, "encoding")
-    try:
-        safe.to_csv(
-            path_or_stream,
-            mode="w" if is_text else "wb",
-            index=False,
-            header=names if header else False,
-            lineterminator="\r\n",
-            encoding="utf-8",
-            compression=None,
-        )
-    except OSError as error:
-        if not is_path:
-            raise
-        why = error.strerror or error
-        refuse(f"The file must be writable. Got {str(path_or_stream)!r}: {why}.")
+    safe.to_csv(
+        path_or_stream,
+        mode="w" if hasattr(path_or_stream, "encoding") else "wb",
+        index=False,
+        header=names if header else False,
+        lineterminator="\r\n",
+    )
 
 
 def _harmless(column: Series) -> Series:
