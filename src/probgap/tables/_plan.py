@@ -179,9 +179,9 @@ def plan_columns(
     uses = [_use_of(frame[name], fixed.get(name), labelled, seen) for name in names]
     plan = ColumnPlan(tuple(uses), len(frame))
     if not plan.inputs:
-        others = [f"{c.name!r} ({c.why})" for c in uses if c.use == "left out"]
-        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        got = ", ".join(others[:5]) + more if others else "no other column"
+        out = [f"{c.name!r} ({c.why})" for c in uses if c.use == "left out"]
+        more = f" and {len(out) - 5} more" if len(out) > 5 else ""
+        got = ", ".join(out[:5]) + more if out else "no other column"
         rule = f"The table must have a column to learn from besides {label!r}."
         refuse(f"{rule} Got {got}.")
     return plan
@@ -215,18 +215,11 @@ def _use_of(
             row = int(np.argmax(np.isinf(told)))
             refuse_cell(column, row, "finite numbers", OR_DROP)
     present = np.flatnonzero(codes >= 0)
-    example = (
-        to_text(cells.slice(int(present[0]), 1))[0].as_py() if present.size else ""
-    )
-    return ColumnUse(
-        name,
-        use,
-        why,
-        n_missing=len(codes) - len(present),
-        n_distinct=int(codes.max(initial=-1)) + 1,
-        example=shorten(example, 40),
-        day_first=day_first,
-    )
+    counts = len(codes) - len(present), int(codes.max(initial=-1)) + 1
+    example = ""
+    if present.size:
+        example = shorten(to_text(cells.slice(int(present[0]), 1))[0].as_py(), 40)
+    return ColumnUse(name, use, why, *counts, example, day_first)
 
 
 def _mirror(codes: NDArray[np.int64], labelled: Mask) -> str:
