@@ -165,7 +165,7 @@ class TableReader:
 
     def finish(self) -> str:
         """Read to the end and return the SHA-256 of the file."""
-        return self._source.counted.finish()
+        return self._source.finish()
 
     def __iter__(self) -> Iterator[Frame]:
         start, waiting, rows, size = 0, [], 0, 0

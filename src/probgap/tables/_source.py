@@ -37,12 +37,11 @@ _BUFFER = 1 << 18
 
 
 class _Blocks(io.RawIOBase):
-    """A stream that is read in full blocks, counted and hashed."""
+    """A stream that is read in full blocks and counted; a digest may listen."""
 
-    def __init__(self, stream: Any, name: str) -> None:
+    def __init__(self, stream: Any, name: str, digest: Any = None) -> None:
         super().__init__()
-        self._stream, self._name = stream, name
-        self._hash = hashlib.sha256()
+        self._stream, self._name, self._digest = stream, name, digest
         self.bytes_read = 0
 
     def readable(self) -> bool:
@@ -67,14 +66,9 @@ class _Blocks(io.RawIOBase):
         except OSError as error:
             refuse(f"{self._name} must be readable to its end. Got: {error}.")
         self.bytes_read += filled
-        self._hash.update(buffer[:filled])
+        if self._digest is not None:
+            self._digest.update(buffer[:filled])
         return filled
-
-    def finish(self) -> str:
-        """Read to the end and return the SHA-256 of all that came."""
-        while self.read(_BUFFER):
-            pass
-        return self._hash.hexdigest()
 
 
 class OpenSource:
@@ -93,7 +87,8 @@ class OpenSource:
         with ExitStack() as on_error:
             on_error.callback(self.close)
             stream = self._open(source)
-            self.counted = _Blocks(stream, self.name)
+            self._digest = hashlib.sha256()
+            self.counted = _Blocks(stream, self.name, self._digest)
             self.stream = io.BufferedReader(self.counted, _BUFFER)
             self.unzipped = self.peek(2) == _GZIP
             if self.unzipped:
@@ -159,6 +154,12 @@ class OpenSource:
         shutil.copyfileobj(self.stream, copy)
         copy.seek(0)
         return copy
+
+    def finish(self) -> str:
+        """Read to the end and return the SHA-256 of the bytes as they came."""
+        while self.counted.read(_BUFFER):
+            pass
+        return self._digest.hexdigest()
 
     def close(self) -> None:
         """Close what this object opened."""
