@@ -71,14 +71,14 @@ def test_rows_and_tables_can_be_chosen():
         ("[[block]]", "[block]", "block must be a list of tables"),
         ('["triangles", "square"]', '"triangles"', "data must be a list of names"),
         ('["triangles", "square"]', "[]", "data must be a list of names"),
-        ("SVM = {}", "SVM = 3", "SVM must be a table of parameters"),
+        ("SVM = {}", "SVM = 3", "SVM must be a table"),
         ("[block.methods]", "methods = 3\n[block.other]", "must have the keys"),
         (
             '["constant", 0.3]',
             '["constant", "a"]',
             "a rate must be a list of a name and",
         ),
-        ("C = 1.0", "C = 2030-01-01", "svm must hold what JSON can hold"),
+        ("C = 1.0", "C = 2030-01-01", "values that JSON can hold"),
         ("[[block]]", "[[block]]\ncolour = 1", "a block of .* must have the keys"),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_wrong_specification_is_refused_in_one_sentence(
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(InvalidInputError, match="must be a file that can be read"):
+    with pytest.raises(InvalidInputError, match="must be a TOML file"):
         load_spec(tmp_path / "none.toml")
 
 

@@ -6,27 +6,30 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from html import escape
+from typing import Any, NamedTuple
 
 from probgap._core.pages import load
 
 # Colours by role. In a page each becomes a CSS variable, so that the reader's light or
 # dark setting reaches the figures.
 INK, MUTED, RULE, CARD = "#1b1c20", "#62646d", "#d5d7de", "#fefefe"
-ACCENT, WARM, AMBER, WASH = "#0067a8", "#c14a00", "#9a6a00", "#e9eef4"
-BAR = "#b3b6c0"
-_VARIABLES = dict(
-    zip(
-        (INK, MUTED, RULE, CARD, ACCENT, WARM, AMBER, WASH, BAR),
-        ("ink", "muted", "rule", "card", "accent", "warm", "amber", "wash", "bar"),
-        strict=True,
-    )
-)
+ACCENT, WARM, AMBER = "#0067a8", "#c14a00", "#9a6a00"
+_VARIABLES = {
+    INK: "ink",
+    MUTED: "muted",
+    RULE: "rule",
+    CARD: "card",
+    ACCENT: "accent",
+    WARM: "warm",
+    AMBER: "amber",
+}
 _STYLE = {
     "svg.fonttype": "none",
     "path.simplify": False,
     "font.family": "DejaVu Sans",
     "text.color": INK,
+    "text.parse_math": False,
     "axes.labelcolor": INK,
     "axes.edgecolor": RULE,
     "axes.facecolor": "none",
@@ -47,19 +50,47 @@ _NARROWEST = 540
 _FAMILY = "system-ui, -apple-system, Roboto, Helvetica, Arial, sans-serif"
 
 
+class Picture(NamedTuple):
+    """A figure: what it shows, as SVG inside a page, and as SVG for a file."""
+
+    label: str
+    page: str
+    file: str
+
+
 @contextmanager
-def drawing(width: float, height: float, *shape: int, **options: Any) -> Iterator[Any]:
-    """Yield an empty figure in our style and its axes, whatever the user's settings."""
+def our_style() -> Iterator[None]:
+    """Draw in our style, whatever the user's settings."""
     matplotlib = load("matplotlib")
-    figures = load("matplotlib.figure")
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE)
-        figure = figures.Figure(figsize=(width, height), layout="constrained")
-        yield figure, figure.subplots(*(shape or (1, 1)), **options)
+        yield
 
 
-def as_svg(figure: Any, name: str) -> str:
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure of a size in inches."""
+    figures = load("matplotlib.figure")
+    return figures.Figure(figsize=(width, height), layout="constrained")
+
+
+def as_picture(figure: Any, name: str, label: str) -> Picture:
+    """Return the figure as SVG: coloured by its page, and light in a file of its own."""
+    svg, text = _as_svg(figure, name), escape(label)
+    ground = f'<title>{text}</title><rect width="100%" height="100%" fill="{CARD}"/>'
+    head = '<?xml version="1.0" encoding="utf-8"?>\n'
+    file = head + re.sub("<svg[^>]*>", lambda m: m[0] + ground, svg, count=1)
+    width = round(figure.get_figwidth() * 96)
+    style = f"max-width: {width}px; min-width: {min(width, _NARROWEST)}px"
+    attributes = f'<svg role="img" aria-label="{text}" style="{style}"'
+    page = re.sub(r'(<svg.*?) width="[\d.]+pt" height="[\d.]+pt"', r"\1", svg, count=1)
+    page = page.replace("<svg", attributes, 1)
+    for colour, variable in _VARIABLES.items():
+        page = page.replace(colour, f"var(--{variable})")
+    return Picture(label, page, file)
+
+
+def _as_svg(figure: Any, name: str) -> str:
     """Return the figure as SVG that is the same whenever it is written."""
     load("matplotlib").rcParams["svg.hashsalt"] = name
     buffer = io.StringIO()
@@ -74,26 +105,3 @@ def as_svg(figure: Any, name: str) -> str:
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
-
-
-def for_file(svg: str, title: str) -> str:
-    """Return a standalone picture: with a title, and a light background of its own."""
-    background = f'<rect width="100%" height="100%" fill="{CARD}"/>'
-    head = '<?xml version="1.0" encoding="utf-8"?>\n'
-    return head + _open_tag(svg, f"<title>{title}</title>{background}", "")
-
-
-def for_page(svg: str, label: str) -> str:
-    """Return part of a page: labelled for screen readers, coloured by the page."""
-    for colour, variable in _VARIABLES.items():
-        svg = svg.replace(colour, f"var(--{variable})")
-    size = re.search(r' width="([\d.]+)pt" height="[\d.]+pt"', svg)
-    width = round(float(size[1]) * 4.0 / 3.0) if size else _NARROWEST
-    svg = svg.replace(size[0], "", 1) if size else svg
-    style = f"max-width: {width}px; min-width: {min(width, _NARROWEST)}px"
-    return _open_tag(svg, "", f' role="img" aria-label="{label}" style="{style}"')
-
-
-def _open_tag(svg: str, inside: str, attributes: str) -> str:
-    opened = re.compile(r"<svg([^>]*)>")
-    return opened.sub(lambda m: f"<svg{m[1]}{attributes}>{inside}", svg, count=1)
