@@ -7,23 +7,22 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 from probgap._core.pages import load
 
-# Colours by role. In a page each becomes a CSS variable, so that the reader's light or
-# dark setting reaches the figures.
-INK, MUTED, RULE, CARD = "#1b1c20", "#62646d", "#d5d7de", "#fefefe"
-ACCENT, WARM, AMBER = "#0067a8", "#c14a00", "#9a6a00"
-_VARIABLES = {
-    INK: "ink",
-    MUTED: "muted",
-    RULE: "rule",
-    CARD: "card",
-    ACCENT: "accent",
-    WARM: "warm",
-    AMBER: "amber",
+# By role. In a page each becomes a CSS variable, so that the reader's light or dark
+# setting reaches the figures.
+_COLOURS = {
+    "ink": "#1b1c20",
+    "muted": "#62646d",
+    "rule": "#d5d7de",
+    "card": "#fefefe",
+    "accent": "#0067a8",
+    "warm": "#c14a00",
+    "amber": "#9a6a00",
 }
+INK, MUTED, RULE, CARD, ACCENT, WARM, AMBER = _COLOURS.values()
 _STYLE = {
     "svg.fonttype": "none",
     "path.simplify": False,
@@ -45,17 +44,7 @@ _STYLE = {
     "figure.facecolor": "none",
     "savefig.facecolor": "none",
 }
-# On a narrow screen a figure scrolls rather than shrink below this width, in pixels.
-_NARROWEST = 540
 _FAMILY = "system-ui, -apple-system, Roboto, Helvetica, Arial, sans-serif"
-
-
-class Picture(NamedTuple):
-    """A figure: what it shows, as SVG inside a page, and as SVG for a file."""
-
-    label: str
-    page: str
-    file: str
 
 
 @contextmanager
@@ -74,23 +63,7 @@ def new_figure(width: float, height: float) -> Any:
     return figures.Figure(figsize=(width, height), layout="constrained")
 
 
-def as_picture(figure: Any, name: str, label: str) -> Picture:
-    """Return the figure as SVG: coloured by its page, and light in a file of its own."""
-    svg, text = _as_svg(figure, name), escape(label)
-    ground = f'<title>{text}</title><rect width="100%" height="100%" fill="{CARD}"/>'
-    head = '<?xml version="1.0" encoding="utf-8"?>\n'
-    file = head + re.sub("<svg[^>]*>", lambda m: m[0] + ground, svg, count=1)
-    width = round(figure.get_figwidth() * 96)
-    style = f"max-width: {width}px; min-width: {min(width, _NARROWEST)}px"
-    attributes = f'<svg role="img" aria-label="{text}" style="{style}"'
-    page = re.sub(r'(<svg.*?) width="[\d.]+pt" height="[\d.]+pt"', r"\1", svg, count=1)
-    page = page.replace("<svg", attributes, 1)
-    for colour, variable in _VARIABLES.items():
-        page = page.replace(colour, f"var(--{variable})")
-    return Picture(label, page, file)
-
-
-def _as_svg(figure: Any, name: str) -> str:
+def as_svg(figure: Any, name: str) -> str:
     """Return the figure as SVG that is the same whenever it is written."""
     load("matplotlib").rcParams["svg.hashsalt"] = name
     buffer = io.StringIO()
@@ -105,3 +78,17 @@ def _as_svg(figure: Any, name: str) -> str:
     svg = re.sub(r'\bid="', f'id="{name}-', svg)
     svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+def for_file(svg: str) -> str:
+    """Return a standalone picture, with a light background of its own."""
+    ground = f'<rect width="100%" height="100%" fill="{CARD}"/>'
+    head = '<?xml version="1.0" encoding="utf-8"?>\n'
+    return head + re.sub("<svg[^>]*>", lambda tag: tag[0] + ground, svg, count=1)
+
+
+def for_page(svg: str, label: str) -> str:
+    """Return part of a page: labelled for screen readers, coloured by the page."""
+    for name, colour in _COLOURS.items():
+        svg = svg.replace(colour, f"var(--{name})")
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,7 @@ from probgap.reproduction._drawing import (
     MUTED,
     RULE,
     WARM,
-    Picture,
-    as_picture,
+    as_svg,
     new_figure,
     our_style,
 )
@@ -45,32 +43,16 @@ _ARM = 0.011  # of a cross, as a share of the picture
 Facts = dict[str, Any]
 
 
-def draw_all(summary: Facts) -> dict[str, Picture]:
-    """Draw every figure that the data suffice for, by name of its file."""
-    shares = any(block["run"]["measure"] for block in summary["blocks"])
-    figures: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
-        "shares": (
-            _draw_shares,
-            summary if shares else None,
-            "Recovered share of each method by block: this run left, the print right.",
-        ),
-        "panels": (
-            _draw_panels,
-            summary["panels"],
-            "Three panels: true labels, observed labels, labels after relabelling.",
-        ),
-        "boundaries": (
-            _draw_boundaries,
-            summary["boundaries"],
-            "Estimated against true boundary, one small panel for each data set.",
-        ),
+def draw_all(summary: Facts) -> dict[str, str]:
+    """Draw every figure that the data suffice for: SVG by name of its file."""
+    figures = {
+        "shares": _draw_shares,
+        "panels": _draw_panels,
+        "boundaries": _draw_boundaries,
     }
     with our_style():
-        return {
-            name: as_picture(draw(data), name, label)
-            for name, (draw, data, label) in figures.items()
-            if data
-        }
+        drawn = {name: draw(summary) for name, draw in figures.items()}
+        return {name: as_svg(figure, name) for name, figure in drawn.items() if figure}
 
 
 def _mark(method: str) -> Facts:
@@ -100,6 +82,8 @@ def _add_legend(figure: Any, methods: list[str]) -> None:
 
 def _draw_shares(summary: Facts) -> Any:
     blocks = summary["blocks"]
+    if not any(block["run"]["measure"] for block in blocks):
+        return None
     figure = new_figure(8.6, 1.5 + 0.36 * len(blocks))
     axes = figure.subplots(1, 2, sharex=True, sharey=True)
     titles = {"run": "This run", "paper": "The paper, as printed"}
@@ -139,8 +123,11 @@ def _draw_block(ax: Any, position: int, side: Facts) -> None:
             ax.annotate(sign, (at, position), **offset, **style)
 
 
-def _draw_boundaries(groups: list[Facts]) -> Any:
+def _draw_boundaries(summary: Facts) -> Any:
+    groups = summary["boundaries"]
     data_sets = list(dict.fromkeys(group["data"] for group in groups))
+    if not data_sets:
+        return None
     columns = min(4, len(data_sets))
     lines = -(-len(data_sets) // columns)
     figure = new_figure(max(3.6, 0.5 + 2.1 * columns), 0.7 + 2.2 * lines)
@@ -161,8 +148,11 @@ def _draw_boundaries(groups: list[Facts]) -> Any:
     return figure
 
 
-def _draw_panels(data: Facts) -> Any:
+def _draw_panels(summary: Facts) -> Any:
     """Draw the points with true, observed and relabelled labels."""
+    data = summary["panels"]
+    if data is None:
+        return None
     points = np.column_stack([data["x1"], data["x2"]])
     true, observed, new = data["true"], data["observed"], data["relabelled"]
     panels = {

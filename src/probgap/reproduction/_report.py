@@ -12,7 +12,7 @@ from typing import Any
 from probgap._core.output import whole_file
 from probgap._core.pages import NONE, PAPER, fixed, load, make_environment
 from probgap.reproduction._cells import OURS
-from probgap.reproduction._drawing import Picture
+from probgap.reproduction._drawing import for_file, for_page
 from probgap.reproduction._figures import draw_all
 from probgap.reproduction._summary import summarise
 
@@ -86,8 +86,8 @@ def build_report(
     html = _render_html(markdown, pictures)
     folder = Path(out)
     figures = [
-        _write(folder / "figures" / f"{name}.svg", picture.file)
-        for name, picture in pictures.items()
+        _write(folder / "figures" / f"{name}.svg", for_file(svg))
+        for name, svg in pictures.items()
     ]
     return ReportFiles(
         html=_write(folder / "report.html", html),
@@ -103,7 +103,7 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def _render_markdown(summary: dict[str, Any], pictures: dict[str, Picture]) -> str:
+def _render_markdown(summary: dict[str, Any], pictures: dict[str, str]) -> str:
     """Return the report as Markdown that links to its figures."""
     markup = load("markupsafe").Markup
 
@@ -122,7 +122,7 @@ def _render_markdown(summary: dict[str, Any], pictures: dict[str, Picture]) -> s
     return re.sub(r"\n\s*\n", "\n\n", text).strip() + "\n"
 
 
-def _render_html(markdown: str, pictures: dict[str, Picture]) -> str:
+def _render_html(markdown: str, pictures: dict[str, str]) -> str:
     """Return the Markdown as one HTML page that needs no other file."""
     parser = load("markdown_it").MarkdownIt("commonmark").enable("table")
     tokens = parser.parse(markdown)
@@ -148,15 +148,15 @@ def _mark_headings(tokens: list[Any]) -> dict[str, str]:
     return sections
 
 
-def _draw_in_place(tokens: list[Any], pictures: dict[str, Picture]) -> None:
+def _draw_in_place(tokens: list[Any], pictures: dict[str, str]) -> None:
     """Replace each paragraph that links to a picture by the picture."""
     for place, token in enumerate(tokens):
         if token.children and token.children[0].type == "image":
-            picture = pictures[Path(token.children[0].attrs["src"]).stem]
-            drawn = f"{_BOX.format('plot')}{picture.page}</div>"
-            _replace(tokens[place - 1], f"<figure>{drawn}</figure>\n")
+            image = token.children[0]
+            svg = for_page(pictures[Path(image.attrs["src"]).stem], image.content)
+            _replace(tokens[place - 1], f"<figure>{_BOX.format('plot')}{svg}</div>")
             token.children = []
-            _replace(tokens[place + 1], "")
+            _replace(tokens[place + 1], "</figure>\n")
 
 
 def _dress_tables(tokens: list[Any]) -> None:
