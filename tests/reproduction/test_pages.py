@@ -356,7 +356,7 @@ def test_ours_with_the_svm_of_the_others_is_counted_beside_ours(make_rows, tmp_p
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("seed", [1]), ("details", "x"), ("versions", "x"), ("parameters", [1])],
+    [("warnings", "x"), ("details", "x"), ("versions", "x"), ("parameters", [1])],
 )
 def test_a_row_of_the_wrong_kind_is_refused(make_row, field, value):
     row = make_row("1", "triangles", "inverse", 0.1, 0.5, "PGPU", 0) | {field: value}

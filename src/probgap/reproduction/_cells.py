@@ -21,12 +21,9 @@ FIGURE_TABLE = "figure1"
 BOUNDARY_TABLE = "boundaries"
 LINE = ["table", "data", "line"]  # what identifies a line of the tables
 _JOB = ["table", "data", "labelling", "method", "seed"]
-_KINDS: dict[str, tuple[Any, str]] = {
-    **dict.fromkeys(
-        ("details", "versions", "machine", "parameters"), (Mapping, "an object")
-    ),
-    "seed": (int | str, "a number or a name"),
-    "warnings": (list, "a list"),
+_KINDS = {
+    **dict.fromkeys(("details", "versions", "machine", "parameters"), dict),
+    "warnings": list,
 }
 
 Frame = Any  # pandas is imported when it is used
@@ -106,9 +103,9 @@ def _read_job(row: Mapping[str, Any]) -> dict[str, Any]:
     if missing:
         msg = f"Each row must have the fields {_JOB}. Got one without {missing}."
         raise InvalidInputError(msg)
-    for name, (kind, words) in _KINDS.items():
+    for name, kind in _KINDS.items():
         if row.get(name) is not None and not isinstance(row[name], kind):
-            msg = f"{name} of a row must be {words}. Got {row[name]!r}."
+            msg = f"{name} of a row must be a {kind.__name__}. Got {row[name]!r}."
             raise InvalidInputError(msg)
     details = row.get("details") or {}
     accuracy = 100.0 * _number(row.get("accuracy"))

@@ -12,8 +12,7 @@ from typing import Any
 from probgap._core.output import whole_file
 from probgap._core.pages import NONE, PAPER, fixed, load, make_environment
 from probgap.reproduction._cells import OURS
-from probgap.reproduction._drawing import for_file, for_page
-from probgap.reproduction._figures import draw_all
+from probgap.reproduction._figures import draw_all, for_file, for_page
 from probgap.reproduction._summary import summarise
 
 # What Markdown or the HTML inside it would take for markup.

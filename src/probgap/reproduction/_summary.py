@@ -204,9 +204,7 @@ def _lay_out(cells: Frame) -> Facts:
 
 def _records(cells: Frame, methods: list[str]) -> list[Facts]:
     """Return a line as a list of cells; None stands for what is not known."""
-    names = ["method", "mean", "sd", "n", "best", "difference", "differs"]
-    names += ["paper_mean", "paper_sd", "paper_best"]
-    line = cells.set_index("method").reindex(methods).reset_index()[names]
+    line = cells.set_index("method").reindex(methods).reset_index()
     is_missing = load("pandas").isna
     return [
         {name: None if is_missing(value) else value for name, value in cell.items()}
