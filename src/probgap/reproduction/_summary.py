@@ -295,7 +295,7 @@ def _compare_boundaries(jobs: Frame) -> list[Facts]:
             "bias": float(group["error"].mean()),
             "error": float(group["error"].abs().mean()),
         }
-        for (data, method), group in points.groupby(["data", "method"])
+        for (data, method), group in points.groupby(["data", "method"], sort=False)
     ]
 
 
