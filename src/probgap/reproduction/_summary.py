@@ -29,11 +29,6 @@ from probgap.reproduction._cells import (
 )
 
 BOUNDARY_METHODS = ("PGPU", OURS)
-_NOTES = {
-    "splice": "The first seven printed lines of splice look like those of banana: clean "
-    "accuracies near 67, where the last two lines have 95.79. They are shown as printed.",
-    "heart": "The paper does not run PGPUcv on heart.",
-}
 _OWN = ("PGPU", "PGPUcv")
 # A share is a ratio: with less than this between clean and naive, in points, it is noise.
 _SMALLEST_COST = 0.5
@@ -72,7 +67,7 @@ def summarise(
     """
     jobs = read_jobs(rows)
     cells = make_cells(jobs)
-    present, printed = cells[cells["n"].notna()], cells[cells["known"]]
+    present = cells[cells["n"].notna()]
     blocks = [_compare_block(block) for _, block in cells.groupby("place")]
     shown = cells[cells["block"].isin(present["block"])]
     gaining = {m for b in blocks for side in ("run", "paper") for m in b[side]["gains"]}
@@ -84,7 +79,6 @@ def summarise(
         "blocks": blocks,
         "verdicts": _count_verdicts(blocks),
         "tables": [_lay_out(table) for _, table in shown.groupby("table", sort=False)],
-        "missing_tables": sorted(set(printed["table"]) - set(present["table"])),
         "statistics": _test(lines.round(_DECIMALS).dropna(how="all")),
         "panels": _read_panels(jobs[(jobs["table"] == FIGURE_TABLE) & jobs["ok"]]),
         "boundaries": _compare_boundaries(jobs),
@@ -167,20 +161,11 @@ def _count_verdicts(blocks: list[Facts]) -> Facts:
 
 def _lay_out(cells: Frame) -> Facts:
     """Set a table of the run beside the printed one."""
-    number = cells["table"].iloc[0]
-    ran = cells[cells["n"].notna()]
     methods = order_methods(cells["method"])
+    ran = set(cells["method"][cells["n"].notna()])
     counts = cells["n"][cells["n"] > 0]
-    unprinted = [
-        f"The paper prints no line for {data} {line}; it is run here."
-        for (data, line), part in cells[cells["known"]].groupby(["data", "line"])
-        if part["paper_mean"].isna().all()
-    ]
-    absent = order_methods({*methods, OURS} - set(ran["method"]))
-    notes = [f"Not run here: {', '.join(absent)}."] if absent else []
-    notes += [*unprinted, *(_NOTES[d] for d in cells["data"].unique() if d in _NOTES)]
     return {
-        "number": number,
+        "number": cells["table"].iloc[0],
         "data_sets": list(cells["data"].unique()),
         "methods": methods,
         "groups": [
@@ -198,7 +183,7 @@ def _lay_out(cells: Frame) -> Facts:
         "equal": counts.nunique() == 1,
         "marked": int(cells["differs"].sum()),
         "compared": int(cells["difference"].notna().sum()),
-        "notes": notes,
+        "absent": order_methods({*methods, OURS} - ran),
     }
 
 
@@ -251,7 +236,7 @@ def _test(lines: Frame) -> Facts:
         adjusted = max(adjusted, min(1.0, (len(pairs) - place) * pair["p"]))
         pair["p_holm"] = adjusted
     return {
-        "ranks": ranked.rank(axis="columns", ascending=False).mean().to_dict(),
+        "ranks": ranked.rank(axis="columns", ascending=False).mean().dropna().to_dict(),
         "ranked": len(ranked),
         "pairs": pairs,
         "settings": len(lines),
