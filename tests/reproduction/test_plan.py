@@ -63,6 +63,7 @@ def test_rows_and_tables_can_be_chosen():
         ("splits = 2", "splits = 0", "splits must be"),
         ("test_share = 0.25", "test_share = 2.0", "test_share must"),
         ('"triangles"', '"circles"', "data must be one of"),
+        ('"triangles"', '["triangles"]', "data must be one of"),
         ("Liu = {}", "Lui = {}", "a method must be one of"),
         ('["inverse", 0.3, 0.5]', '["inverse", 0.3]', "a rate must be"),
         ('["inverse", 0.3, 0.5]', '["cubic", 0.3]', "a rate must be"),
@@ -107,5 +108,5 @@ def test_a_choice_of_nothing_is_refused(choice, message):
 
 
 def test_an_unknown_data_set_is_refused():
-    with pytest.raises(InvalidInputError, match="data must be one of"):
+    with pytest.raises(InvalidInputError, match="name must be one of"):
         check_data({"circles"})

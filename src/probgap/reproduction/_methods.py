@@ -9,7 +9,6 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from probgap._core.errors import InvalidInputError
 from probgap._core.svm import FastSVC
 from probgap.baselines import (
     ElkanNotoClassifier,
@@ -31,7 +30,7 @@ def _pgpu(n_smallest: int = 3, **options: Any) -> PGPUClassifier:
 
 # Each method, and its parameters for the SVM and the estimate of P(s=1 | x) that the
 # methods of the paper share.
-_METHODS: Mapping[str, tuple[Any, tuple[str, ...]]] = {
+METHODS: Mapping[str, tuple[Any, tuple[str, ...]]] = {
     "SVM": (NaiveClassifier, ("estimator",)),
     "Elkan": (ElkanNotoClassifier, ("estimator", "gap_estimator")),
     "Natarajan": (NatarajanClassifier, ("estimator", "gap_estimator")),
@@ -47,13 +46,6 @@ _METHODS: Mapping[str, tuple[Any, tuple[str, ...]]] = {
 }
 
 
-def check_method(name: str) -> None:
-    """Refuse an unknown method."""
-    if name not in _METHODS:
-        msg = f"a method must be one of {tuple(_METHODS)}. Got {name!r}."
-        raise InvalidInputError(msg)
-
-
 def make_method(
     name: str,
     parameters: Mapping[str, Any],
@@ -67,7 +59,7 @@ def make_method(
         ensemble=False,
         cv=StratifiedKFold(_PLATT_FOLDS, shuffle=True, random_state=seed),
     )
-    make, places = _METHODS[name]
+    make, places = METHODS[name]
     final = SVC(**svm, random_state=seed)
     parts = dict(zip(places, (final, platt), strict=False))
     return make(**parts, random_state=seed, **parameters)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from probgap._core.errors import InvalidInputError
-from probgap.reproduction._data import Labelling, check_name, size_of
-from probgap.reproduction._methods import check_method
+from probgap.reproduction._data import DATA_SIZES, Labelling, size_of
+from probgap.reproduction._methods import METHODS
 
 _QUICK_SPLITS = 2
 _QUICK_ROWS = 400
@@ -198,7 +198,7 @@ def plan(
     known = {spec.table: spec for spec in specs}
     chosen = dict.fromkeys(known if tables is None else tables)
     for table in chosen:
-        _require(table in known, "a table", f"be one of {sorted(known)}", table)
+        _require_one_of(table, known, "a table")
     jobs = [
         job for table in chosen for job in _jobs_of(known[table], rows, quick=quick)
     ]
@@ -300,9 +300,9 @@ def _read_block(block: Any, path: Path | Traversable) -> Block:
     _require_list(rates, "rates", "rates")
     _require_parameters(methods, "methods")
     for name in data:
-        check_name(name)
+        _require_one_of(name, DATA_SIZES, "data")
     for name, parameters in methods.items():
-        check_method(name)
+        _require_one_of(name, METHODS, "a method")
         _require_parameters(parameters, name)
     return Block(tuple(data), tuple(_read_labelling(rate) for rate in rates), methods)
 
@@ -319,6 +319,11 @@ def _require(valid: object, what: str, rule: str, value: object) -> None:
     if not valid:
         msg = f"{what} must {rule}. Got {value!r}."
         raise InvalidInputError(msg)
+
+
+def _require_one_of(value: object, known: Iterable[str], what: str) -> None:
+    names = list(known)
+    _require(value in names, what, f"be one of {names}", value)
 
 
 def _require_list(value: object, what: str, items: str) -> None:
