@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -145,7 +145,7 @@ def draw_split(
     return train, test
 
 
-@lru_cache(maxsize=4)
+@cache
 def _draw_problem(data: str, labelling: Labelling, max_rows: int | None) -> Problem:
     """Draw or load the samples, and hide labels: once for all splits, as in the paper."""
     if (data in _PROTEINS) != (labelling.rate == REAL):
@@ -171,7 +171,7 @@ def _draw_problem(data: str, labelling: Labelling, max_rows: int | None) -> Prob
     return Problem(X[rows], y[rows], s[rows])
 
 
-@lru_cache(maxsize=2)
+@cache
 def _load(data: str) -> tuple[Array, Mask, Vector]:
     X, y = load_benchmark(data)
     return X, y > 0, _gap(data, X, y)

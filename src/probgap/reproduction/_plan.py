@@ -76,11 +76,6 @@ class Job:
         return f"{self.table}/{self.data}/{self.labelling}/{self.method}/{self.split}"
 
     @property
-    def cell(self) -> tuple[str, str, str, int]:
-        """What jobs that share a split have in common."""
-        return (self.table, self.data, str(self.labelling), self.split)
-
-    @property
     def settings(self) -> dict[str, Any]:
         """All that the numbers of the row depend on, beside its key."""
         return {

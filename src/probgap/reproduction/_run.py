@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -35,18 +34,18 @@ _DIGITS = 4
 
 
 def run(jobs: Sequence[Job], *, n_jobs: int | None = None) -> Iterator[Row]:
-    """Run jobs, several splits at once, and yield rows as they are ready.
+    """Run jobs, several at once, and yield rows as they are ready.
 
-    The jobs of one split run together, in one process, on one thread. joblib chooses the
-    backend: inside ``joblib.parallel_config(backend="dask")`` they spread over a cluster.
-    The numbers in a row depend neither on that nor on the order.
+    A job runs in one process, on one thread. joblib chooses the backend: inside
+    ``joblib.parallel_config(backend="dask")`` jobs spread over a cluster. The numbers in
+    a row depend neither on that nor on the order.
 
     Parameters
     ----------
     jobs : sequence of Job
         What to run; see :func:`plan`.
     n_jobs : int, default=None
-        Number of splits to work on at once.
+        Number of jobs to work on at once.
 
     Yields
     ------
@@ -60,29 +59,20 @@ def run(jobs: Sequence[Job], *, n_jobs: int | None = None) -> Iterator[Row]:
     >>> [row["status"] for row in run(jobs)]
     ['ok']
     """
-    ordered = sorted(jobs, key=lambda job: job.cell)
-    cells = [list(group) for _, group in groupby(ordered, key=lambda job: job.cell)]
     # The longest first, so that the last ones to end are short.
-    cells.sort(key=lambda cell: -sum(job.cost for job in cell))
+    ordered = sorted(jobs, key=lambda job: -job.cost)
     if n_jobs is not None:
-        n_jobs = min(n_jobs, max(1, len(cells)))
+        n_jobs = min(n_jobs, max(1, len(ordered)))
     work = Parallel(
         n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs"
     )
-    for rows in work(delayed(_run_cell)(cell) for cell in cells):
-        yield from rows
-
-
-def _run_cell(cell: Sequence[Job]) -> list[Row]:
-    """Run the jobs of one split."""
-    with threadpool_limits(1):
-        return [_run_job(job) for job in cell]
+    yield from work(delayed(_run_job)(job) for job in ordered)
 
 
 def _run_job(job: Job) -> Row:
     numbers: Row = {}
     error = None
-    with warnings.catch_warnings(record=True) as caught:
+    with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             numbers = _measure(job)
