@@ -173,6 +173,12 @@ def test_one_method_alone_gives_a_page(make_rows, table_specs, tmp_path, method)
     assert report.figures == ()
 
 
+def test_the_figure_alone_gives_a_page(make_rows, tmp_path):
+    report = build_report(make_rows([]), tmp_path)
+    assert [path.name for path in report.figures] == ["panels.svg"]
+    assert "there is nothing to compare yet" in report.markdown.read_text("utf-8")
+
+
 def test_failed_jobs_are_listed_and_count_in_no_mean(make_rows, table_specs, tmp_path):
     rows = make_rows(table_specs[:1], seeds=2)[:-1]
     whole = {"status": "error", "accuracy": None, "error": "ValueError: a | <b>"}

@@ -28,7 +28,7 @@ from probgap.reproduction._cells import (
     read_jobs,
 )
 
-BOUNDARY_METHODS = ("PGPU", OURS)
+_BOUNDARY_METHODS = ("PGPU", OURS)
 _OWN = ("PGPU", "PGPUcv")
 # A share is a ratio: with less than this between clean and naive, in points, it is noise.
 _SMALLEST_COST = 0.5
@@ -262,7 +262,7 @@ def _compare_pair(other: str, gains: Frame) -> Facts:
 
 def _compare_boundaries(jobs: Frame) -> list[Facts]:
     """Set the estimated boundary beside the true one, by data set and method."""
-    found = jobs[jobs["ok"] & jobs["method"].isin(BOUNDARY_METHODS)]
+    found = jobs[jobs["ok"] & jobs["method"].isin(_BOUNDARY_METHODS)]
     found = found.dropna(subset=["boundary", "true_boundary"])
     points = found.groupby([*LINE, "method"], as_index=False).agg(
         true=("true_boundary", "mean"),
