@@ -23,14 +23,14 @@ def check_libraries() -> None:
     Raises
     ------
     MissingLibraryError
-        If jinja2 or matplotlib is not installed.
+        If a library of the extra ``report`` is not installed.
 
     Examples
     --------
     >>> from probgap.page import check_libraries
     >>> check_libraries()  # doctest: +SKIP
     """
-    for name in ("jinja2", "matplotlib"):
+    for name in ("jinja2", "markdown_it", "matplotlib", "pandas"):
         load(name)
 
 
