@@ -6,6 +6,7 @@ import os
 import platform
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -23,7 +24,7 @@ from sklearn.metrics import (
 from threadpoolctl import threadpool_limits
 
 from probgap.reproduction._data import Problem, draw_split, seed_for
-from probgap.reproduction._methods import CLEAN, FIGURE, make_method
+from probgap.reproduction._methods import CLEAN, FIGURE, Fits, make_method
 from probgap.reproduction._plan import Job
 
 Row = dict[str, Any]
@@ -34,18 +35,19 @@ _DIGITS = 4
 
 
 def run(jobs: Sequence[Job], *, n_jobs: int | None = None) -> Iterator[Row]:
-    """Run jobs, several at once, and yield rows as they are ready.
+    """Run jobs, several splits at once, and yield rows as they are ready.
 
-    A job runs in one process, on one thread. joblib chooses the backend: inside
-    ``joblib.parallel_config(backend="dask")`` jobs spread over a cluster. The numbers in
-    a row depend neither on that nor on the order.
+    The jobs of a split run in one process, on one thread, and share what several methods
+    fit. joblib chooses the backend: inside ``joblib.parallel_config(backend="dask")``
+    they spread over a cluster. The numbers in a row depend neither on that nor on the
+    order.
 
     Parameters
     ----------
     jobs : sequence of Job
         What to run; see :func:`plan`.
     n_jobs : int, default=None
-        Number of jobs to work on at once.
+        Number of splits to work on at once.
 
     Yields
     ------
@@ -59,23 +61,33 @@ def run(jobs: Sequence[Job], *, n_jobs: int | None = None) -> Iterator[Row]:
     >>> [row["status"] for row in run(jobs)]
     ['ok']
     """
+    splits: dict[tuple[str, str, int], list[Job]] = defaultdict(list)
+    for job in jobs:
+        splits[job.table, f"{job.data} {job.labelling}", job.split].append(job)
     # The longest first, so that the last ones to end are short.
-    ordered = sorted(jobs, key=lambda job: -job.cost)
+    ordered = sorted(splits.values(), key=lambda split: -sum(job.cost for job in split))
     if n_jobs is not None:
         n_jobs = min(n_jobs, max(1, len(ordered)))
     work = Parallel(
         n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs"
     )
-    yield from work(delayed(_run_job)(job) for job in ordered)
+    for rows in work(delayed(_run_split)(split) for split in ordered):
+        yield from rows
 
 
-def _run_job(job: Job) -> Row:
+def _run_split(jobs: Sequence[Job]) -> list[Row]:
+    fits = Fits()
+    with threadpool_limits(1):
+        return [_run_job(job, fits) for job in jobs]
+
+
+def _run_job(job: Job, fits: Fits) -> Row:
     numbers: Row = {}
     error = None
-    with threadpool_limits(1), warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            numbers = _measure(job)
+            numbers = _measure(job, fits)
         except Exception as problem:  # noqa: BLE001 (one job must not stop the others)
             error = f"{type(problem).__name__}: {problem}"
     alpha, beta = (*job.labelling.parameters, None, None)[:2]
@@ -106,12 +118,12 @@ def _run_job(job: Job) -> Row:
     }
 
 
-def _measure(job: Job) -> Row:
+def _measure(job: Job, fits: Fits) -> Row:
     train, test = draw_split(
         job.data, job.labelling, job.split, job.test_share, job.max_rows
     )
     seed = seed_for("method", job.data, job.labelling, job.split)
-    model = make_method(job.method, job.parameters, job.svm, seed)
+    model = make_method(job.method, job.parameters, job.svm, seed, fits)
     observed = train.y if job.method == CLEAN else train.s
     truth = test.y.astype(np.int8)
     started = time.perf_counter()
