@@ -15,7 +15,8 @@ from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import scale_gamma
 from probgap._core.runtime import RandomStateLike, as_generator, one_thread
 from probgap._core.types import Vector
-from probgap.active._correct import Belief, CorrectedClassifier, Points
+from probgap.active._correct import CorrectedClassifier
+from probgap.active.belief import Belief, Points
 
 Rows = NDArray[np.intp]
 
