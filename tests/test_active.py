@@ -10,9 +10,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from probgap import PGPUClassifier
-from probgap.active import correct, suggest
-from probgap.active._suggest import draw_candidates, teach_most
-from probgap.active.belief import Belief, Points, covariance, learn
+from probgap.active import (
+    Belief,
+    Points,
+    correct,
+    covariance,
+    draw_candidates,
+    learn,
+    suggest,
+    teach_most,
+)
 from probgap.datasets import hide_labels, make_square
 from probgap.exceptions import InvalidInputError
 

@@ -19,8 +19,9 @@ from sklearn.base import BaseEstimator
 from probgap._core.types import Mask
 from probgap.io._archive import refuse
 from probgap.io._parts import PARTS, RULES, SCIKIT_LEARN, public_name
-from probgap.io._rules import Sizes, misfit
 from probgap.io._trees import NO_CHILD, OF_ROUND, OF_TREE, Table, depth_of
+
+Sizes = dict[str, int]
 
 _NAMES = {kind: name for name, kind in PARTS.items()}
 
@@ -30,25 +31,21 @@ def walk(model: object) -> Iterator[Any]:
     seen: set[int] = set()
     waiting = [model]
     while waiting:
-        thing = waiting.pop()
-        plain = isinstance(thing, str | bytes | int | float | type)
-        if not plain and id(thing) not in seen:
-            seen.add(id(thing))
-            yield thing
-            waiting.extend(inner_of(thing))
-
-
-def inner_of(thing: Any) -> list[object]:
-    """Return what a thing holds; nothing where it is compiled, or an array of numbers."""
-    if isinstance(thing, dict):
-        return [*thing.keys(), *thing.values()]
-    if isinstance(thing, list | tuple | set | frozenset):
-        return list(thing)
-    if isinstance(thing, np.ndarray):
-        return list(thing.ravel()) if thing.dtype == object else []
-    if is_dataclass(thing) and not isinstance(thing, type):
-        return [getattr(thing, f.name, None) for f in fields(thing)]
-    return list(vars(thing).values()) if hasattr(thing, "__dict__") else []
+        thing: Any = waiting.pop()
+        if isinstance(thing, str | bytes | int | float | type) or id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        yield thing
+        if isinstance(thing, dict):
+            waiting += [*thing.keys(), *thing.values()]
+        elif isinstance(thing, list | tuple | set | frozenset):
+            waiting += thing
+        elif isinstance(thing, np.ndarray):
+            waiting += list(thing.ravel()) if thing.dtype == object else []
+        elif is_dataclass(thing):
+            waiting += [getattr(thing, f.name, None) for f in fields(thing)]
+        else:
+            waiting += getattr(thing, "__dict__", {}).values()
 
 
 def require_sound_parts(model: object) -> None:
@@ -100,7 +97,7 @@ def _find_fault(thing: Any) -> str:
         names[0] = "scikit-learn"
     for name in dict.fromkeys(names):
         sizes: dict[str, int] = {}
-        wrong = misfit(thing, RULES.get(name, ""), sizes)
+        wrong = _misfit(thing, RULES.get(name, ""), sizes)
         if wrong:
             return f"was altered: {wrong} is not what it must be"
         if name in _JUDGES and not _JUDGES[name](thing, sizes):
@@ -115,6 +112,97 @@ def _fill_in(estimator: Any) -> None:
             if parameter.default is Parameter.empty:
                 refuse(f"it lacks {name}")
             setattr(estimator, name, parameter.default)
+
+
+# The language of the rules. A rule is "fields: form", or several forms with "|" between
+# them. Forms are "float n d" for a matrix of finite numbers, "matrix n d" for one that may be
+# sparse, "float? n" for a vector that may have gaps, "bool n*" for one that may be empty,
+# "float n >0" and "float n 0..1" for vectors within bounds, "number 0.." for a single one,
+# "whole n" for one of the sizes, "tuple 2 number" for two numbers, the name of a part, or one
+# of ``_WORDS``. Where the name of a size occurs again, in an object or in a part of it, it
+# must be the same. "+name" adds the rules of another.
+_KINDS = {"float": "f", "float?": "f", "matrix": "f", "int": "i", "any": "biufOSUT"}
+
+
+def _misfit(thing: object, rules: str, sizes: Sizes) -> str:
+    """Return the first field that is not as the rules say, "" if all are."""
+    for clause in filter(None, rules.split(";")):
+        names, _, forms = clause.partition(":")
+        if not forms:
+            wrong = _misfit(thing, RULES[clause.strip(" +")], sizes)
+            if wrong:
+                return wrong
+        for name in names.split() if forms else ():
+            value: Any = thing
+            for attribute in name.split("."):
+                value = getattr(value, attribute, None)
+            if not any(_has_form(value, f.split(), sizes) for f in forms.split("|")):
+                return name
+    return ""
+
+
+def _has_form(value: Any, words: list[str], sizes: Sizes) -> bool:
+    kind, *names = words
+    if kind in PARTS:
+        return type(value) is PARTS[kind] and not _misfit(value, RULES[kind], sizes)
+    if kind in _WORDS:
+        return bool(_WORDS[kind](value, sizes))
+    if kind == "tuple":
+        return (
+            isinstance(value, tuple | list)
+            and _agree(names[:1], (len(value),), sizes)
+            and all(_has_form(item, names[1:], sizes) for item in value)
+        )
+    bound = names.pop() if names and set(names[-1]) & set(">.") else ""
+    if kind == "number":
+        known = isinstance(value, float | int) and not isinstance(value, bool)
+    elif kind == "whole":
+        known = type(value) is int and value < 2**31
+        known = known and all(_agree([name], (value,), sizes) for name in names)
+    else:
+        known = type(value) is np.ndarray or (kind == "matrix" and issparse(value))
+        known = known and _agree(names, value.shape, sizes)
+        known = known and value.dtype.kind in _KINDS.get(kind, value.dtype.kind)
+        known = known and (kind in _KINDS or value.dtype == kind)
+    if not known or kind == "any":
+        return known
+    return _is_within(value.data if issparse(value) else value, bound, kind[-1] == "?")
+
+
+def _is_within(value: Any, bound: str, gaps: bool) -> bool:
+    least, _, most = bound.lstrip(">").partition("..")
+    low, high = float(least or -np.inf), float(most or np.inf)
+    within = (value > low if bound[:1] == ">" else value >= low) & (value <= high)
+    if "inf" not in bound:
+        within &= np.isfinite(value)
+    return bool(np.all(within | np.isnan(value) if gaps else within))
+
+
+def _agree(names: list[str], shape: tuple[int, ...], sizes: Sizes) -> bool:
+    return len(names) == len(shape) and all(
+        size == (int(name) if name.isdigit() else sizes.setdefault(name, size))
+        and (size > 0 or name.endswith("*"))
+        for name, size in zip(names, shape, strict=True)
+    )
+
+
+def _is_learner(value: Any, sizes: Sizes) -> bool:
+    """Judge a learner of a mixture: all see as many columns, those of the view if any."""
+    width = "c" if "c" in sizes else "d"
+    own = {"d": sizes[width]} if width in sizes else {}
+    names = ("KernelLogistic", "LinearLogistic", "Forest", "Boosting")
+    known = any(_has_form(value, [name], own) for name in names)
+    return known and sizes.setdefault(width, own["d"]) == own["d"]
+
+
+_WORDS: dict[str, Callable[[Any, Sizes], bool]] = {
+    "None": lambda value, _: value is None,
+    "other": lambda value, _: not isinstance(value, np.ndarray),
+    "flag": lambda value, _: type(value) is bool,
+    # An estimator, if any, expects the columns that its owner has.
+    "fed": lambda v, sizes: getattr(v, "n_features_in_", sizes["d"]) == sizes["d"],
+    "learner": _is_learner,
+}
 
 
 def _svm_is_sound(svm: Any, sizes: Sizes) -> bool:

@@ -35,7 +35,7 @@ from probgap._core.output import whole_file
 from probgap.active import CorrectedClassifier
 from probgap.io import _archive, _plan, _trees
 from probgap.io._archive import SCHEMA, refuse
-from probgap.io._checks import inner_of, require_sound_parts, walk
+from probgap.io._checks import require_sound_parts, walk
 from probgap.io._older import bring_up_to_date, translate_format_1
 
 
@@ -273,14 +273,15 @@ def _with_stored_trees(model: Any) -> Any:
         learners.Forest: _trees.Forest.of,
         learners.Boosting: _trees.Boosting.of,
     }
-    kept, others = {}, {}
-    for thing in walk(model):
-        if type(thing) is Mixture:
-            parts = (stored.get(type(p), lambda same: same)(p) for p in thing.learners)
-            others[id(thing)] = replace(thing, learners=tuple(parts))
-        elif not inner_of(thing):
-            kept[id(thing)] = thing
-    return copy.deepcopy(model, {**kept, **others}) if others else model
+    others = {
+        id(thing): replace(
+            thing,
+            learners=tuple(stored.get(type(p), lambda p: p)(p) for p in thing.learners),
+        )
+        for thing in walk(model)
+        if type(thing) is Mixture
+    }
+    return copy.deepcopy(model, others) if others else model
 
 
 def _put_together(

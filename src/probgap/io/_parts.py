@@ -6,14 +6,12 @@ them from, so that a private module may move. To add a class, add its name and i
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
+from sklearn._loss._loss import CyHalfBinomialLoss
 
 from probgap import active, baselines, boundary, gap, pgpu, reading, relabel, reweight
 from probgap._core import folds, kernels, learners, mixture, svm, views
 from probgap._device import estimators as device
-from probgap.active import belief
 from probgap.io import _trees as trees
 from probgap.reading import network
 
@@ -30,8 +28,7 @@ PARTS: dict[str, type] = {
         relabel: "Relabelling",
         reading: "Reading",
         network: "Curves",
-        active: "CorrectedClassifier",
-        belief: "Answers Belief Points",
+        active: "Answers Belief CorrectedClassifier Points",
         # What predictions are made by.
         folds: "RowFolds",
         kernels: "KernelFeatures",
@@ -43,7 +40,7 @@ PARTS: dict[str, type] = {
     }.items()
     for name in names.split()
 } | {"SVM": svm.FastSVC, "FeatureSVM": svm.NystroemSVM}
-# What fields of parts must be, in the language of ``misfit``; "+" adds to another's rules.
+# What fields of parts must be, in the language of ``_checks``; "+" adds to another's rules.
 _TEXT = """
 fitted = n_features_in_: whole d; classes_: any 2; estimator_.classes_: any 2 | other;
     estimator_ gap_estimator_: fed
@@ -110,16 +107,9 @@ RULES = {
 }
 # Steps of a table's pipeline. They compute from their argument alone: nothing in this list
 # may open, write or run anything.
-STEPS = [
-    "bend",
-    "hold",
-    "name_dates",
-    "to_categories",
-    "to_dates",
-    "to_documents",
-    "to_numbers",
-]
 MODULE_OF_STEPS = "probgap.tables._steps"
+_STEP_NAMES = "bend hold name_dates to_categories to_dates to_documents to_numbers"
+STEPS = frozenset(_STEP_NAMES.split())
 # What a table's pipeline is made of, and what often stands beside our classifiers. Scalers
 # and imputers can have learnt that a column has no value.
 SCIKIT_LEARN = frozenset(
@@ -176,23 +166,15 @@ _TRUSTED = {
     "RandomStateNode": {"numpy.random.mtrand.RandomState"},
     "SparseMatrixNode": _SPARSE,
     "TreeNode": {"sklearn.tree._tree.Tree"},
+    # Its module is not called the same in all versions of scikit-learn.
+    "LossNode": {f"{CyHalfBinomialLoss.__module__}.{CyHalfBinomialLoss.__name__}"},
 }
 
 
 def is_trusted(loader: str, name: str) -> bool:
     """Return whether a thing of this name may be made in this way."""
-    if loader == "LossNode":
-        return name == _compiled_loss()
     # Of numbers, strings and None, the name is not used.
     return loader == "JsonNode" or name in _TRUSTED.get(loader, ())
-
-
-@cache
-def _compiled_loss() -> str:
-    """Return the loss of boosted trees, as this scikit-learn calls it."""
-    from sklearn._loss._loss import CyHalfBinomialLoss  # noqa: PLC0415 (slow to load)
-
-    return f"{CyHalfBinomialLoss.__module__}.{CyHalfBinomialLoss.__name__}"
 
 
 def public_name(loader: str, module: str, name: str) -> str:
