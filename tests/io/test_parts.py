@@ -207,15 +207,15 @@ def test_counts_of_support_vectors_fit_their_arrays(name, kind, data, tmp_path):
     refused(model, tmp_path / "m.skops", "its (SVC|SVM)|estimator_ is")
 
 
-def test_sparse_machines_are_looked_into_too(data, tmp_path):
+def test_sparse_svms_are_looked_into_too(data, tmp_path):
     X, labels = data
     model = clone(WITH_SVM).fit(csr_matrix(X), labels)
-    machine = model.estimator_
-    coef = machine._dual_coef_
-    machine._dual_coef_ = csr_matrix(coef.shape)
+    svm = model.estimator_
+    coef = svm._dual_coef_
+    svm._dual_coef_ = csr_matrix(coef.shape)
     refused(model, tmp_path / "m.skops", "its SVM")
-    machine._dual_coef_ = coef
-    machine.support_vectors_.indices[0] = 10**6
+    svm._dual_coef_ = coef
+    svm.support_vectors_.indices[0] = 10**6
     refused(model, tmp_path / "m.skops", "csr_")
 
 
