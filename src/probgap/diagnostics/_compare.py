@@ -198,9 +198,7 @@ def _pool(parts: list[Outcome], order: Rows) -> Outcome:
 def _describe(
     name: str, outcome: Outcome, ours: Mask | None, labelled: Mask, truth: Mask | None
 ) -> dict[str, Any]:
-    row = asdict(OtherMethod(name))
-    if truth is not None:
-        row |= dict.fromkeys(_BY_TRUTH)
+    row = asdict(OtherMethod(name)) | dict.fromkeys(() if truth is None else _BY_TRUTH)
     if isinstance(outcome, str):
         return row | {"error": outcome}
     called = outcome > 0.0
