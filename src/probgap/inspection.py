@@ -399,11 +399,9 @@ def _most_tied(X: Any, columns: list[Any], score: Vector, most: int) -> list[Any
 
 
 def _tie(values: NDArray[Any], score: Vector) -> float:
-    """Return the share of the score's variance that lies between groups of values."""
-    if values.dtype.kind in "fiub":
-        codes = np.nan_to_num(values.astype(np.float64), nan=np.inf).argsort().argsort()
-    else:
-        _, codes = np.unique(values.astype(str), return_inverse=True)
+    """Return how much of the score's variance lies between groups of like values."""
+    sortable = values if values.dtype.kind in "fiub" else values.astype(str)
+    _, codes = np.unique(sortable, return_inverse=True)
     group = codes * _N_GROUPS // (int(codes.max()) + 1)
     size = np.maximum(np.bincount(group, minlength=_N_GROUPS), 1)
     mean = np.bincount(group, weights=score, minlength=_N_GROUPS) / size

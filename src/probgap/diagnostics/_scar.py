@@ -182,14 +182,17 @@ def scar_test(
         _, (_, overlap, statistic, edge) = _describe(features, labels, seed)
     at_random, with_bias = np.split(statistic[1:], [n_resamples])
     limit = np.quantile(at_random, 1.0 - _SIGNIFICANT)
-    edges = edge[1 : 1 + n_resamples]
+
+    def p_value(found: Vector) -> float:
+        return float(np.mean(found[: 1 + n_resamples] >= found[0]))
+
     return ScarTest(
         statistic=float(statistic[0]),
-        p_value=float((1 + np.sum(at_random >= statistic[0])) / (1 + n_resamples)),
+        p_value=p_value(statistic),
         n_resamples=n_resamples,
         overlap=float(overlap[0]),
         power=float(np.mean(with_bias > limit)),
-        edge_p_value=float((1 + np.sum(edges >= edge[0])) / (1 + n_resamples)),
+        edge_p_value=p_value(edge),
         n_rows=int(known.size),
     )
 
