@@ -66,7 +66,7 @@ class Points:
         score = np.clip(log_odds(probability), -_SUREST, _SUREST)
         return cls(as_matrix(samples), score)
 
-    def take(self, rows: NDArray[np.intp]) -> Points:
+    def take(self, rows: Rows) -> Points:
         """Return some of the points."""
         return Points(self.samples[rows], self.score[rows])
 
@@ -121,11 +121,9 @@ class Belief:
 
 def covariance(some: Points, others: Points, gamma: float) -> Array:
     """Return the covariance, before any answer, of what is wrong with log-odds."""
-    shared: Array = rbf_kernel(some.samples, others.samples, gamma=gamma)
-    shared *= _WARP**2
-    shared += _STRETCH**2 * np.multiply.outer(some.score, others.score)
-    shared += _SHIFT**2
-    return shared
+    near: Array = rbf_kernel(some.samples, others.samples, gamma=gamma)
+    stretch = _STRETCH**2 * np.multiply.outer(some.score, others.score)
+    return _SHIFT**2 + stretch + _WARP**2 * near
 
 
 def learn(answered: Points, positive: Mask, gamma: float) -> Belief:
@@ -345,9 +343,8 @@ def suggest(
         msg = f"n must be at least 1. Got {n!r}."
         raise InvalidInputError(msg)
     n_rows = _num_samples(X)
-    known = np.zeros(n_rows, dtype=bool)
-    if labelled is not None:
-        known = check_labelled(labelled, n_rows)
+    nothing = np.zeros(n_rows, dtype=bool)
+    known = check_labelled(nothing if labelled is None else labelled, n_rows)
     chance = None
     if probability is not None:
         chance = check_unit_interval(probability, "probability", n_rows)
@@ -386,8 +383,7 @@ def teach_most(belief: Belief, candidates: Points, others: Points, n: int) -> Ro
     """Choose one by one what lessens the expected regret of calling others most.
 
     The regret of calling a row by the sign of its mean log-odds falls with their variance
-    at the rate of the normal density at mean / deviation, over twice the deviation. An
-    answer lessens variances whatever it is, so that choices need not wait for it.
+    at the rate of the normal density at mean / deviation, over twice the deviation.
     """
     mean, variance = belief.mean(candidates), belief.variance(candidates)
     mean_of_others, variance_of_others = belief.mean(others), belief.variance(others)

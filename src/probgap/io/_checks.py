@@ -96,7 +96,7 @@ def _find_fault(thing: Any) -> str:
     if public_name("ObjectNode", kind.__module__, kind.__name__) in SCIKIT_LEARN:
         names[0] = "scikit-learn"
     for name in dict.fromkeys(names):
-        sizes: dict[str, int] = {}
+        sizes: Sizes = {}
         wrong = _misfit(thing, RULES.get(name, ""), sizes)
         if wrong:
             return f"was altered: {wrong} is not what it must be"

@@ -109,11 +109,10 @@ def load(
 ) -> Any:
     """Read a model that :func:`save` wrote.
 
-    What is refused, before anything of it is built: a pickle; a file that was cut off,
-    damaged or altered without care; a newer format; any type or function that is not on
-    probgap's list (its own, and those of scikit-learn that a table's pipeline needs),
-    nor in ``trusted``. Afterwards, so is a model whose arrays have the wrong shape or
-    type, hold NaN where none may be, or indices that point outside.
+    Refused are a pickle; a file that was cut off, damaged or altered without care; a newer
+    format; any type or function that is not on probgap's list (its own, and those of
+    scikit-learn that a table's pipeline needs), nor in ``trusted``; and arrays that have
+    the wrong shape or type, hold NaN where none may be, or indices that point outside.
 
     So a file can run no code of its own. It can still be a wrong model: digests guard
     against accidents, not against someone who makes a whole file. Get models from
