@@ -8,13 +8,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit, logit
+from scipy.special import expit
 from scipy.stats import mannwhitneyu
 from sklearn.model_selection import KFold
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.folds import smaller_group
 from probgap._core.kernels import KernelFeatures, Single, scale_gamma
+from probgap._core.newton import Logistic, fit_linear
 from probgap._core.pipelines import as_matrix, check_rows, sample_rows, take_rows
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Mask, Vector
@@ -22,7 +23,7 @@ from probgap._core.types import Array, Mask, Vector
 _SIGNIFICANT = 0.05
 _N_LANDMARKS = 100
 _PENALTY, _PENALTY_OF_INTERCEPT = 0.1, 1e-6
-_N_STEPS, _SMALL_STEP = 10, 1e-2
+_N_STEPS = 10
 _N_FOLDS = 5
 _FEWEST_LABELLED = 10
 # With more labelled rows than this far in negative ground, classes overlap.
@@ -216,32 +217,21 @@ def _describe(features: Single, labels: Mask, seed: int) -> tuple[Array, Array]:
 def _fit_all(features: Single, target: Single) -> Single:
     """Fit a logistic regression to each column of a target, all at once.
 
-    The regression on the mean of the columns is fitted by Newton's method. The others
-    start from it and share its curvature, made larger so that no step goes too far.
+    They start from the regression on the mean of the columns and share its curvature,
+    made larger so that no step goes too far. The last feature is the intercept.
     """
-    penalty = np.full(features.shape[1], _PENALTY, dtype=np.float32)
-    penalty[-1] = _PENALTY_OF_INTERCEPT
     mean = target.mean(axis=1)
-    coef = np.zeros(features.shape[1], dtype=np.float32)
-    coef[-1] = logit(mean.mean())
-
-    def factorise(curvature: Single) -> Any:
-        gram = features.T @ (curvature[:, None] * features)
-        return cho_factor(gram + np.diag(penalty), check_finite=False)
-
-    for _ in range(_N_STEPS):
-        chance = expit(features @ coef)
-        slope = features.T @ (chance - mean) + penalty * coef
-        step = cho_solve(factorise(chance * (1.0 - chance)), slope)
-        coef -= step
-        if abs(step).max() < _SMALL_STEP:
-            break
+    shared = fit_linear(features[:, :-1], mean, Logistic(), _PENALTY)
+    coef = np.append(shared.coef[:, 0], shared.intercept[0]).astype(np.float32)
     coefs: Single = np.repeat(coef[:, None], target.shape[1], axis=1)
-    if target.shape[1] > 1:
-        factor = factorise(0.5 * np.sqrt(chance * (1.0 - chance)))
-        for _ in range(_N_STEPS):
-            slopes = features.T @ (expit(features @ coefs) - target)
-            coefs -= cho_solve(factor, slopes + penalty[:, None] * coefs)
+    penalty = np.full((coef.size, 1), _PENALTY, dtype=np.float32)
+    penalty[-1] = _PENALTY_OF_INTERCEPT
+    chance = expit(features @ coef)
+    curved = 0.5 * np.sqrt(chance * (1.0 - chance))[:, None] * features
+    factor = cho_factor(features.T @ curved + np.diag(penalty[:, 0]))
+    for _ in range(_N_STEPS):
+        slopes = features.T @ (expit(features @ coefs) - target)
+        coefs -= cho_solve(factor, slopes + penalty * coefs)
     return coefs
 
 
