@@ -18,6 +18,7 @@ from probgap.io._parts import MODULE_OF_STEPS, PARTS, STEPS, is_trusted, public_
 Node = dict[str, Any]
 
 _PROTOCOL = 2  # the layout of nodes that this module understands
+_POOL_SIZES = [str(size) for size in range(4, 33)]  # numpy has 4 unless told otherwise
 _NAMES = {(kind.__module__, kind.__name__): name for name, kind in PARTS.items()}
 
 
@@ -91,6 +92,10 @@ def require_sound(schema: Any, files: Collection[str]) -> None:
     for node in nodes_of(schema):
         if "__id__" in node:
             refuse(f"an object in it has the number {node['__id__']!r}")
+        # numpy mixes every pair of words in the pool of a seed.
+        pool = _inner(node, "pool_size")
+        if isinstance(pool, dict) and str(pool.get("content")) not in _POOL_SIZES:
+            refuse("a random generator in it has a pool of another size than numpy's")
         if "file" in node:
             asked.add(node["file"])
             if len(list(nodes_of(node))) > 1:
@@ -98,6 +103,11 @@ def require_sound(schema: Any, files: Collection[str]) -> None:
     if asked != set(files):
         odd = min(asked.symmetric_difference(files), key=str)
         refuse(f"it has and uses different parts: {str(odd)[:80]!r} is one of them")
+
+
+def _inner(node: Node, key: str) -> Any:
+    content = node.get("content")
+    return content.get(key) if isinstance(content, dict) else None
 
 
 def resolve(schema: Node) -> None:
