@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from probgap.cli._account import cell_text
-from probgap.cli._scores import decide, label_values, rank_hidden
+from probgap.cli._analysis import cell_text, rank_hidden
+from probgap.cli._scores import decide, label_values
 from probgap.exceptions import InvalidInputError
 
 

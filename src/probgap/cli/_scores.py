@@ -1,18 +1,20 @@
-"""The scores of rows, as columns of a table."""
+"""The scores of rows as columns of a table, and what was warned of on the way."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
+from probgap._core.errors import ProbgapWarning
 from probgap._core.types import Mask, Vector
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-_DECIMALS = 8
+_DECIMALS = 8  # more have no meaning
 # The word for "not positive" beside a word for positive, so that predictions read like
 # the label column.
 _OPPOSITES = {"yes": "no", "y": "n", "true": "false", "t": "f"}
@@ -38,42 +40,20 @@ def label_values(positive: str) -> tuple[Any, Any]:
 
 
 def score_rows(
-    model: Any,
-    frame: pd.DataFrame,
-    *,
-    gap: Vector | None = None,
-    probability: Vector | None = None,
-    labelled: Mask | None = None,
+    classifier: Any, gap: Vector, probability: Vector, labelled: Mask | None = None
 ) -> pd.DataFrame:
-    """Return gap, what it decides, probability and predicted label of each row.
-
-    Gaps and probabilities of training rows are passed in: they come from models that
-    have not seen the rows.
-    """
-    import pandas as pd
-
-    classifier = model[-1]
-    if gap is None or probability is None:
-        samples = model[:-1].transform(frame)
-        chances = classifier.predict_proba(samples)
-        probability = chances[:, classifier.positive_index_]
-        gap = classifier.gap_estimator_.transform(samples)[:, 0]
-    # predict(samples) would compute the kernel once more for the same answer.
-    positive = probability > 0.5
-    at = np.where(positive, classifier.positive_index_, 1 - classifier.positive_index_)
+    """Return gap, what it decides, probability and predicted label of each row."""
+    positive = classifier.positive_index_
+    # predict would compute the kernel once more for the same answer.
+    called = np.where(probability > 0.5, positive, 1 - positive)
     return pd.DataFrame(
         {
-            "gap": shorten(gap),
+            "gap": np.round(gap, _DECIMALS),
             "decided": decide(gap, classifier.boundary_.value, labelled),
-            "probability": shorten(probability),
-            "predicted_label": classifier.classes_[at],
+            "probability": np.round(probability, _DECIMALS),
+            "predicted_label": classifier.classes_[called],
         }
     )
-
-
-def shorten(values: Vector) -> Vector:
-    """Round off digits without meaning."""
-    return np.round(values, _DECIMALS)
 
 
 def decide(gap: Vector, lower: float, labelled: Mask | None = None) -> NDArray[Any]:
@@ -88,8 +68,17 @@ def decide(gap: Vector, lower: float, labelled: Mask | None = None) -> NDArray[A
     return decided
 
 
-def rank_hidden(probability: Vector, gap: Vector, labelled: Mask) -> NDArray[np.intp]:
-    """Order unlabelled rows, the likeliest positive first; ties by gap, then by row."""
-    rows = np.flatnonzero(~labelled)
-    order = np.lexsort((rows, -gap[rows], -probability[rows]))
-    return rows[order]
+@contextmanager
+def caught_warnings() -> Iterator[list[Warning]]:
+    """Collect what the library warns of, once each; other people's warnings are not ours."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    heard: list[Warning] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield heard
+    first: dict[str, Any] = {}
+    for warning in caught:
+        if issubclass(warning.category, ProbgapWarning | ConvergenceWarning):
+            first.setdefault(str(warning.message), warning.message)
+    heard += first.values()

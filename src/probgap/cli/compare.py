@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,7 +10,14 @@ import typer
 from probgap._core.errors import InvalidInputError
 from probgap.cli import _options as given
 from probgap.cli._output import check_libraries
-from probgap.cli._terminal import Progress, plain_errors, plain_table, print_json
+from probgap.cli._terminal import (
+    Progress,
+    make_console,
+    plain_errors,
+    plain_table,
+    print_json,
+    refuse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -89,12 +97,12 @@ def compare(
             progress.begin(READ)
             prepared = prepare(request)
             known = None if truth is None else _true_rows(prepared, truth)
-            from probgap.cli._analysis import heard_warnings
+            from probgap.cli._scores import caught_warnings
             from probgap.diagnostics import compare_methods
             from probgap.tables import make_preprocessor
 
             progress.begin(COMPARE)
-            with heard_warnings():
+            with caught_warnings():
                 rows = compare_methods(
                     prepared.inputs,
                     prepared.labels.labelled,
@@ -117,38 +125,36 @@ def _true_rows(prepared: Prepared, column: str) -> Mask:
 
     cells, labels = prepared.table.frame[column], prepared.labels
     for word in (labels.positive, None):
-        try:
+        with suppress(InvalidInputError):
             positive = read_labels(cells, word).labelled
-        except InvalidInputError:
-            continue
-        if (positive & labels.labelled).any():
-            return positive
-        msg = (
+            break
+    else:
+        values = cells.astype("string").fillna("").unique()
+        shown = ", ".join(repr(value[:40]) for value in values[:4])
+        more = f" and {len(values) - 4} more" if len(values) > 4 else ""
+        refuse(
+            "--truth must name a column with positives and negatives, spelt as in "
+            f"--label or as yes and no. Got {column!r} with {shown}{more}."
+        )
+    if not (positive & labels.labelled).any():
+        refuse(
             f"--truth must call labelled rows positive. Got {column!r}, in which not one "
             "of them is."
         )
-        raise InvalidInputError(msg)
-    values = cells.astype("string").fillna("").unique()
-    shown = ", ".join(repr(value[:40]) for value in values[:4])
-    more = f" and {len(values) - 4} more" if len(values) > 4 else ""
-    msg = (
-        f"--truth must name a column with positives and negatives, spelt as in --label "
-        f"or as yes and no. Got {column!r} with {shown}{more}."
-    )
-    raise InvalidInputError(msg)
+    return positive
 
 
 def _show(
     rows: Sequence[Mapping[str, Any]], sentence: str, *, with_truth: bool
 ) -> None:
-    from rich.console import Console
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = make_console()
     console.print(sentence, markup=False)
     console.print("Held-out rows, pooled over folds.\n", style="dim")
     columns = _WITH_TRUTH if with_truth else _WITHOUT_TRUTH
-    table = plain_table("method", *(f">{heading}" for heading, _, _ in columns))
+    headings = [heading for heading, _, _ in columns]
+    table = plain_table("method", *headings, right=headings)
     for row in rows:
         cells = [
             "-" if row[key] is None else format(row[key], spec)

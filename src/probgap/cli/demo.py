@@ -59,7 +59,7 @@ def demo(
             )
             typer.echo(f"$ {command}\n")
         request = Request(str(path), _LABEL, id=_ID, seed=_SEED, command=command)
-        analysis = fit_into(MemoryEngine(request), results, force=True, shown=not quiet)
+        analysis = fit_into(results, MemoryEngine(request), force=True, shown=not quiet)
         if not quiet:
             show_summary(analysis, results)
             typer.echo("\n" + _verdict(analysis.scores, table, truth))

@@ -46,9 +46,14 @@ def doctor(*, as_json: given.Json = False, debug: given.Debug = False) -> None:
             "platform": platform.platform(),
             "cores": os.cpu_count(),
             "data": os.environ.get("PROBGAP_DATA"),
-            "core": {name: _version(name) for name in _CORE},
+            "core": {name: version_of(name) for name in _CORE},
             "optional": [
-                {"library": name, "version": _version(name), "extra": extra, "for": use}
+                {
+                    "library": name,
+                    "version": version_of(name),
+                    "extra": extra,
+                    "for": use,
+                }
                 for name, extra, use in _OPTIONAL
             ],
             "self_test": checks,
@@ -62,7 +67,8 @@ def doctor(*, as_json: given.Json = False, debug: given.Debug = False) -> None:
         raise typer.Exit(BAD_INPUT)
 
 
-def _version(name: str) -> str | None:
+def version_of(name: str) -> str | None:
+    """Return the version of a library, or None where it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -75,7 +81,7 @@ def self_test() -> list[dict[str, Any]]:
         "fit on data with a known answer": _try_fit,
         "kernel mean matching by two solvers": _try_matching,
     }
-    if _version("skops") is not None:
+    if version_of("skops") is not None:
         parts["a model saved and loaded"] = _try_saving
     checks = []
     for name, part in parts.items():

@@ -5,20 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probgap._core.errors import InvalidInputError
 from probgap.cli import _options as given
 from probgap.cli._output import check_libraries
 from probgap.cli._terminal import (
     can_print,
+    make_console,
     one_line,
     plain_errors,
     plain_table,
     print_json,
+    refuse,
 )
 
 if TYPE_CHECKING:
@@ -29,14 +29,13 @@ if TYPE_CHECKING:
 _MOST_COLUMNS = 20
 _N_NEAREST = 5
 _BAR = 20
-# The parts of run.json that explain reads, and their types; a tuple lists alternatives.
+# The parts of run.json that explain reads, and the types in them.
 _NUMBER = int | float
-_USE = {"name": str, "use": str}
 _DRIVER = {"column": str, "importance": _NUMBER, "spread": _NUMBER}
-_RUN: dict[str, Any] = {
+_SHAPES: dict[str, Any] = {
     "table": dict.fromkeys(("path", "sha256", "label", "positive"), str)
-    | {"id": str | None, "columns": [_USE]},
-    "drivers": (NoneType, {"scored_by": str, "score": _NUMBER, "columns": [_DRIVER]}),
+    | {"id": str | None, "columns": [{"name": str, "use": str}]},
+    "drivers": {"scored_by": str, "score": _NUMBER, "columns": [_DRIVER]},
 }
 
 
@@ -76,9 +75,6 @@ def explain(
     with plain_errors(debug=debug):
         if row is None:
             explained = _read_run(folder, "drivers")
-            if explained is None:
-                msg = "There were too few labelled rows to explain the scores."
-                raise InvalidInputError(msg)
         else:
             prepared = _read_table(_read_run(folder, "table"), table)
             explained = _explain_row(folder, prepared, _position(prepared, row), seed)
@@ -94,24 +90,28 @@ def _read_run(folder: Path, part: str) -> Any:
     """Return a part of run.json, or refuse what fit has not written."""
     path = folder / "run.json"
     if not path.is_file():
-        msg = f"DIR must be a folder that probgap fit wrote. Got {folder}, without run.json."
-        raise InvalidInputError(msg)
+        refuse(
+            f"DIR must be a folder that probgap fit wrote. Got {folder}, without run.json."
+        )
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
         run = None
-    number = run.get("format") if isinstance(run, dict) else None
-    if isinstance(number, int) and number > 1:
-        msg = f"{path} has format {number}, and this version reads format 1; use a newer probgap."
-        raise InvalidInputError(msg)
-    found = run.get(part, ...) if isinstance(run, dict) else ...
-    if part == "table" and isinstance(found, dict) and "files" in found:
-        msg = "--row requires a fit to one table in memory, not with --engine dask."
-        raise InvalidInputError(msg)
-    if number != 1 or not _has_shape(found, _RUN[part]):
-        msg = f"{path} is damaged or was altered; fit again."
-        raise InvalidInputError(msg)
-    return found
+    match run:
+        case {"format": int(number)} if number > 1:
+            refuse(
+                f"{path} has format {number}, and this version reads format 1; use a "
+                "newer probgap."
+            )
+        case {"format": 1, "drivers": None} if part == "drivers":
+            refuse("There were too few labelled rows to explain the scores.")
+        case {"format": 1, "table": {"files": _}} if part == "table":
+            refuse("--row requires a fit to one table in memory, not with --engine dask.")
+        case {"format": 1} if _has_shape(run.get(part), _SHAPES[part]):
+            pass
+        case _:
+            refuse(f"{path} is damaged or was altered; fit again.")
+    return run[part]
 
 
 def _has_shape(value: Any, shape: Any) -> bool:
@@ -122,8 +122,6 @@ def _has_shape(value: Any, shape: Any) -> bool:
         )
     if isinstance(shape, list):
         return isinstance(value, list) and all(_has_shape(v, shape[0]) for v in value)
-    if isinstance(shape, tuple):
-        return any(_has_shape(value, each) for each in shape)
     return isinstance(value, shape)
 
 
@@ -144,8 +142,9 @@ def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
         if sha256 != described["sha256"]:
             found = f"a file with other contents: {source}"
     if found:
-        msg = f"--table must name the table that the model was fitted to. Got {found}."
-        raise InvalidInputError(msg)
+        refuse(
+            f"--table must name the table that the model was fitted to. Got {found}."
+        )
     use = {column["name"]: column["use"] for column in described["columns"]}
     return prepare(
         Request(
@@ -161,31 +160,31 @@ def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
 
 def _position(prepared: Prepared, row: str) -> int:
     """Return the place of a row that is named by its id or its number."""
-    n_rows = len(prepared.table.frame)
-    if prepared.ids is not None:
-        found = [i for i, name in enumerate(prepared.ids) if name == row]
-        if len(found) == 1:
-            return found[0]
-        msg = (
-            f"--row must name one row by its id. Got {row!r}, which "
-            f"{'none has' if not found else f'{len(found)} rows have'}."
-        )
-        raise InvalidInputError(msg)
-    if row.isdecimal() and 1 <= int(row) <= n_rows:
+    if prepared.ids is None:
+        n_rows = len(prepared.table.frame)
+        if not row.isdecimal() or not 1 <= int(row) <= n_rows:
+            refuse(f"--row must be a number from 1 to {n_rows}. Got {row!r}.")
         return int(row) - 1
-    msg = f"--row must be a number from 1 to {n_rows}. Got {row!r}."
-    raise InvalidInputError(msg)
+    found = (prepared.ids == row).nonzero()[0]
+    if len(found) != 1:
+        which = f"{len(found)} rows have" if len(found) else "none has"
+        refuse(f"--row must name one row by its id. Got {row!r}, which {which}.")
+    return int(found[0])
 
 
 def _explain_row(
     folder: Path, prepared: Prepared, at: int, seed: int
 ) -> dict[str, Any]:
-    from probgap.cli._account import cell_text, name_of
-    from probgap.cli._scores import shorten
+    from probgap.cli._analysis import cell_text
+    from probgap.cli._scores import score_rows
     from probgap.inspection import nearest_labelled, row_contributions
     from probgap.io import load
 
     model = load(folder / "model.skops")
+    classifier = model[-1]
+    # As in scores.csv: by models that had not seen the row.
+    held_out = (classifier.observed_gap_[[at]], classifier.posterior_[[at]])
+    scores = score_rows(classifier, *held_out).iloc[0]
     frame, labelled = prepared.inputs, prepared.labels.labelled
     one, cells = frame.iloc[[at]], prepared.table.frame.iloc[at]
     parts = row_contributions(model, one, frame, random_state=seed)
@@ -198,27 +197,24 @@ def _explain_row(
     ]
     return {
         "row": at + 1,
-        "id": name_of(prepared.ids, at + 1),
+        "id": prepared.id_of(at),
         "labelled": bool(labelled[at]),
-        # As in scores.csv: by models that had not seen the row.
-        "probability": float(shorten(model[-1].posterior_[at])),
-        "gap": float(shorten(model[-1].observed_gap_[at])),
+        "probability": float(scores["probability"]),
+        "gap": float(scores["gap"]),
         "average_log_odds": float(parts.baseline),
         "log_odds": float(parts.prediction),
         "contributions": sorted(contributions, key=lambda c: -abs(c["log_odds"])),
         "nearest_labelled": [
-            {
-                "row": int(other) + 1,
-                "id": name_of(prepared.ids, int(other) + 1),
-                "distance": float(distance),
-            }
-            for other, distance in zip(nearest.index, nearest.distance, strict=True)
+            {"row": other + 1, "id": prepared.id_of(other), "distance": float(distance)}
+            for other, distance in zip(
+                nearest.index.tolist(), nearest.distance, strict=True
+            )
         ],
     }
 
 
 def _show_drivers(drivers: Mapping[str, Any]) -> None:
-    console = _console()
+    console = make_console()
     console.print(f"{drivers['scored_by']}: {drivers['score']:.3f}", markup=False)
     console.print("Drop in this score when a column is shuffled:\n", style="dim")
     shown = drivers["columns"][:_MOST_COLUMNS]
@@ -229,7 +225,7 @@ def _show_drivers(drivers: Mapping[str, Any]) -> None:
 
 
 def _show_row(explained: Mapping[str, Any], *, n_columns: int) -> None:
-    console = _console()
+    console = make_console()
     name = explained["id"] or f"row {explained['row']}"
     state = "labelled positive" if explained["labelled"] else "unlabelled"
     console.print(
@@ -262,19 +258,11 @@ def _print_bars(entries: list[tuple[str, float, str]]) -> None:
     sign = "█" if can_print("█") else "#"
     table = plain_table()
     for name, value, remark in entries:
+        bar = sign * round(_BAR * abs(value) / largest)
         table.add_row(
             Text(one_line(name, 40)),
             f"{value:+.3f}",
-            Text(
-                sign * round(_BAR * abs(value) / largest),
-                "red" if value < 0 else "blue",
-            ),
+            Text(bar, "red" if value < 0 else "blue"),
             Text(one_line(remark, 40)),
         )
-    _console().print(table)
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(highlight=False, soft_wrap=True)
+    make_console().print(table)
