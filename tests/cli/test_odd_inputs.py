@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probgap.cli._prepare import FILES
+from probgap.cli._output import FILES
 
 FIT = "fit t.csv --label found --out out"
 PREDICT = "predict run/model.skops t.csv --out scored.csv"

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from probgap.cli._analysis import cell_text, rank_hidden
-from probgap.cli._scores import decide, label_values
+from probgap.cli._prepare import label_values
+from probgap.cli.predict import decide
 from probgap.exceptions import InvalidInputError
 
 

@@ -1,12 +1,13 @@
-"""A fit, checked and described: scores, ranks, the account, and the files of all that."""
+"""A fit and what is told about it: the account, scores, ranks, and the files of all that."""
 
 from __future__ import annotations
 
 import json
 import platform
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from probgap import __version__
 from probgap._core.types import Mask, Vector
 from probgap.cli._output import write_folder
 from probgap.cli._prepare import MemoryEngine, Prepared
-from probgap.cli._scores import caught_warnings, score_rows
+from probgap.cli._terminal import Progress, caught_warnings
 from probgap.cli.doctor import version_of
+from probgap.cli.predict import score_rows
 from probgap.diagnostics import Account, examine
-from probgap.diagnostics.account import Caution, NextRow, as_plain
+from probgap.diagnostics.account import Caution, as_plain
 from probgap.io import save
 from probgap.page import RankedRow, RunRecord, TableRecord, render_page
 from probgap.tables import write_csv
@@ -36,15 +38,87 @@ _LONG_FRACTION = re.compile(r"-?\d{1,15}\.\d{7,}")
 
 @dataclass(frozen=True)
 class Analysis:
-    """A fitted model, the scores of the rows it came from, and the account of it."""
+    """A fitted model, the rows it was fitted to, and the account of both."""
 
     model: Any
-    scores: pd.DataFrame
-    label_next: pd.DataFrame
+    prepared: Prepared
     account: Account
-    table: TableRecord
-    ranked: tuple[RankedRow, ...]
     run: RunRecord
+
+    @cached_property
+    def table(self) -> TableRecord:
+        """Where the rows came from and how they were read."""
+        request, labels = self.prepared.request, self.prepared.labels
+        table, source = self.prepared.table, self.prepared.request.source
+        return TableRecord(
+            name=table.name,
+            path="-" if source == "-" else str(Path(source).absolute()),
+            rows=self.account.found.rows,
+            sha256=table.sha256,
+            label=request.label,
+            positive=labels.positive,
+            unlabelled={str(key): int(n) for key, n in labels.unlabelled.items()},
+            sentence=labels.sentence,
+            id=request.id,
+            notes=tuple(table.notes),
+            columns=tuple(asdict(use) for use in self.prepared.plan.columns),
+            files=self.prepared.files,
+        )
+
+    @cached_property
+    def scores(self) -> pd.DataFrame:
+        """The rows by rank, labelled ones last, scored by models that have not seen them."""
+        labels, classifier = self.prepared.labels, self.model[-1]
+        table = score_rows(
+            classifier, classifier.observed_gap_, classifier.posterior_, labels.labelled
+        )
+        probability, gap = (table[key].to_numpy() for key in ("probability", "gap"))
+        ranked = rank_hidden(probability, gap, labels.labelled)
+        table.insert(
+            0, "observed_label", np.where(labels.labelled, labels.positive, "")
+        )
+        if self.prepared.ids is not None:
+            table.insert(0, "id", self.prepared.ids)
+        table.insert(0, "row", self.prepared.numbers)
+        table["rank"] = ""
+        table.loc[ranked, "rank"] = np.arange(1, ranked.size + 1).astype(str)
+        return table.iloc[np.concatenate([ranked, np.flatnonzero(labels.labelled)])]
+
+    @cached_property
+    def ranked(self) -> tuple[RankedRow, ...]:
+        """The likeliest hidden positives, with the columns that matter most."""
+        drivers, frame = self.account.drivers, self.prepared.table.frame
+        driving = None if drivers is None else drivers.columns
+        names = (driving or self.prepared.plan.inputs)[:_N_SHOWN_COLUMNS]
+        top = self.scores[self.scores["rank"] != ""].head(_N_RANKED)
+        return tuple(
+            RankedRow(
+                rank=int(row["rank"]),
+                row=row["row"],
+                id=row.get("id"),
+                probability=row["probability"],
+                gap=row["gap"],
+                values={name: cell_text(frame.at[at, name]) for name in names},
+            )
+            for at, row in zip(top["row"] - 1, top.to_dict("records"), strict=True)
+        )
+
+    @property
+    def label_next(self) -> pd.DataFrame:
+        """The rows to label next, whole, with an empty label column to fill in."""
+        frame, suggested = self.prepared.table.frame, self.account.next
+        table = frame.loc[[entry.row - 1 for entry in suggested]].astype(object)
+        table[self.prepared.request.label] = ""
+        ours = pd.DataFrame(
+            [
+                (entry.row, entry.probability, entry.gap, entry.why)
+                for entry in suggested
+            ],
+            index=table.index,
+            columns=["row", "probability", "gap", "why"],
+        )
+        taken = {name: f"probgap_{name}" for name in ours if name in frame.columns}
+        return pd.concat([ours.rename(columns=taken), table], axis=1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of ``run.json``."""
@@ -84,12 +158,9 @@ class Analysis:
 
 
 def check_fit(
-    model: Any,
-    prepared: Prepared,
-    heard: list[Warning],
-    progress: Callable[[float, float, str], None],
+    model: Any, prepared: Prepared, heard: list[Warning], progress: Progress
 ) -> Account:
-    """Return the account of a fit, which warned of what was heard."""
+    """Return the account of a fit, in which some warnings were heard."""
     request = prepared.request
     with caught_warnings():  # of refits: what they warn of has been said of the fit
         account = examine(
@@ -98,9 +169,15 @@ def check_fit(
             prepared.labels.labelled,
             random_state=request.seed,
             n_jobs=request.jobs,
-            progress=progress,
+            progress=progress.advance,
         )
-    return replace(account, warnings=_add_heard(account.warnings, heard))
+    numbers = prepared.numbers
+    named = [
+        replace(each, row=int(numbers[each.row - 1]), id=prepared.id_of(each.row - 1))
+        for each in account.next
+    ]
+    warned = _add_heard(account.warnings, heard)
+    return replace(account, next=tuple(named), warnings=warned)
 
 
 def _add_heard(said: tuple[Caution, ...], heard: list[Warning]) -> tuple[Caution, ...]:
@@ -123,37 +200,8 @@ def split_sentence(text: str) -> tuple[str, str]:
     return first, "".join(rest)
 
 
-def describe(
-    model: Any, prepared: Prepared, account: Account, run: RunRecord
-) -> Analysis:
-    """Score and rank the rows of a fit, by models that have not seen them."""
-    labelled, classifier = prepared.labels.labelled, model[-1]
-    scored = score_rows(
-        classifier, classifier.observed_gap_, classifier.posterior_, labelled
-    )
-    gap, probability = (scored[key].to_numpy() for key in ("gap", "probability"))
-    ranked = rank_hidden(probability, gap, labelled)
-    named = tuple(
-        replace(
-            entry,
-            row=prepared.number_of(entry.row - 1),
-            id=prepared.id_of(entry.row - 1),
-        )
-        for entry in account.next
-    )
-    return Analysis(
-        model=model,
-        scores=_score_table(prepared, scored, ranked),
-        label_next=_next_table(prepared, account.next),
-        account=replace(account, next=named),
-        table=_describe_table(prepared, account.found.rows),
-        ranked=_likeliest(prepared, scored, ranked[:_N_RANKED], account),
-        run=run,
-    )
-
-
 def describe_run(
-    engine: MemoryEngine, model: Any, started: str, seconds: Mapping[str, float]
+    engine: MemoryEngine, model: Any, started: str, progress: Progress
 ) -> RunRecord:
     """Return how, when and with what a fit was made."""
     settings = {
@@ -172,60 +220,17 @@ def describe_run(
         seed=engine.request.seed,
         settings=settings,
         versions=versions,
-        timings={step: round(taken, 3) for step, taken in seconds.items()},
+        timings={step: round(taken, 3) for step, taken in progress.seconds.items()},
         pipeline=repr(model),
         files=engine.files,
         engine=engine.name,
     )
 
 
-def _describe_table(prepared: Prepared, n_rows: int) -> TableRecord:
-    request, labels, table = prepared.request, prepared.labels, prepared.table
-    source = request.source
-    return TableRecord(
-        name=table.name,
-        path="-" if source == "-" else str(Path(source).absolute()),
-        rows=n_rows,
-        sha256=table.sha256,
-        label=request.label,
-        positive=labels.positive,
-        unlabelled={str(key): int(n) for key, n in labels.unlabelled.items()},
-        sentence=labels.sentence,
-        id=request.id,
-        notes=tuple(table.notes),
-        columns=tuple(asdict(use) for use in prepared.plan.columns),
-        files=prepared.files,
-    )
-
-
 def rank_hidden(probability: Vector, gap: Vector, labelled: Mask) -> NDArray[np.intp]:
     """Order unlabelled rows, the likeliest positive first; ties by gap, then by row."""
     rows = np.flatnonzero(~labelled)
-    order = np.lexsort((rows, -gap[rows], -probability[rows]))
-    return rows[order]
-
-
-def _likeliest(
-    prepared: Prepared,
-    scored: pd.DataFrame,
-    ranked: NDArray[np.intp],
-    account: Account,
-) -> tuple[RankedRow, ...]:
-    """Return ranked rows with the columns that matter most."""
-    driving = [] if account.drivers is None else account.drivers.columns
-    names = (driving or prepared.plan.inputs)[:_N_SHOWN_COLUMNS]
-    frame = prepared.table.frame
-    return tuple(
-        RankedRow(
-            rank=rank,
-            row=prepared.number_of(at),
-            id=prepared.id_of(at),
-            probability=float(scored["probability"].iloc[at]),
-            gap=float(scored["gap"].iloc[at]),
-            values={name: cell_text(frame[name].iloc[at]) for name in names},
-        )
-        for rank, at in enumerate(ranked.tolist(), start=1)
-    )
+    return rows[np.lexsort((rows, -gap[rows], -probability[rows]))]
 
 
 def cell_text(value: Any) -> str:
@@ -236,35 +241,3 @@ def cell_text(value: Any) -> str:
     if _LONG_FRACTION.fullmatch(text):
         text = f"{float(text):.6g}"
     return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…"
-
-
-def _score_table(
-    prepared: Prepared, scored: pd.DataFrame, ranked: NDArray[np.intp]
-) -> pd.DataFrame:
-    """Order rows by rank, labelled ones last, as in the table."""
-    labels = prepared.labels
-    rank = np.full(len(scored), "", dtype=object)
-    rank[ranked] = np.arange(1, ranked.size + 1).astype(str)
-    table = scored.assign(rank=rank)
-    observed = np.where(labels.labelled, labels.positive, "")
-    table.insert(0, "observed_label", observed)
-    if prepared.ids is not None:
-        table.insert(0, "id", prepared.ids)
-    table.insert(0, "row", np.arange(1, len(scored) + 1))
-    return table.iloc[np.concatenate([ranked, np.flatnonzero(labels.labelled)])]
-
-
-def _next_table(prepared: Prepared, suggested: tuple[NextRow, ...]) -> pd.DataFrame:
-    """Return the rows to label next, whole, with an empty label column to fill in."""
-    frame, rows = prepared.table.frame, [entry.row - 1 for entry in suggested]
-    table = frame.iloc[rows].reset_index(drop=True).astype(object)
-    table[prepared.request.label] = ""
-    ours = pd.DataFrame(
-        [
-            (prepared.number_of(e.row - 1), e.probability, e.gap, e.why)
-            for e in suggested
-        ],
-        columns=["row", "probability", "gap", "why"],
-    )
-    taken = {name: f"probgap_{name}" for name in ours.columns if name in frame.columns}
-    return pd.concat([ours.rename(columns=taken), table], axis=1)

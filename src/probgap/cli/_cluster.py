@@ -15,30 +15,20 @@ import pandas as pd
 import typer
 from numpy.typing import NDArray
 
+from probgap import tables
 from probgap._core.errors import InvalidInputError, load_library
+from probgap.cli._output import FILES
 from probgap.cli._prepare import (
-    FILES,
     MemoryEngine,
     Prepared,
     Request,
     choose_columns,
+    observed_labels,
     read_inputs,
     require_labels,
 )
-from probgap.cli._scores import label_values
 from probgap.cli._terminal import refuse, signal_handler
-from probgap.tables import (
-    ColumnPlan,
-    LabelColumn,
-    RowGroups,
-    Table,
-    count_levels,
-    find_tables,
-    list_row_groups,
-    plan_columns,
-    read_label_counts,
-    read_row_groups,
-)
+from probgap.tables import ColumnPlan, LabelColumn, RowGroups
 
 # Rows that show what the columns are and how numbers are spread, and labelled rows
 # beside them: where labels are rare, only these show which columns give them away.
@@ -61,7 +51,7 @@ class DaskEngine(MemoryEngine):
         """Read the labels of all rows, and from some the use of the columns."""
         request = self.request
         # Refused before any worker is started.
-        _, names = list_row_groups(find_tables(request.source)[0])
+        _, names = tables.list_row_groups(tables.find_tables(request.source)[0])
         chosen = choose_columns(request, names)
         self._workers.enter_context(self._client)
         from probgap.dask.parquet import find_pieces
@@ -71,7 +61,7 @@ class DaskEngine(MemoryEngine):
         counts: Counter[str] = Counter()
         for part in self._on_workers(_count_labels, request.label):
             counts.update(part)
-        self._labels = read_label_counts(
+        self._labels = tables.read_label_counts(
             dict(counts), request.positive, name=request.label
         )
         require_labels(self._labels.n_labelled, self._n_rows, request.label)
@@ -81,23 +71,24 @@ class DaskEngine(MemoryEngine):
         self, names: tuple[str, ...], chosen: dict[str, Any]
     ) -> tuple[ColumnPlan, Any]:
         """Find the use of the columns, and fit what turns them into numbers, on a sample."""
-        from probgap._core.kernels import spread_rows
-        from probgap.tables import make_preprocessor
-
-        rows = spread_rows(self._n_rows, min(self._n_rows, _SAMPLE_ROWS))
-        share = min(1.0, _SAMPLE_LABELLED / self._labels.n_labelled)
-        parts = self._on_workers(
-            _take_sample, names, chosen["label"], self._labels, share, rows=rows
+        found = self._on_workers(_find_labelled, chosen["label"], self._labels)
+        first = np.cumsum([0, *(piece.n_rows for piece in self._pieces)])
+        labelled = np.concatenate(
+            [at + of for at, of in zip(found, first, strict=False)]
         )
+        labelled = labelled[_spread(labelled.size, _SAMPLE_LABELLED)]
+        rows = np.union1d(_spread(self._n_rows, _SAMPLE_ROWS), labelled)
+        parts = self._on_workers(_take_rows, names, rows=rows)
         try:
             sample = pd.concat(parts, ignore_index=True)
-            plan = plan_columns(sample, **chosen)
-            return plan, make_preprocessor(plan).fit(read_inputs(sample, plan))
+            plan = tables.plan_columns(sample, **chosen)
+            return plan, tables.make_preprocessor(plan).fit(read_inputs(sample, plan))
         except InvalidInputError:
             # It may name a row of the sample: look for the file.
             for piece, part in zip(self._pieces, parts, strict=True):
-                with _named(piece, " in row "):
-                    plan_columns(part, **chosen)
+                if part is not None:
+                    with _named(piece, " in row "):
+                        tables.plan_columns(part, **chosen)
             raise
 
     def fit(self) -> tuple[Any, Prepared]:
@@ -122,7 +113,7 @@ class DaskEngine(MemoryEngine):
         """Return rows as they stand in the files."""
         names = [use.name for use in self._plan.columns]
         parts = self._on_workers(_take_rows, names, rows=rows)
-        frame = pd.concat([part for part in parts if len(part)], ignore_index=True)
+        frame = pd.concat(parts).set_axis(rows)
         labelled = self._labels.find(frame[self.request.label])
         note = (
             f"{rows.size:,} of {self._n_rows:,} rows were drawn to fit and to check, "
@@ -132,10 +123,9 @@ class DaskEngine(MemoryEngine):
         notes = (note,) if rows.size < self._n_rows else ()
         return Prepared(
             self.request,
-            Table(frame, self.request.source, "", notes),
+            tables.Table(frame, self.request.source, "", notes),
             replace(self._labels, labelled=labelled),
             self._plan,
-            rows,
             tuple(dict.fromkeys(piece.file for piece in self._pieces)),
         )
 
@@ -186,51 +176,44 @@ def start_client(scheduler: str | None, jobs: int, *, shown: bool) -> Iterator[A
         yield client
 
 
+def _spread(n_rows: int, most: int) -> NDArray[np.intp]:
+    from probgap._core.kernels import spread_rows
+
+    return spread_rows(n_rows, min(n_rows, most))
+
+
 # What workers do with a piece.
 
 
 def _count_labels(piece: RowGroups, label: str) -> dict[str, int]:
-    return count_levels(read_row_groups(piece, [label])[label])
+    return tables.count_levels(tables.read_row_groups(piece, [label])[label])
+
+
+def _find_labelled(
+    piece: RowGroups, label: str, labels: LabelColumn
+) -> NDArray[np.intp]:
+    frame = tables.read_row_groups(piece, [label])
+    found = np.flatnonzero(labels.find(frame[label]))
+    return found[_spread(found.size, _SAMPLE_LABELLED)]
 
 
 def _take_rows(piece: RowGroups, inside: NDArray[np.intp], names: Any) -> pd.DataFrame:
-    if not inside.size:
-        return pd.DataFrame()
-    return read_row_groups(piece, names).iloc[inside]
-
-
-def _take_sample(
-    piece: RowGroups,
-    inside: NDArray[np.intp],
-    names: Any,
-    label: str,
-    labels: LabelColumn,
-    share: float,
-) -> pd.DataFrame:
-    """Return some rows, and of the other rows that are labelled a share."""
-    from probgap._core.kernels import spread_rows
-
-    frame = read_row_groups(piece, names)
-    others = np.setdiff1d(np.flatnonzero(labels.find(frame[label])), inside)
-    if others.size:
-        others = others[spread_rows(others.size, int(np.ceil(share * others.size)))]
-    return frame.iloc[np.union1d(inside, others)]
+    return tables.read_row_groups(piece, names).iloc[inside] if inside.size else None
 
 
 def _to_numbers(piece: RowGroups, preprocessor: Any, plan: ColumnPlan) -> pd.DataFrame:
     from probgap.dask.parquet import mark_source
 
-    frame = read_row_groups(piece, plan.inputs)
+    frame = tables.read_row_groups(piece, plan.inputs)
     with _named(piece):
         numbers = preprocessor.transform(read_inputs(frame, plan))
     return mark_source(pd.DataFrame(numbers, frame.index), piece)
 
 
 def _read_marks(piece: RowGroups, label: str, labels: LabelColumn) -> pd.DataFrame:
-    frame = read_row_groups(piece, [label])
-    marked = labels.find(frame[label]).astype(int)
-    values = np.array(label_values(labels.positive))
-    return frame.assign(observed=values[marked])[["observed"]]
+    frame = tables.read_row_groups(piece, [label])
+    observed = observed_labels(labels.positive, labels.find(frame[label]))
+    return frame.assign(observed=observed)[["observed"]]
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from tempfile import TemporaryDirectory
 from probgap._core.errors import MissingLibraryError
 from probgap.cli._terminal import refuse
 
-Writer = Callable[[Path], object]
+# What fit writes.
+FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json")
 
 
 def check_libraries() -> None:
@@ -69,7 +70,7 @@ def check_file(path: Path, *, force: bool, read: Iterable[str | Path] = ()) -> N
     _require_writable(parent)
 
 
-def write_folder(folder: Path, writers: Mapping[str, Writer]) -> None:
+def write_folder(folder: Path, writers: Mapping[str, Callable[[Path], object]]) -> None:
     """Write all files into a folder nearby, then move it to its place."""
     folder = folder.absolute()
     prefix = f".{folder.name[:100]}."  # a name has a longest length

@@ -12,20 +12,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from probgap.cli._scores import label_values
+from probgap import tables
+from probgap._core.types import Mask
+from probgap.cli._output import FILES
 from probgap.cli._terminal import one_line, refuse
-from probgap.tables import (
-    ColumnPlan,
-    LabelColumn,
-    Table,
-    open_table,
-    plan_columns,
-    read_labels,
-    read_table,
-)
+from probgap.tables import ColumnPlan, LabelColumn
 
-# What fit writes.
-FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json")
+# The word for "not positive" beside a word for positive, so that predictions read like
+# the label column.
+_OPPOSITES = {"yes": "no", "y": "n", "true": "false", "t": "f"}
 
 
 @dataclass(frozen=True)
@@ -49,15 +44,13 @@ class Request:
 class Prepared:
     """A table whose columns have found their use.
 
-    Of rows that were drawn from several files, ``rows`` are their places in the whole,
-    and ``files`` the names of the files.
+    Rows that were drawn from several files are indexed by their place in the whole.
     """
 
     request: Request
-    table: Table
+    table: tables.Table
     labels: LabelColumn
     plan: ColumnPlan
-    rows: NDArray[np.intp] | None = None
     files: tuple[str, ...] | None = None
 
     @cached_property
@@ -77,9 +70,10 @@ class Prepared:
         """Return the user's name of a row."""
         return None if self.ids is None else str(self.ids[at])
 
-    def number_of(self, at: int) -> int:
-        """Return the number of a row in the whole table, counted from 1."""
-        return (at if self.rows is None else int(self.rows[at])) + 1
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        """Numbers of the rows in the whole table, counted from 1."""
+        return self.table.frame.index.to_numpy() + 1
 
 
 class MemoryEngine:
@@ -100,13 +94,12 @@ class MemoryEngine:
         from sklearn.pipeline import Pipeline
 
         from probgap.pgpu import PGPUClassifier
-        from probgap.tables import make_preprocessor
 
         prepared, labels = self._prepared, self._prepared.labels
         classifier = PGPUClassifier(**self.parameters(labels))
-        steps = [("columns", make_preprocessor(prepared.plan))]
+        steps = [("columns", tables.make_preprocessor(prepared.plan))]
         model = Pipeline([*steps, ("classifier", classifier)])
-        observed = np.array(label_values(labels.positive))[labels.labelled.astype(int)]
+        observed = observed_labels(labels.positive, labels.labelled)
         return model.fit(prepared.inputs, observed), prepared
 
     def parameters(self, labels: LabelColumn) -> dict[str, Any]:
@@ -125,13 +118,13 @@ class MemoryEngine:
 def prepare(request: Request) -> Prepared:
     """Read the table and find the use of its columns."""
     if Path(request.source).is_file():  # what is no file can be read only once
-        with open_table(request.source) as reader:
+        with tables.open_table(request.source) as reader:
             choose_columns(request, reader.columns)
-    table = read_table(request.source)
+    table = tables.read_table(request.source)
     chosen = choose_columns(request, list(table.frame.columns))
-    labels = read_labels(table.frame[request.label], request.positive)
+    labels = tables.read_labels(table.frame[request.label], request.positive)
     require_labels(labels.n_labelled, len(table.frame), request.label)
-    return Prepared(request, table, labels, plan_columns(table.frame, **chosen))
+    return Prepared(request, table, labels, tables.plan_columns(table.frame, **chosen))
 
 
 def choose_columns(request: Request, names: Sequence[str]) -> dict[str, Any]:
@@ -199,11 +192,33 @@ def require_labels(n_labelled: int, n_rows: int, column: str) -> None:
     )
 
 
+def label_values(positive: str) -> tuple[Any, Any]:
+    """Return the two values that the model predicts: negative, positive."""
+    word = positive.strip()
+    try:
+        number = float(word)
+    except ValueError:
+        number = np.nan
+    if number == 1.0:
+        return 0, 1
+    if word.lower() in {"true", "false"}:
+        return word.lower() != "true", word.lower() == "true"
+    opposite = _OPPOSITES.get(word.lower())
+    if opposite is None:
+        return f"not {positive}", positive
+    if word.isupper():
+        return opposite.upper(), positive
+    return (opposite.capitalize() if word[:1].isupper() else opposite), positive
+
+
+def observed_labels(positive: str, labelled: Mask) -> NDArray[Any]:
+    """Return the labels to fit to."""
+    return np.array(label_values(positive))[labelled.astype(int)]
+
+
 def read_inputs(frame: pd.DataFrame, plan: ColumnPlan) -> pd.DataFrame:
     """Return what a model learns from, with numbers parsed."""
-    from probgap.tables import to_numbers
-
     names = list(plan.names("number"))
     others = frame[list(plan.names("date", "category", "text"))]
-    numbers = pd.DataFrame(to_numbers(frame[names]), frame.index, names)
+    numbers = pd.DataFrame(tables.to_numbers(frame[names]), frame.index, names)
     return pd.concat([numbers, others], axis=1)

@@ -9,7 +9,6 @@ from typing import Any
 from rich.markup import escape
 from rich.text import Text
 
-from probgap.boundary import Boundary
 from probgap.cli._analysis import Analysis, split_sentence
 from probgap.cli._terminal import make_console, one_line, plain_table
 from probgap.diagnostics import Account
@@ -50,24 +49,20 @@ def show_summary(analysis: Analysis, out: Path) -> None:
 def _print_numbers(console: Any, account: Account) -> None:
     found, boundary = account.found, account.boundary
     low, high = found.hidden_interval
+    estimate = f"{found.level:.0%} interval; best estimate {found.hidden:,.0f}"
+    called = f"of {found.unlabelled:,} unlabelled rows (probability > 1/2)"
+    odds = "gap of even odds"
+    if boundary.value >= 1.0:
+        odds = "no row is likelier positive than not"
+    elif boundary.spread:
+        odds += f" (± {boundary.spread:.2f})"
+    undecided = "of rows: their gap alone does not say"
     lines = [
         ("Labelled positives", f"{found.labelled:,}", f"of {found.rows:,} rows"),
-        (
-            "Hidden positives",
-            f"{low:,.0f} to {high:,.0f}",
-            f"{found.level:.0%} interval; best estimate {found.hidden:,.0f}",
-        ),
-        (
-            "Called positive",
-            f"{found.called_positive:,}",
-            f"of {found.unlabelled:,} unlabelled rows (probability > 1/2)",
-        ),
-        ("Boundary", f"{boundary.value:.2f}", _boundary_words(boundary)),
-        (
-            "Undecided",
-            f"{account.undecided_share:.0%}",
-            "of rows: their gap alone does not say",
-        ),
+        ("Hidden positives", f"{low:,.0f} to {high:,.0f}", estimate),
+        ("Called positive", f"{found.called_positive:,}", called),
+        ("Boundary", f"{boundary.value:.2f}", odds),
+        ("Undecided", f"{account.undecided_share:.0%}", undecided),
     ]
     width = max(9, *(len(value) for _, value, _ in lines))
     for name, value, more in lines:
@@ -87,13 +82,6 @@ def _table_line(table: TableRecord) -> str:
     shown = "; ".join(f"{one_line(c['name'])}: {c['why']}" for c in left[:3])
     more = f"; {len(left) - 3} more" if len(left) > 3 else ""
     return f"{line}, {len(left)} left out ({shown}{more})."
-
-
-def _boundary_words(boundary: Boundary) -> str:
-    if boundary.value >= 1.0:
-        return "no row is likelier positive than not"
-    words = "gap of even odds"
-    return f"{words} (± {boundary.spread:.2f})" if boundary.spread else words
 
 
 def _ranked_table(ranked: Sequence[RankedRow], *, n_values: int) -> Any:

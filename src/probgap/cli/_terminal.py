@@ -9,13 +9,14 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import IO, Any, NoReturn, Self
 
 import typer
 
-from probgap._core.errors import InvalidInputError, ProbgapError
+from probgap._core.errors import InvalidInputError, ProbgapError, ProbgapWarning
 
 BAD_INPUT = 1
 INTERRUPTED = 130
@@ -198,3 +199,19 @@ def plain_table(*headings: str, right: Collection[str] = ()) -> Any:
         else:
             table.add_column(Text(heading), no_wrap=True)
     return table
+
+
+@contextmanager
+def caught_warnings() -> Iterator[list[Warning]]:
+    """Collect what the library warns of, once each; other people's warnings are not ours."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    heard: list[Warning] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield heard
+    first: dict[str, Any] = {}
+    for warning in caught:
+        if issubclass(warning.category, ProbgapWarning | ConvergenceWarning):
+            first.setdefault(str(warning.message), warning.message)
+    heard += first.values()

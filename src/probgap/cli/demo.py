@@ -20,14 +20,12 @@ TABLE = "tumours.csv"
 RESULTS = "results"
 _LABEL, _ID = "malignant", "tumour"
 _SEED = 0
+_OUT = "Folder for the table and the results."
 
 
 def demo(
     *,
-    out: Annotated[
-        Path,
-        typer.Option(metavar="DIR", help="Folder for the table and the results."),
-    ] = Path("probgap-demo"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help=_OUT)] = Path("probgap-demo"),
     force: given.Force = False,
     quiet: given.Quiet = False,
     debug: given.Debug = False,

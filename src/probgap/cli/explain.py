@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from probgap.cli import _options as given
+from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_libraries
-from probgap.cli._terminal import (
-    can_print,
-    make_console,
-    one_line,
-    plain_errors,
-    plain_table,
-    print_json,
-    refuse,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +21,9 @@ if TYPE_CHECKING:
 _MOST_COLUMNS = 20
 _N_NEAREST = 5
 _BAR = 20
+_FOLDER = "A folder that fit wrote."
+_ROW = "One row: its id, or its number (from 1) if the table has no id column."
+_TABLE = "The table of the fit, if it is no longer where it was."
 # The parts of run.json that explain reads, and the types in them.
 _NUMBER = int | float
 _DRIVER = {"column": str, "importance": _NUMBER, "spread": _NUMBER}
@@ -40,24 +35,10 @@ _SHAPES: dict[str, Any] = {
 
 
 def explain(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder that fit wrote.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help=_FOLDER)],
     *,
-    row: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="One row: its id, or its number (from 1) if the table has no id column.",
-        ),
-    ] = None,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TABLE",
-            help="The table of the fit, if it is no longer where it was.",
-        ),
-    ] = None,
+    row: Annotated[str | None, typer.Option(metavar="ID", help=_ROW)] = None,
+    table: Annotated[str | None, typer.Option(metavar="TABLE", help=_TABLE)] = None,
     seed: given.Seed = 0,
     as_json: given.Json = False,
     quiet: given.Quiet = False,
@@ -72,14 +53,14 @@ def explain(
 
     Example: probgap explain results --row C-1043
     """
-    with plain_errors(debug=debug):
+    with terminal.plain_errors(debug=debug):
         if row is None:
             explained = _read_run(folder, "drivers")
         else:
             prepared = _read_table(_read_run(folder, "table"), table)
             explained = _explain_row(folder, prepared, _position(prepared, row), seed)
         if as_json:
-            print_json(explained)
+            terminal.print_json(explained)
         elif row is None:
             _show_drivers(explained)
         else:
@@ -90,7 +71,7 @@ def _read_run(folder: Path, part: str) -> Any:
     """Return a part of run.json, or refuse what fit has not written."""
     path = folder / "run.json"
     if not path.is_file():
-        refuse(
+        terminal.refuse(
             f"DIR must be a folder that probgap fit wrote. Got {folder}, without run.json."
         )
     try:
@@ -99,18 +80,20 @@ def _read_run(folder: Path, part: str) -> Any:
         run = None
     match run:
         case {"format": int(number)} if number > 1:
-            refuse(
+            terminal.refuse(
                 f"{path} has format {number}, and this version reads format 1; use a "
                 "newer probgap."
             )
         case {"format": 1, "drivers": None} if part == "drivers":
-            refuse("There were too few labelled rows to explain the scores.")
+            terminal.refuse("There were too few labelled rows to explain the scores.")
         case {"format": 1, "table": {"files": _}} if part == "table":
-            refuse("--row requires a fit to one table in memory, not with --engine dask.")
+            terminal.refuse(
+                "--row requires a fit to one table in memory, not with --engine dask."
+            )
         case {"format": 1} if _has_shape(run.get(part), _SHAPES[part]):
             pass
         case _:
-            refuse(f"{path} is damaged or was altered; fit again.")
+            terminal.refuse(f"{path} is damaged or was altered; fit again.")
     return run[part]
 
 
@@ -142,7 +125,7 @@ def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
         if sha256 != described["sha256"]:
             found = f"a file with other contents: {source}"
     if found:
-        refuse(
+        terminal.refuse(
             f"--table must name the table that the model was fitted to. Got {found}."
         )
     use = {column["name"]: column["use"] for column in described["columns"]}
@@ -163,12 +146,14 @@ def _position(prepared: Prepared, row: str) -> int:
     if prepared.ids is None:
         n_rows = len(prepared.table.frame)
         if not row.isdecimal() or not 1 <= int(row) <= n_rows:
-            refuse(f"--row must be a number from 1 to {n_rows}. Got {row!r}.")
+            terminal.refuse(f"--row must be a number from 1 to {n_rows}. Got {row!r}.")
         return int(row) - 1
     found = (prepared.ids == row).nonzero()[0]
     if len(found) != 1:
         which = f"{len(found)} rows have" if len(found) else "none has"
-        refuse(f"--row must name one row by its id. Got {row!r}, which {which}.")
+        terminal.refuse(
+            f"--row must name one row by its id. Got {row!r}, which {which}."
+        )
     return int(found[0])
 
 
@@ -176,7 +161,7 @@ def _explain_row(
     folder: Path, prepared: Prepared, at: int, seed: int
 ) -> dict[str, Any]:
     from probgap.cli._analysis import cell_text
-    from probgap.cli._scores import score_rows
+    from probgap.cli.predict import score_rows
     from probgap.inspection import nearest_labelled, row_contributions
     from probgap.io import load
 
@@ -214,7 +199,7 @@ def _explain_row(
 
 
 def _show_drivers(drivers: Mapping[str, Any]) -> None:
-    console = make_console()
+    console = terminal.make_console()
     console.print(f"{drivers['scored_by']}: {drivers['score']:.3f}", markup=False)
     console.print("Drop in this score when a column is shuffled:\n", style="dim")
     shown = drivers["columns"][:_MOST_COLUMNS]
@@ -225,7 +210,7 @@ def _show_drivers(drivers: Mapping[str, Any]) -> None:
 
 
 def _show_row(explained: Mapping[str, Any], *, n_columns: int) -> None:
-    console = make_console()
+    console = terminal.make_console()
     name = explained["id"] or f"row {explained['row']}"
     state = "labelled positive" if explained["labelled"] else "unlabelled"
     console.print(
@@ -255,14 +240,14 @@ def _print_bars(entries: list[tuple[str, float, str]]) -> None:
     from rich.text import Text
 
     largest = max((abs(value) for _, value, _ in entries), default=0.0) or 1.0
-    sign = "█" if can_print("█") else "#"
-    table = plain_table()
+    sign = "█" if terminal.can_print("█") else "#"
+    table = terminal.plain_table()
     for name, value, remark in entries:
         bar = sign * round(_BAR * abs(value) / largest)
         table.add_row(
-            Text(one_line(name, 40)),
+            Text(terminal.one_line(name, 40)),
             f"{value:+.3f}",
             Text(bar, "red" if value < 0 else "blue"),
-            Text(one_line(remark, 40)),
+            Text(terminal.one_line(remark, 40)),
         )
-    make_console().print(table)
+    terminal.make_console().print(table)

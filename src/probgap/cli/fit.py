@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from probgap.cli import _options as given
-from probgap.cli._output import check_folder, check_libraries
-from probgap.cli._terminal import Progress, plain_errors, print_json, refuse
+from probgap.cli import _terminal as terminal
+from probgap.cli._output import FILES, check_folder, check_libraries
 
 if TYPE_CHECKING:
     from probgap.cli._analysis import Analysis
@@ -65,24 +65,17 @@ def fit(
 
     Example: probgap fit 'data/*.parquet' --label flagged --engine dask --out results
     """
-    with plain_errors(debug=debug):
+    with terminal.plain_errors(debug=debug):
         check_libraries()
         prior = given.read_class_prior(class_prior)
         if scheduler is not None and engine != given.EngineName.DASK:
-            refuse("--scheduler requires --engine dask.")
+            terminal.refuse("--scheduler requires --engine dask.")
         from probgap.cli._prepare import MemoryEngine, Request
 
+        columns = (table, label, positive, id_column, drop, category)
+        command = shlex.join(["probgap", *sys.argv[1:]])
         request = Request(
-            source=table,
-            label=label,
-            positive=positive,
-            id=id_column,
-            drop=drop,
-            category=category,
-            seed=seed,
-            jobs=jobs,
-            class_prior=prior,
-            command=shlex.join(["probgap", *sys.argv[1:]]),
+            *columns, seed=seed, jobs=jobs, class_prior=prior, command=command
         )
         shown = not (quiet or as_json)
         chosen = MemoryEngine(request)
@@ -92,7 +85,7 @@ def fit(
             chosen = DaskEngine(request, scheduler, shown=shown)
         analysis = fit_into(out, chosen, force=force, shown=shown)
         if as_json:
-            print_json(analysis.to_dict())
+            terminal.print_json(analysis.to_dict())
         elif not quiet:
             from probgap.cli._summary import show_summary
 
@@ -101,30 +94,27 @@ def fit(
 
 def fit_into(out: Path, engine: MemoryEngine, *, force: bool, shown: bool) -> Analysis:
     """Fit to a table and write the results: all of them, or none."""
-    from probgap.cli._prepare import FILES
-
     check_folder(out, FILES, force=force, read=engine.request.source)
-    with Progress(_COSTS, shown=shown) as progress:
+    with terminal.Progress(_COSTS, shown=shown) as progress:
         analysis = analyse(engine, progress)
         analysis.write(out)
     return analysis
 
 
-def analyse(engine: MemoryEngine, progress: Progress) -> Analysis:
+def analyse(engine: MemoryEngine, progress: terminal.Progress) -> Analysis:
     """Read, fit, check, describe: everything but the files."""
     started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     with closing(engine):
         progress.begin(READ)
         engine.read()
         # Not earlier: a bad table is refused before scikit-learn is loaded.
-        from probgap.cli._analysis import check_fit, describe, describe_run
-        from probgap.cli._scores import caught_warnings
+        from probgap.cli._analysis import Analysis, check_fit, describe_run
 
         progress.begin(FIT)
-        with caught_warnings() as heard:
+        with terminal.caught_warnings() as heard:
             model, prepared = engine.fit()
     progress.begin(CHECK)
-    account = check_fit(model, prepared, heard, progress.advance)
+    account = check_fit(model, prepared, heard, progress)
     progress.begin(PAGE)
-    run = describe_run(engine, model, started, progress.seconds)
-    return describe(model, prepared, account, run)
+    run = describe_run(engine, model, started, progress)
+    return Analysis(model, prepared, account, run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,42 +11,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from probgap.cli import _options as given
+from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_file, check_libraries
-from probgap.cli._terminal import (
-    Progress,
-    data_stream,
-    plain_errors,
-    print_json,
-    refuse,
-)
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from probgap._core.types import Mask, Vector
     from probgap.tables import TableReader
 
 SCORE = "Scoring rows"
 _ROWS_AT_ONCE = 20_000
+_DECIMALS = 8  # more have no meaning
+_MODEL = "model.skops, as fit wrote it, or the folder it is in."
+_OUT = (
+    "File for the scores: CSV, or Parquet if it is named .parquet; printed by default."
+)
 
 
 def predict(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="model.skops, as fit wrote it, or the folder it is in.",
-        ),
-    ],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=_MODEL)],
     table: given.Tables,
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File for the scores: CSV, or Parquet if it is named .parquet; "
-            "printed by default.",
-        ),
-    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help=_OUT)] = None,
     id_column: given.Id = None,
     force: given.Force = False,
     as_json: given.Json = False,
@@ -62,7 +49,7 @@ def predict(
 
     Example: probgap predict results/model.skops new.csv --out scored.csv
     """
-    with plain_errors(debug=debug):
+    with terminal.plain_errors(debug=debug):
         check_libraries()
         from probgap.tables import find_tables
 
@@ -72,7 +59,7 @@ def predict(
         if out is not None:
             check_file(out, force=force, read=(model, *sources))
         if not model.is_file():
-            refuse(
+            terminal.refuse(
                 f"MODEL must be a file that probgap fit wrote. Got {model}: No such file "
                 "or directory."
             )
@@ -84,9 +71,9 @@ def predict(
             if name is None and noted in first.columns:
                 name = noted
             _select_columns(first, fitted, name)
-            rows = positive = 0
+            rows, positive, shown = 0, 0, not (quiet or as_json)
             with (
-                Progress({SCORE: 1.0}, shown=not (quiet or as_json)) as progress,
+                terminal.Progress({SCORE: 1.0}, shown=shown) as progress,
                 _sink(out, as_json=as_json) as write,
             ):
                 progress.begin(SCORE)
@@ -102,7 +89,7 @@ def predict(
                             done = at + min(1.0, reader.bytes_read / reader.n_bytes)
                             progress.advance(done, len(sources), f"{rows:,} rows")
         if out is not None and as_json:
-            print_json({"rows": rows, "positive": positive, "file": str(out)})
+            terminal.print_json({"rows": rows, "positive": positive, "file": str(out)})
         elif out is not None and not quiet:
             typer.echo(f"{rows:,} rows, {positive:,} called positive. Scores: {out}")
 
@@ -117,10 +104,9 @@ def _open_each(sources: list[str]) -> Generator[TableReader, None, None]:
 
 def _load(path: Path, *, quiet: bool) -> tuple[Any, Any]:
     """Return a model, and the id column of the table that it was fitted to."""
-    from probgap.cli._scores import caught_warnings
     from probgap.io import load, read_metadata
 
-    with caught_warnings() as heard:
+    with terminal.caught_warnings() as heard:
         model = load(path)
     for warning in heard if not quiet else ():
         typer.echo(f"Warning: {warning}", err=True)
@@ -136,7 +122,7 @@ def _select_columns(reader: TableReader, model: Any, name: str | None) -> None:
     if missing:
         shown = ", ".join(repr(column) for column in missing[:8])
         more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
-        refuse(
+        terminal.refuse(
             "The table must have every column that the model learnt from. Got none "
             f"named {shown}{more}."
         )
@@ -149,8 +135,6 @@ def _score(
     model: Any, frame: pd.DataFrame, name: str | None, first: int
 ) -> pd.DataFrame:
     """Return the scores of a chunk of rows, numbered from the first on."""
-    from probgap.cli._scores import score_rows
-
     samples, classifier = model[:-1].transform(frame), model[-1]
     probability = classifier.predict_proba(samples)[:, classifier.positive_index_]
     gap = classifier.gap_estimator_.transform(samples)[:, 0]
@@ -163,23 +147,55 @@ def _score(
     return scored
 
 
+def score_rows(
+    classifier: Any, gap: Vector, probability: Vector, labelled: Mask | None = None
+) -> pd.DataFrame:
+    """Return gap, what it decides, probability and predicted label of each row."""
+    import numpy as np
+    import pandas as pd
+
+    positive = classifier.positive_index_
+    # predict would compute the kernel once more for the same answer.
+    called = np.where(probability > 0.5, positive, 1 - positive)
+    return pd.DataFrame(
+        {
+            "gap": np.round(gap, _DECIMALS),
+            "decided": decide(gap, classifier.boundary_.value, labelled),
+            "probability": np.round(probability, _DECIMALS),
+            "predicted_label": classifier.classes_[called],
+        }
+    )
+
+
+def decide(gap: Vector, lower: float, labelled: Mask | None = None) -> Any:
+    """Return what the gap alone decides: positive above 0, negative at or below l."""
+    import numpy as np
+
+    decided = np.select(
+        [gap <= lower, gap > max(0.0, lower)],
+        ["negative", "positive"],
+        default="undecided",
+    )
+    if labelled is not None:
+        decided[labelled] = "positive"
+    return decided
+
+
 @contextmanager
 def _sink(out: Path | None, *, as_json: bool) -> Iterator[Callable[..., Any]]:
     """Yield what writes scores, chunk after chunk, the first with a header."""
     from probgap._core.output import whole_file
     from probgap.tables import append_parquet, write_csv
 
-    if out is None:
-        stream = data_stream()
-        if as_json:
-            options: Any = {"orient": "records", "lines": True, "double_precision": 15}
-            yield lambda scored, **_: stream.write(scored.to_json(**options))
-        else:
-            yield lambda scored, header: write_csv(scored, stream, header=header)
-        stream.flush()
-    elif out.suffix.lower() in (".parquet", ".pq"):
+    if out is not None and out.suffix.lower() in (".parquet", ".pq"):
         with whole_file(out, binary=True) as file, append_parquet(file) as write:
             yield lambda scored, **_: write(scored)
-    else:
-        with whole_file(out) as file:
+        return
+    stream = nullcontext(terminal.data_stream()) if out is None else whole_file(out)
+    with stream as file:
+        if out is None and as_json:
+            options: Any = {"orient": "records", "lines": True, "double_precision": 15}
+            yield lambda scored, **_: file.write(scored.to_json(**options))
+        else:
             yield lambda scored, header: write_csv(scored, file, header=header)
+        file.flush()

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from probgap.cli import _options as given
-from probgap.cli._terminal import (
-    BAD_INPUT,
-    INTERRUPTED,
-    Progress,
-    plain_errors,
-    refuse,
-)
+from probgap.cli import _terminal as terminal
 
 if TYPE_CHECKING:
     from probgap.reproduction import Job
@@ -62,7 +56,7 @@ def reproduce(
     Writes rows.jsonl, one line for each method, labelling and split, as each ends; then
     report.html and report.md. A run that was stopped goes on with --resume.
     """
-    with plain_errors(debug=debug):
+    with terminal.plain_errors(debug=debug):
         selected, source = rows, None
         if rows is not None and not _SELECTION.fullmatch(rows):
             selected, source = None, Path(rows)
@@ -92,7 +86,7 @@ def reproduce(
                 f"{failed[0]['key']}: {failed[0]['error']}. Try them again with --resume.",
                 err=True,
             )
-            raise typer.Exit(BAD_INPUT)
+            raise typer.Exit(terminal.BAD_INPUT)
 
 
 def _numbers(selection: str | None) -> set[int] | None:
@@ -115,9 +109,9 @@ def _check(planned: list[Job], path: Path, *, resume: bool, force: bool) -> None
     from probgap.reproduction import check_data
 
     if resume and force:
-        refuse("--resume and --force must not be given together. Got both.")
+        terminal.refuse("--resume and --force must not be given together. Got both.")
     if path.exists() and not resume and not force:
-        refuse(
+        terminal.refuse(
             f"{path} must not exist yet. Got a file of an earlier run; go on with "
             "--resume, start anew with --force, or choose another --out."
         )
@@ -141,7 +135,7 @@ def _run(
     n_all, shown = len(planned), not quiet and sys.stderr.isatty()
     with (
         reproduction.RowFile(path, fresh=fresh) as file,
-        Progress({_RUN: 1.0}, shown=shown) as progress,
+        terminal.Progress({_RUN: 1.0}, shown=shown) as progress,
     ):
         made = list(file.rows)
         todo = reproduction.pending(planned, made)
@@ -165,7 +159,9 @@ def _run(
                 f"  {shlex.join(['probgap', *words, '--resume'])}",
                 err=True,
             )
-            raise typer.Exit(BAD_INPUT if killed else INTERRUPTED) from None
+            raise typer.Exit(
+                terminal.BAD_INPUT if killed else terminal.INTERRUPTED
+            ) from None
     return reproduction.latest_rows(reproduction.rows_of(planned, made))
 
 
