@@ -40,7 +40,6 @@ def demo(
         check_folder(out, (TABLE, RESULTS), force=force)
         check_libraries()
         from probgap.cli._prepare import MemoryEngine, Request
-        from probgap.cli._summary import show_summary
         from probgap.cli.fit import fit_into
         from probgap.tables import write_csv
 
@@ -59,7 +58,6 @@ def demo(
         request = Request(str(path), _LABEL, id=_ID, seed=_SEED, command=command)
         analysis = fit_into(results, MemoryEngine(request), force=True, shown=not quiet)
         if not quiet:
-            show_summary(analysis, results)
             typer.echo("\n" + _verdict(analysis.scores, table, truth))
 
 

@@ -143,14 +143,12 @@ def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
 
 def _position(prepared: Prepared, row: str) -> int:
     """Return the place of a row that is named by its id or its number."""
-    if prepared.ids is None:
-        n_rows = len(prepared.table.frame)
-        if not row.isdecimal() or not 1 <= int(row) <= n_rows:
-            terminal.refuse(f"--row must be a number from 1 to {n_rows}. Got {row!r}.")
-        return int(row) - 1
-    found = (prepared.ids == row).nonzero()[0]
-    if len(found) != 1:
-        which = f"{len(found)} rows have" if len(found) else "none has"
+    names = prepared.numbers.astype(str) if prepared.ids is None else prepared.ids
+    found = (names == row).nonzero()[0]
+    if found.size != 1 and prepared.ids is None:
+        terminal.refuse(f"--row must be a number from 1 to {names.size}. Got {row!r}.")
+    if found.size != 1:
+        which = f"{found.size} rows have" if found.size else "none has"
         terminal.refuse(
             f"--row must name one row by its id. Got {row!r}, which {which}."
         )

@@ -86,18 +86,18 @@ def fit(
         analysis = fit_into(out, chosen, force=force, shown=shown)
         if as_json:
             terminal.print_json(analysis.to_dict())
-        elif not quiet:
-            from probgap.cli._summary import show_summary
-
-            show_summary(analysis, out)
 
 
 def fit_into(out: Path, engine: MemoryEngine, *, force: bool, shown: bool) -> Analysis:
-    """Fit to a table and write the results: all of them, or none."""
+    """Fit to a table and write the results, all of them or none; show the main points."""
     check_folder(out, FILES, force=force, read=engine.request.source)
     with terminal.Progress(_COSTS, shown=shown) as progress:
         analysis = analyse(engine, progress)
         analysis.write(out)
+    if shown:
+        from probgap.cli._summary import show_summary
+
+        show_summary(analysis, out)
     return analysis
 
 

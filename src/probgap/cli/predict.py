@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from itertools import chain
 from pathlib import Path
@@ -71,23 +71,19 @@ def predict(
             if name is None and noted in first.columns:
                 name = noted
             _select_columns(first, fitted, name)
+            called = fitted.classes_[fitted[-1].positive_index_]
             rows, positive, shown = 0, 0, not (quiet or as_json)
             with (
                 terminal.Progress({SCORE: 1.0}, shown=shown) as progress,
                 _sink(out, as_json=as_json) as write,
             ):
                 progress.begin(SCORE)
-                for at, reader in enumerate(chain([first], readers)):
-                    _select_columns(reader, fitted, name)
-                    for frame in reader:
-                        scored = _score(fitted, frame, name, rows + 1)
-                        write(scored, header=rows == 0)
-                        rows += len(scored)
-                        called = fitted.classes_[fitted[-1].positive_index_]
-                        positive += int((scored["predicted_label"] == called).sum())
-                        if reader.n_bytes:
-                            done = at + min(1.0, reader.bytes_read / reader.n_bytes)
-                            progress.advance(done, len(sources), f"{rows:,} rows")
+                scores = _score_tables(chain([first], readers), fitted, name)
+                for scored, done in scores:
+                    write(scored, header=rows == 0)
+                    rows += len(scored)
+                    positive += int((scored["predicted_label"] == called).sum())
+                    progress.advance(done, len(sources), f"{rows:,} rows")
         if out is not None and as_json:
             terminal.print_json({"rows": rows, "positive": positive, "file": str(out)})
         elif out is not None and not quiet:
@@ -131,46 +127,36 @@ def _select_columns(reader: TableReader, model: Any, name: str | None) -> None:
     reader.select([*needed_columns(model), *([] if name is None else [name])])
 
 
-def _score(
-    model: Any, frame: pd.DataFrame, name: str | None, first: int
-) -> pd.DataFrame:
-    """Return the scores of a chunk of rows, numbered from the first on."""
-    samples, classifier = model[:-1].transform(frame), model[-1]
-    probability = classifier.predict_proba(samples)[:, classifier.positive_index_]
-    gap = classifier.gap_estimator_.transform(samples)[:, 0]
-    scored = score_rows(classifier, gap, probability)
-    scored.insert(0, "row", range(first, first + len(frame)))
-    if name is not None:
-        ids = frame[name]
-        kept = ids.dtype if ids.dtype.kind in "iu" else object
-        scored.insert(1, "id", ids.to_numpy(dtype=kept))
-    return scored
+def _score_tables(
+    readers: Iterable[TableReader], model: Any, name: str | None
+) -> Iterator[tuple[pd.DataFrame, float]]:
+    """Yield the scores of rows, a chunk at a time, and how many tables are done."""
+    classifier, first = model[-1], 1
+    for at, reader in enumerate(readers):
+        _select_columns(reader, model, name)
+        for frame in reader:
+            samples = model[:-1].transform(frame)
+            chances = classifier.predict_proba(samples)
+            gap = classifier.gap_estimator_.transform(samples)[:, 0]
+            scored = score_rows(classifier, gap, chances[:, classifier.positive_index_])
+            scored.insert(0, "row", range(first, first + len(frame)))
+            if name is not None:
+                ids = frame[name]
+                kept = ids.dtype if ids.dtype.kind in "iu" else object
+                scored.insert(1, "id", ids.to_numpy(dtype=kept))
+            first += len(frame)
+            share = reader.bytes_read / reader.n_bytes if reader.n_bytes else 0.0
+            yield scored, at + min(1.0, share)
 
 
 def score_rows(
     classifier: Any, gap: Vector, probability: Vector, labelled: Mask | None = None
 ) -> pd.DataFrame:
-    """Return gap, what it decides, probability and predicted label of each row."""
+    """Return gap, what it alone decides, probability and predicted label of each row."""
     import numpy as np
     import pandas as pd
 
-    positive = classifier.positive_index_
-    # predict would compute the kernel once more for the same answer.
-    called = np.where(probability > 0.5, positive, 1 - positive)
-    return pd.DataFrame(
-        {
-            "gap": np.round(gap, _DECIMALS),
-            "decided": decide(gap, classifier.boundary_.value, labelled),
-            "probability": np.round(probability, _DECIMALS),
-            "predicted_label": classifier.classes_[called],
-        }
-    )
-
-
-def decide(gap: Vector, lower: float, labelled: Mask | None = None) -> Any:
-    """Return what the gap alone decides: positive above 0, negative at or below l."""
-    import numpy as np
-
+    lower, positive = classifier.boundary_.value, classifier.positive_index_
     decided = np.select(
         [gap <= lower, gap > max(0.0, lower)],
         ["negative", "positive"],
@@ -178,7 +164,16 @@ def decide(gap: Vector, lower: float, labelled: Mask | None = None) -> Any:
     )
     if labelled is not None:
         decided[labelled] = "positive"
-    return decided
+    # predict would compute the kernel once more for the same answer.
+    called = np.where(probability > 0.5, positive, 1 - positive)
+    return pd.DataFrame(
+        {
+            "gap": np.round(gap, _DECIMALS),
+            "decided": decided,
+            "probability": np.round(probability, _DECIMALS),
+            "predicted_label": classifier.classes_[called],
+        }
+    )
 
 
 @contextmanager
