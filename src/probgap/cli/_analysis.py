@@ -57,10 +57,10 @@ class Analysis:
             sha256=table.sha256,
             label=request.label,
             positive=labels.positive,
-            unlabelled={str(key): int(n) for key, n in labels.unlabelled.items()},
+            unlabelled=labels.unlabelled,
             sentence=labels.sentence,
             id=request.id,
-            notes=tuple(table.notes),
+            notes=table.notes,
             columns=tuple(asdict(use) for use in self.prepared.plan.columns),
             files=self.prepared.files,
         )
@@ -77,7 +77,7 @@ class Analysis:
         table.insert(
             0, "observed_label", np.where(labels.labelled, labels.positive, "")
         )
-        if self.prepared.ids is not None:
+        if self.prepared.request.id is not None:
             table.insert(0, "id", self.prepared.ids)
         table.insert(0, "row", self.prepared.numbers)
         table["rank"] = ""
@@ -173,7 +173,7 @@ def check_fit(
         )
     numbers = prepared.numbers
     named = [
-        replace(each, row=int(numbers[each.row - 1]), id=prepared.id_of(each.row - 1))
+        replace(each, row=int(numbers[each.row - 1]), id=prepared.ids[each.row - 1])
         for each in account.next
     ]
     warned = _add_heard(account.warnings, heard)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,8 +17,6 @@ FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json
 
 def check_libraries() -> None:
     """Refuse, before a long run, to begin one whose results could not be written."""
-    from importlib.util import find_spec
-
     for library in ("pandas", "jinja2", "matplotlib", "skops"):
         if find_spec(library) is None:
             raise MissingLibraryError(

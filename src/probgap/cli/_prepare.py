@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,11 @@ from probgap.tables import ColumnPlan, LabelColumn
 
 # The word for "not positive" beside a word for positive, so that predictions read like
 # the label column.
-_OPPOSITES = {"yes": "no", "y": "n", "true": "false", "t": "f"}
+_OPPOSITES = {
+    style(positive): style(negative)
+    for style in (str.lower, str.capitalize, str.upper)
+    for positive, negative in (("yes", "no"), ("y", "n"), ("t", "f"))
+}
 
 
 @dataclass(frozen=True)
@@ -59,16 +65,12 @@ class Prepared:
         return read_inputs(self.table.frame, self.plan)
 
     @cached_property
-    def ids(self) -> NDArray[Any] | None:
-        """The user's names of the rows, if there is a column of them."""
-        if self.request.id is None:
-            return None
-        cells = self.table.frame[self.request.id].astype("string").fillna("")
-        return cells.to_numpy(dtype=object)
-
-    def id_of(self, at: int) -> str | None:
-        """Return the user's name of a row."""
-        return None if self.ids is None else str(self.ids[at])
+    def ids(self) -> NDArray[Any]:
+        """The user's names of the rows; None where no column holds them."""
+        frame, column = self.table.frame, self.request.id
+        if column is None:
+            return np.full(len(frame), None)
+        return frame[column].astype("string").fillna("").to_numpy(dtype=object)
 
     @property
     def numbers(self) -> NDArray[np.intp]:
@@ -97,8 +99,8 @@ class MemoryEngine:
 
         prepared, labels = self._prepared, self._prepared.labels
         classifier = PGPUClassifier(**self.parameters(labels))
-        steps = [("columns", tables.make_preprocessor(prepared.plan))]
-        model = Pipeline([*steps, ("classifier", classifier)])
+        columns = tables.make_preprocessor(prepared.plan)
+        model = Pipeline([("columns", columns), ("classifier", classifier)])
         observed = observed_labels(labels.positive, labels.labelled)
         return model.fit(prepared.inputs, observed), prepared
 
@@ -167,9 +169,7 @@ def require_column(option: str, name: str, names: Sequence[str]) -> None:
     """Refuse a column that the table does not have, and offer one that is like it."""
     if name in names:
         return
-    import difflib
-
-    close = difflib.get_close_matches(name, names, n=1)
+    close = get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     shown = ", ".join(one_line(column) for column in names[:8])
     shown += ", ..." if len(names) > 8 else ""
@@ -195,20 +195,12 @@ def require_labels(n_labelled: int, n_rows: int, column: str) -> None:
 def label_values(positive: str) -> tuple[Any, Any]:
     """Return the two values that the model predicts: negative, positive."""
     word = positive.strip()
-    try:
-        number = float(word)
-    except ValueError:
-        number = np.nan
-    if number == 1.0:
-        return 0, 1
-    if word.lower() in {"true", "false"}:
+    if word.lower() in ("true", "false"):
         return word.lower() != "true", word.lower() == "true"
-    opposite = _OPPOSITES.get(word.lower())
-    if opposite is None:
-        return f"not {positive}", positive
-    if word.isupper():
-        return opposite.upper(), positive
-    return (opposite.capitalize() if word[:1].isupper() else opposite), positive
+    with suppress(ValueError):
+        if float(word) == 1.0:
+            return 0, 1
+    return _OPPOSITES.get(word, f"not {positive}"), positive
 
 
 def observed_labels(positive: str, labelled: Mask) -> NDArray[Any]:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
 from probgap.cli._analysis import Analysis, split_sentence
-from probgap.cli._terminal import make_console, one_line, plain_table
+from probgap.cli._terminal import one_line, plain_table
 from probgap.diagnostics import Account
 from probgap.page import RankedRow, TableRecord
 
@@ -21,7 +22,7 @@ _WIDE = 60  # characters; on a narrower terminal the row's own values are left o
 
 def show_summary(analysis: Analysis, out: Path) -> None:
     """Print the main points of a fit to standard output."""
-    console = make_console(soft_wrap=False)
+    console = Console(highlight=False)
     account, table = analysis.account, analysis.table
     console.print(escape(_table_line(table)))
     console.print(escape(table.sentence) + "\n")
@@ -46,7 +47,7 @@ def show_summary(analysis: Analysis, out: Path) -> None:
     console.print(f"[dim]beside it: {files}[/dim]")
 
 
-def _print_numbers(console: Any, account: Account) -> None:
+def _print_numbers(console: Console, account: Account) -> None:
     found, boundary = account.found, account.boundary
     low, high = found.hidden_interval
     estimate = f"{found.level:.0%} interval; best estimate {found.hidden:,.0f}"

@@ -178,11 +178,11 @@ def one_line(text: str, longest: int = 24) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def make_console(*, soft_wrap: bool = True) -> Any:
-    """Return a console that colours nothing by itself: numbers and names are the user's."""
+def make_console() -> Any:
+    """Return a console that prints text as it is: names and numbers are the user's."""
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=soft_wrap)
+    return Console(highlight=False, markup=False, soft_wrap=True)
 
 
 def plain_table(*headings: str, right: Collection[str] = ()) -> Any:

@@ -125,7 +125,7 @@ def _show(rows: list[dict[str, Any]], sentence: str, *, with_truth: bool) -> Non
     from rich.text import Text
 
     console = terminal.make_console()
-    console.print(sentence, markup=False)
+    console.print(sentence)
     console.print("Held-out rows, pooled over folds.\n", style="dim")
     columns = _WITH_TRUTH if with_truth else _WITHOUT_TRUTH
     headings = [heading for heading, _ in columns.values()]

@@ -143,9 +143,10 @@ def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
 
 def _position(prepared: Prepared, row: str) -> int:
     """Return the place of a row that is named by its id or its number."""
-    names = prepared.numbers.astype(str) if prepared.ids is None else prepared.ids
+    named = prepared.request.id is not None
+    names = prepared.ids if named else prepared.numbers.astype(str)
     found = (names == row).nonzero()[0]
-    if found.size != 1 and prepared.ids is None:
+    if found.size != 1 and not named:
         terminal.refuse(f"--row must be a number from 1 to {names.size}. Got {row!r}.")
     if found.size != 1:
         which = f"{found.size} rows have" if found.size else "none has"
@@ -180,7 +181,7 @@ def _explain_row(
     ]
     return {
         "row": at + 1,
-        "id": prepared.id_of(at),
+        "id": prepared.ids[at],
         "labelled": bool(labelled[at]),
         "probability": float(scores["probability"]),
         "gap": float(scores["gap"]),
@@ -188,7 +189,7 @@ def _explain_row(
         "log_odds": float(parts.prediction),
         "contributions": sorted(contributions, key=lambda c: -abs(c["log_odds"])),
         "nearest_labelled": [
-            {"row": other + 1, "id": prepared.id_of(other), "distance": float(distance)}
+            {"row": other + 1, "id": prepared.ids[other], "distance": float(distance)}
             for other, distance in zip(
                 nearest.index.tolist(), nearest.distance, strict=True
             )
@@ -198,7 +199,7 @@ def _explain_row(
 
 def _show_drivers(drivers: Mapping[str, Any]) -> None:
     console = terminal.make_console()
-    console.print(f"{drivers['scored_by']}: {drivers['score']:.3f}", markup=False)
+    console.print(f"{drivers['scored_by']}: {drivers['score']:.3f}")
     console.print("Drop in this score when a column is shuffled:\n", style="dim")
     shown = drivers["columns"][:_MOST_COLUMNS]
     _print_bars([(c["column"], c["importance"], f"± {c['spread']:.3f}") for c in shown])
@@ -213,8 +214,7 @@ def _show_row(explained: Mapping[str, Any], *, n_columns: int) -> None:
     state = "labelled positive" if explained["labelled"] else "unlabelled"
     console.print(
         f"{name} ({state}): probability {explained['probability']:.3f}, "
-        f"gap {explained['gap']:.2f}",
-        markup=False,
+        f"gap {explained['gap']:.2f}"
     )
     console.print(
         "The model of all rows gives it log-odds of "
@@ -230,7 +230,7 @@ def _show_row(explained: Mapping[str, Any], *, n_columns: int) -> None:
     console.print("\nLabelled positives most like it", style="dim")
     for other in explained["nearest_labelled"]:
         label = other["id"] or f"row {other['row']}"
-        console.print(f"  {label}  (distance {other['distance']:.2f})", markup=False)
+        console.print(f"  {label}  (distance {other['distance']:.2f})")
 
 
 def _print_bars(entries: list[tuple[str, float, str]]) -> None:
