@@ -236,8 +236,8 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         samples, known = check_fit_inputs(model, X, y, blocks.positive, single=True)
         samples = model._in_double(samples)
         steps = self._choose_steps(model, blocks, sample)
-        model._fit_checked(samples, known, weight=sample.weight, steps=steps)
-        return model
+        rng = as_generator(model.random_state)
+        return model._fit_checked(samples, known, steps, rng, sample.weight)
 
     def _choose_steps(
         self, model: pgpu.PGPUClassifier, blocks: Blocks, sample: Sample

@@ -32,7 +32,7 @@ from probgap.dask.blocks import (
 from probgap.dask.engine import Lazy, gather, keep, lazily
 from probgap.gap import ObservedGapEstimator
 from probgap.gap.base import GapClassifier, gap_of, log_odds_of
-from probgap.pgpu.steps import Curve, Shares, Steps, relabel_rows
+from probgap.pgpu.steps import Curve, Shares, Steps
 
 Array = Any  # a dask array
 
@@ -152,10 +152,10 @@ class BlockSteps(Steps):
         assert model.observed_gap_.size == labelled.size
         return model
 
-    def classify(self, data: Shares, curve: Curve, rng: np.random.Generator) -> Any:
+    def classify(self, data: Shares, rng: np.random.Generator) -> Any:
         """Step 5 on all blocks: each row as a positive, a negative, or a part of each."""
         if not self.final_on_blocks:
-            return super().classify(data, curve, rng)
+            return super().classify(data, rng)
         estimator = clone_with_seed(self.final, rng)
         rounded = round_shares(data.share) is not data.share
         # Where no gap is above 0 the sample keeps its labelled rows, and so do all.
@@ -163,7 +163,7 @@ class BlockSteps(Steps):
         with stage(self.verbose, "final classifier"):
             shares = keep(
                 [
-                    lazily(_share, gap, marks, curve, self.rule, kept, rounded)
+                    lazily(_share, gap, marks, data.curve, self.rule, kept, rounded)
                     for gap, marks in zip(self.gaps, self.marks, strict=True)
                 ]
             )
@@ -308,7 +308,7 @@ def _share(
     if gap.size == 0:
         return gap
     placed = curve.place(gap, log_odds_of(gap))
-    found = relabel_rows(placed, marks.labelled, rule, keep_labelled=kept)
+    found = placed.relabel(marks.labelled, rule, keep_labelled=kept)
     share = found.positive_share
     return round_small_parts(share) if rounded else share
 

@@ -7,11 +7,10 @@ from typing import Any, ClassVar, Literal, Self
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 
-from probgap._core.checks import ObservedLabels, check_fit_inputs
+from probgap._core.checks import check_fit_inputs
 from probgap._core.runtime import RandomStateLike, as_generator
-from probgap._core.types import Matrix, Vector
+from probgap._core.types import Matrix
 from probgap.boundary import BoundaryRule, MeanSmallest
-from probgap.pgpu._algorithm import fit_pgpu
 from probgap.pgpu.base import BasePGPU, paper_steps
 from probgap.pgpu.steps import Steps, choose_steps
 from probgap.reweight import KernelMeanMatching
@@ -267,22 +266,9 @@ class PGPUClassifier(BasePGPU):
             If the boundary that was found cannot be used as it stands.
         """
         samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
-        return self._fit_checked(self._in_double(samples), labels)
-
-    def _fit_checked(
-        self,
-        samples: Matrix,
-        labels: ObservedLabels,
-        *,
-        weight: Vector | None = None,
-        steps: Steps | None = None,
-    ) -> Self:
-        """Fit to samples that were checked, each of which may stand for several."""
-        if steps is None:
-            steps = self._choose_steps(samples.shape[0])
+        steps = self._choose_steps(samples.shape[0])
         rng = as_generator(self.random_state)
-        fitted = fit_pgpu(samples, labels.labelled, steps, rng, weight)
-        return self._store(samples, labels, fitted, weight, stacklevel=5)
+        return self._fit_checked(self._in_double(samples), labels, steps, rng)
 
     def _choose_steps(self, n_samples: int) -> Steps:
         return choose_steps(

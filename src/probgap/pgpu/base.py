@@ -20,9 +20,9 @@ from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Matrix, Vector
 from probgap.boundary import Boundary
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
-from probgap.pgpu._algorithm import Fitted
 from probgap.pgpu._html import fit_table
 from probgap.pgpu._signs import warn_of_signs
+from probgap.pgpu.steps import Steps, fit_pgpu
 from probgap.reading import Reading
 from probgap.reweight import KernelMeanMatching
 
@@ -109,19 +109,21 @@ class BasePGPU(CountedByReading, SignClassifier):
             return samples.astype(np.float64, copy=False)
         return samples
 
-    def _store(
+    def _fit_checked(
         self,
         samples: Matrix,
         labels: ObservedLabels,
-        fitted: Fitted,
+        steps: Steps,
+        rng: np.random.Generator,
         weight: Vector | None = None,
-        *,
-        stacklevel: int = 4,
     ) -> Self:
-        """Keep what a fit found, and warn of what speaks against it."""
-        assert fitted.reading is not None  # only candidates of a search go without
+        """Take the steps, keep what they find, and warn of what speaks against it.
+
+        ``weight`` tells how many samples each stands for.
+        """
+        fitted = fit_pgpu(samples, labels.labelled, steps, rng, weight)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
-        self.reading_, self.boundary_ = fitted.reading, fitted.boundary
+        self.reading_, self.boundary_ = fitted.reading, fitted.curve.boundary
         self.n_labelled_ = round(fitted.reading.n_labelled)
         if hasattr(self, "feature_names_in_"):
             fitted.gap.feature_names_in_ = self.feature_names_in_
@@ -130,17 +132,18 @@ class BasePGPU(CountedByReading, SignClassifier):
         self.relabelling_ = fitted.relabelling
         self.kmm_, self.sample_weight_ = fitted.matching, fitted.sample_weight
         self.estimator_, self.slope_ = fitted.classifier, None
-        self.row_weight_, self.posterior_ = weight, fitted.posterior
+        self.row_weight_, self.posterior_ = weight, fitted.placed.posterior
         if isinstance(self.estimator_, MixedClassifier):
             self.posterior_ = expit(self.estimator_.held_out_)
         self.averages_ = self._averages()
         if self.averages_:
-            self.posterior_ = average_chances(self.posterior_, fitted.posterior)
+            of_gap = fitted.placed.posterior
+            self.posterior_ = average_chances(self.posterior_, of_gap)
         if not hasattr(self.estimator_, "predict_proba"):
             rows = spread_rows(len(self.posterior_), DEFAULTS.most_calibrated)
             decision = self.estimator_.decision_function(samples[rows])
             self.slope_ = fit_slope(decision, self.posterior_[rows])
-        warn_of_signs(fitted, labels.labelled, weight, stacklevel=stacklevel + 1)
+        warn_of_signs(fitted, labels.labelled, weight, stacklevel=5)
         return self
 
     def _repr_html_inner(self) -> str:
@@ -154,7 +157,7 @@ class BasePGPU(CountedByReading, SignClassifier):
         return bundle
 
     def _averages(self) -> bool:
-        """Tell whether predictions average two estimates of the posterior.
+        """Return whether predictions average two estimates of the posterior.
 
         Read off the gap, it follows sharp borders; the final classifier, fitted to soft
         labels, smooths out noise. The learners of the default have both at hand. With
