@@ -16,7 +16,7 @@ from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.folds import DEFAULT_FOLDS, RowFolds
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
 from probgap.boundary import Boundary, BoundaryRule
-from probgap.dask._estimators import BlockSteps, in_memory, is_made_for_dask
+from probgap.dask._estimators import AllRows, BlockSteps, in_memory, is_made_for_dask
 from probgap.dask._predict import LazyClassifier
 from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
 from probgap.gap import ObservedGapEstimator
@@ -44,10 +44,8 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
 
     Parameters
     ----------
-    boundary : "auto", float, MeanSmallest or Quantile, default="auto"
-        As in :class:`probgap.PGPUClassifier`, and so are all others up to ``max_memory``.
-    class_prior : float or tuple of float, default=None
-        The share of all rows that are positive, or a range, if it is known.
+    boundary, class_prior : object
+        As in :class:`probgap.PGPUClassifier`, and so is all that is not said here.
     gap_estimator : classifier with predict_proba, default=None
         Estimates P(s=1 | x). One made for dask is fitted on all rows, out of fold:
         ``fit(X, y)`` and ``predict_proba(X)`` get dask arrays of known length, and the
@@ -55,10 +53,8 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         inherits from, comes from a module named after dask: ``xgboost.dask``,
         ``lightgbm.dask``, ``dask_ml``. How much memory its workers need is its own
         affair.
-    relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
-        How to relabel.
-    keep_labelled : bool, default=True
-        Whether labelled positives stay positive.
+    relabelling, keep_labelled : object
+        As in :class:`probgap.PGPUClassifier`.
     reweight : KernelMeanMatching or None, default=None
         How to weight what was chosen; not with an ``estimator`` made for dask.
     estimator : classifier whose fit takes sample_weight, default=None
@@ -69,15 +65,8 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         torch's name of a device to solve on.
     cv : int, splitter or None, default=None
         Folds for held-out gaps; an integer or None for a ``gap_estimator`` made for dask.
-    pos_label : object, default=None
-        The value of ``y`` that marks a labelled positive. ``None`` takes the greater of
-        the two.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the sample, folds and estimators.
-    n_jobs : int, default=None
-        Number of learners, or of folds of a ``gap_estimator`` for memory, to fit at once.
-    verbose : int, default=0
-        With 1, reports on standard error what it is doing.
+    pos_label, random_state, n_jobs, verbose : object
+        As in :class:`probgap.PGPUClassifier`.
     max_memory : float, default=64e6
         Bytes that the rows drawn may take, in double precision. Labelled rows that would
         take more than half of it are drawn from, too, and a warning says so. A fit takes
@@ -108,10 +97,8 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         Number of labelled rows.
     classes_ : ndarray of shape (2,)
         The two labels, in ascending order.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where ``X`` is a dataframe.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Features seen in ``fit``, and their names, where ``X`` is a dataframe.
 
     See Also
     --------
@@ -245,21 +232,17 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         steps = model._choose_steps(len(sample.samples))
         if not is_made_for_dask(self.gap_estimator):
             return steps
-        smaller = min(blocks.count(labelled=kind) for kind in (True, False))
+        smaller = blocks.smaller_group
         if self.cv is not None and smaller < self.cv:
             msg = (
                 f"y must hold at least {self.cv} labelled and as many unlabelled samples, "
                 f"one for each fold. Got {smaller} of one kind."
             )
             raise InvalidInputError(msg)
-        folds = self._folds(min(smaller, DEFAULT_FOLDS))
+        rows = AllRows(blocks, self._folds(min(smaller, DEFAULT_FOLDS)))
+        final = self.estimator if is_made_for_dask(self.estimator) else None
         return BlockSteps.of(
-            steps,
-            blocks,
-            sample,
-            folds,
-            gap=self.gap_estimator,
-            final=self.estimator if is_made_for_dask(self.estimator) else None,
+            steps, rows, sample.rows, gap=self.gap_estimator, final=final
         )
 
     def _check_estimators(self) -> None:
