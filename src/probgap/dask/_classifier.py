@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import validate_data
 
 from probgap import pgpu
 from probgap._core.checks import check_fit_inputs
@@ -16,7 +17,7 @@ from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.folds import DEFAULT_FOLDS, RowFolds
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
 from probgap.boundary import Boundary, BoundaryRule
-from probgap.dask._estimators import AllRows, BlockSteps, in_memory, is_made_for_dask
+from probgap.dask._estimators import AllRows, in_memory, is_made_for_dask
 from probgap.dask._predict import LazyClassifier
 from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
 from probgap.gap import ObservedGapEstimator
@@ -213,18 +214,18 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
     ) -> pgpu.PGPUClassifier:
         """Fit the classifier for memory to the rows drawn."""
         model = self.on_one_machine()
-        labels = blocks.labels
-        values = [labels.name_of(kind) for kind in ("labelled", "unlabelled")]
-        y = np.where(sample.labelled, *np.array(values, dtype=labels.classes.dtype))
         X = sample.samples
         if names:
             pandas = load_library("pandas", extra="dask", purpose="dask dataframes")
             X = pandas.DataFrame(X, columns=names)
-        samples, known = check_fit_inputs(model, X, y, blocks.positive, single=True)
-        samples = model._in_double(samples)
+        validate_data(model, X, skip_check_array=True)  # only counts and names columns
+        labels = replace(blocks.labels, labelled=sample.labelled)
         steps = self._choose_steps(model, blocks, sample)
-        rng = as_generator(model.random_state)
-        return model._fit_checked(samples, known, steps, rng, sample.weight)
+        rng, samples = (
+            as_generator(model.random_state),
+            model._in_double(sample.samples),
+        )
+        return model._fit_checked(samples, labels, steps, rng, sample.weight)
 
     def _choose_steps(
         self, model: pgpu.PGPUClassifier, blocks: Blocks, sample: Sample
@@ -239,11 +240,13 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
                 f"one for each fold. Got {smaller} of one kind."
             )
             raise InvalidInputError(msg)
-        rows = AllRows(blocks, self._folds(min(smaller, DEFAULT_FOLDS)))
-        final = self.estimator if is_made_for_dask(self.estimator) else None
-        return BlockSteps.of(
-            steps, rows, sample.rows, gap=self.gap_estimator, final=final
-        )
+        folds = self._folds(min(smaller, DEFAULT_FOLDS))
+        rows = AllRows(blocks, folds, sample.rows, steps.rule)
+        gap = ObservedGapEstimator(self.gap_estimator)
+        steps = replace(steps, gap=gap, fit_gap=rows.fit_gap)
+        if is_made_for_dask(self.estimator):
+            steps = replace(steps, final=self.estimator, fit_final=rows.fit_final)
+        return steps
 
     def _check_estimators(self) -> None:
         """Refuse estimators made for dask that do not go with the rest."""

@@ -7,7 +7,6 @@ read. What it does with them on its workers is its own affair.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
 from operator import getitem
 from typing import Any
 
@@ -16,15 +15,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from probgap._core.errors import InvalidInputError, load_library
-from probgap._core.estimators import clone_with_seed, round_shares, round_small_parts
+from probgap._core.estimators import round_shares, round_small_parts
 from probgap._core.folds import RowFolds, can_hold_out
-from probgap._core.runtime import stage
-from probgap._core.types import Mask, Vector
+from probgap._core.types import Mask, Matrix, Vector
 from probgap.dask.blocks import Blocks, Positions, array, as_samples, find_labelled
 from probgap.dask.engine import Lazy, gather, keep, lazily
 from probgap.gap import ObservedGapEstimator
-from probgap.gap.base import GapClassifier, gap_of, log_odds_of
-from probgap.pgpu.steps import Curve, Rule, Shares, Steps
+from probgap.gap.base import gap_of, log_odds_of
+from probgap.pgpu.steps import Curve, Rule, Shares
 
 Array = Any  # a dask array
 
@@ -67,13 +65,15 @@ def _is_of_xgboost(estimator: object) -> bool:
 
 
 class AllRows:
-    """The rows of all blocks as dask arrays: samples, who is labelled, and folds."""
+    """The rows of all blocks as dask arrays, to fit the gap and a final classifier to."""
 
-    gap: Array  # once it is estimated
-
-    def __init__(self, blocks: Blocks, folds: RowFolds) -> None:
-        self.folds, self.smaller_group = folds, blocks.smaller_group
+    def __init__(
+        self, blocks: Blocks, folds: RowFolds, drawn: Positions, rule: Rule
+    ) -> None:
+        self._folds, self._drawn, self._rule = folds, drawn, rule
+        self._holds_out = can_hold_out(blocks.smaller_group)
         n_rows, before = blocks.n_rows, np.cumsum(blocks.sizes, axis=1) - blocks.sizes
+        samples = [lazily(_as_doubles, block) for block, _ in blocks.pairs]
         marks = keep(
             [lazily(find_labelled, y, blocks.positive) for _, y in blocks.pairs]
         )
@@ -83,92 +83,58 @@ class AllRows:
                 for mark, start in zip(marks, before.T, strict=True)
             ]
         )
-        samples = [lazily(_as_doubles, block) for block, _ in blocks.pairs]
-        self.samples = _as_array(samples, n_rows, np.float64, blocks.n_columns)
-        self.labelled = _as_array(marks, n_rows, bool)
-        self.fold = _as_array(fold, n_rows, np.int8)
+        self._samples = _as_array(samples, n_rows, np.float64, blocks.n_columns)
+        self._labelled = _as_array(marks, n_rows, bool)
+        self._fold = _as_array(fold, n_rows, np.int8)
 
-
-@dataclass(frozen=True, eq=False)
-class BlockSteps(Steps):
-    """Steps of which the first, and perhaps the last, are made on all rows."""
-
-    rows: AllRows
-    drawn: Positions  # which rows the sample holds
-    final_on_blocks: bool
-
-    @classmethod
-    def of(
-        cls, steps: Steps, rows: AllRows, drawn: Positions, *, gap: Any, final: Any
-    ) -> BlockSteps:
-        """Take the steps for memory, and estimators of all rows; None for no final."""
-        own = {each.name: getattr(steps, each.name) for each in fields(Steps)}
-        own["gap"] = ObservedGapEstimator(gap)
-        if final is not None:
-            own["final"] = final
-        return cls(**own, rows=rows, drawn=drawn, final_on_blocks=final is not None)
-
-    def estimate_gap(
+    def fit_gap(
         self,
-        samples: Any,
+        gap: ObservedGapEstimator,
+        samples: Matrix,
         labelled: Mask,
         weight: Vector | None,
-        rng: np.random.Generator,
-    ) -> GapClassifier:
+    ) -> None:
         """Step 1 on all rows; the gaps of the sample are those of its rows."""
         del labelled, weight  # nothing was left out
-        model = clone_with_seed(self.gap, rng)
-        rows, observed = self.rows, self.rows.labelled.astype(np.int8)
-        with stage(self.verbose, "who is labelled"):
-            on_all = clone(model.estimator).fit(rows.samples, observed)
-            if can_hold_out(rows.smaller_group):
-                gap = array.zeros_like(rows.fold, dtype=np.float64)
-                for k in range(rows.folds.n_splits):
-                    train = rows.fold != k
-                    fitted = clone(model.estimator).fit(
-                        _choose(rows.samples, train), _choose(observed, train)
-                    )
-                    gap = array.where(train, gap, _gaps(fitted, rows.samples))
-            else:
-                gap = _gaps(on_all, rows.samples)
-            rows.gap = gap.persist()
-            model.observed_gap_ = rows.gap[self.drawn].compute()
-        model.set_params(estimator=in_memory(model.estimator), cv=None)
-        model.estimator_ = to_memory(on_all)
-        model.classes_, model.positive_index_ = np.array([False, True]), 1
-        model.n_features_in_ = samples.shape[1]
-        return model
+        own, observed = gap.estimator, self._labelled.astype(np.int8)
+        on_all = clone(own).fit(self._samples, observed)
+        if self._holds_out:
+            found = array.zeros_like(self._fold, dtype=np.float64)
+            for k in range(self._folds.n_splits):
+                train = self._fold != k
+                rows = _choose(self._samples, train), _choose(observed, train)
+                held_out = _gaps(clone(own).fit(*rows), self._samples)
+                found = array.where(train, found, held_out)
+        else:
+            found = _gaps(on_all, self._samples)
+        self._gap = found.persist()
+        gap.observed_gap_ = self._gap[self._drawn].compute()
+        gap.set_params(estimator=in_memory(own), cv=None)
+        gap.estimator_ = to_memory(on_all)
+        gap.classes_, gap.positive_index_ = np.array([False, True]), 1
+        gap.n_features_in_ = samples.shape[1]
 
-    def classify(self, data: Shares, rng: np.random.Generator) -> Any:
+    def fit_final(self, classifier: Any, data: Shares) -> Any:
         """Step 5 on all rows: each as a positive, a negative, or a part of each."""
-        if not self.final_on_blocks:
-            return super().classify(data, rng)
-        estimator, samples = clone_with_seed(self.final, rng), self.rows.samples
-        with stage(self.verbose, "final classifier"):
-            share = self.rows.gap.map_blocks(
-                _share,
-                self.rows.labelled,
-                data.curve,
-                self.rule,
-                # Where no gap is above 0 the sample keeps its labelled rows: so do all.
-                kept=bool((data.share[data.labelled] == 1.0).all()),
-                rounded=round_shares(data.share) is not data.share,
-                dtype=np.float64,
-            ).persist()
-            positive, negative = share > 0.0, share < 1.0
-            weights = [_choose(share, positive), 1.0 - _choose(share, negative)]
-            classes = [
-                array.ones_like(weights[0], dtype=np.int8),
-                array.zeros_like(weights[1], dtype=np.int8),
-            ]
-            fitted = estimator.fit(
-                array.concatenate(
-                    [_choose(samples, positive), _choose(samples, negative)]
-                ),
-                array.concatenate(classes),
-                sample_weight=array.concatenate(weights),
-            )
-        return to_memory(fitted)
+        share = self._gap.map_blocks(
+            _share,
+            self._labelled,
+            data.curve,
+            self._rule,
+            # Where no gap is above 0 the sample keeps its labelled rows, and so do all.
+            kept=bool((data.share[data.labelled] == 1.0).all()),
+            rounded=round_shares(data.share) is not data.share,
+            dtype=np.float64,
+        ).persist()
+        positive, negative = share > 0.0, share < 1.0
+        samples = [_choose(self._samples, side) for side in (positive, negative)]
+        weights = [_choose(share, positive), 1.0 - _choose(share, negative)]
+        classes = [
+            array.ones_like(weights[0], dtype=np.int8),
+            array.zeros_like(weights[1], dtype=np.int8),
+        ]
+        samples, classes, weights = map(array.concatenate, (samples, classes, weights))
+        return to_memory(classifier.fit(samples, classes, sample_weight=weights))
 
 
 def _as_array(

@@ -156,7 +156,16 @@ class Shares:
     curve: Curve  # what the shares came from, for samples that are not here
 
 
-@dataclass(frozen=True, eq=False)
+def fit_gap(
+    gap: GapClassifier, samples: Matrix, labelled: Mask, weight: Vector | None
+) -> None:
+    """Fit the estimator of the gap, to samples that may each stand for several."""
+    gap.fit(samples, labelled)
+    if weight is not None:
+        gap._stand_for(weight, labelled)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Steps:
     """What each step of the algorithm does; made by :func:`choose_steps`."""
 
@@ -167,10 +176,11 @@ class Steps:
     keep_labelled: bool
     reweight: KernelMeanMatching | None
     final: Any
-    fit_final: Callable[[Any, Shares], None]
+    fit_final: Callable[[Any, Shares], Any]
     n_landmarks: int | None  # of kernel features, where these stand in for kernels
     device: str | None
     verbose: int
+    fit_gap: Callable[[Any, Matrix, Mask, Vector | None], None] = fit_gap
 
     def estimate_gap(
         self, samples: Matrix, labelled: Mask, weight: Vector | None, rng: Generator
@@ -178,9 +188,7 @@ class Steps:
         """Step 1: estimate how likely each sample is to be labelled."""
         gap: GapClassifier = clone_with_seed(self.gap, rng)
         with stage(self.verbose, "who is labelled"):
-            gap.fit(samples, labelled)
-        if weight is not None:
-            gap._stand_for(weight, labelled)
+            self.fit_gap(gap, samples, labelled, weight)
         return gap
 
     def map_features(
@@ -260,8 +268,7 @@ class Steps:
         """Step 5: fit the weighted classifier."""
         classifier = clone_with_seed(self.final, rng)
         with stage(self.verbose, "final classifier"):
-            self.fit_final(classifier, data)
-        return classifier
+            return self.fit_final(classifier, data)
 
 
 def clearest_gap(observed_gap: Vector, labelled: Mask) -> float:
@@ -363,7 +370,7 @@ def _choose_gap(
 
 def _choose_final(
     model: Any, n_landmarks: int | None, usual: MixedClassifier | None, verbose: int
-) -> tuple[Any, Callable[[Any, Shares], None]]:
+) -> tuple[Any, Callable[[Any, Shares], Any]]:
     if model.estimator is not None:
         require_sample_weight(model.estimator, "estimator")
         return model.estimator, _fit_copies
@@ -376,18 +383,20 @@ def _choose_final(
     return NystroemSVM(n_components=n_landmarks), _fit_features
 
 
-def _fit_copies(classifier: Any, data: Shares) -> None:
-    fit_on_shares(classifier, data.samples, round_shares(data.share), data.weight)
+def _fit_copies(svm: Any, data: Shares) -> Any:
+    fit_on_shares(svm, data.samples, round_shares(data.share), data.weight)
+    return svm
 
 
-def _fit_rounded(classifier: DeviceSVM, data: Shares) -> None:
-    classifier.fit_on_shares(data.samples, round_shares(data.share), data.weight)
+def _fit_rounded(svm: DeviceSVM, data: Shares) -> Any:
+    return svm.fit_on_shares(data.samples, round_shares(data.share), data.weight)
 
 
-def _fit_mixture(classifier: MixedClassifier, data: Shares) -> None:
-    classifier.fit_on_shares(data.samples, data.share, data.weight, data.labelled)
+def _fit_mixture(mixture: MixedClassifier, data: Shares) -> Any:
+    share, weight = data.share, data.weight
+    return mixture.fit_on_shares(data.samples, share, weight, data.labelled)
 
 
-def _fit_features(classifier: NystroemSVM, data: Shares) -> None:
+def _fit_features(svm: NystroemSVM, data: Shares) -> Any:
     assert data.features is not None  # chosen together
-    classifier.fit_on_features(data.features, data.share, data.weight)
+    return svm.fit_on_features(data.features, data.share, data.weight)
