@@ -6,7 +6,6 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import validate_data
 
@@ -16,14 +15,13 @@ from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.folds import DEFAULT_FOLDS, RowFolds
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
-from probgap.boundary import Boundary, BoundaryRule
+from probgap.boundary import BoundaryRule
 from probgap.dask._estimators import AllRows, in_memory, is_made_for_dask
 from probgap.dask._predict import LazyClassifier
 from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
 from probgap.gap import ObservedGapEstimator
 from probgap.pgpu.base import BasePGPU, CountedByReading
 from probgap.pgpu.steps import Steps
-from probgap.reading import Reading
 from probgap.reweight import KernelMeanMatching
 
 Lazy = Any  # a dask array or dataframe
@@ -82,24 +80,13 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         returns; others are kept as they are.
     sample_rows_ : ndarray of shape (n_drawn,)
         Where the rows drawn are in the table.
-    reading_ : Reading
-        What the scores say about hidden positives among all rows: count and interval.
-    boundary_ : Boundary
-        The boundary, how it came about, and how many rows lie on each side.
-    estimated_class_prior_, estimated_class_prior_interval_ : float, tuple of float
-        Share of the rows that are positive, labelled or not, and its 90% interval.
-    estimated_labelling_rate_, estimated_labelling_rate_interval_ : float, tuple of float
-        Share of the positives that are labelled, and its 90% interval.
     seed_ : int
         The seed that was drawn by ``random_state``, or is it.
     n_samples_ : int
         Number of rows.
-    n_labelled_ : int
-        Number of labelled rows.
-    classes_ : ndarray of shape (2,)
-        The two labels, in ascending order.
-    n_features_in_, feature_names_in_ : int, ndarray
-        Features seen in ``fit``, and their names, where ``X`` is a dataframe.
+    reading_, boundary_, n_labelled_, classes_, n_features_in_, feature_names_in_ : object
+        As of :class:`probgap.PGPUClassifier`, counted over all rows, and so are
+        ``estimated_class_prior_``, ``estimated_labelling_rate_`` and their intervals.
 
     See Also
     --------
@@ -123,10 +110,6 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         "boundary": "no_validation",  # check_rule knows what it may be
         "max_memory": [Interval(Real, 0, None, closed="neither")],
     }
-
-    reading_: Reading
-    boundary_: Boundary
-    feature_names_in_: NDArray[Any]
 
     def __init__(
         self,
@@ -197,35 +180,27 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         with stage(self.verbose, "a look at all blocks"):
             blocks = open_blocks(X, y, pos_label)
             sample = draw_sample(blocks, self.max_memory, self.seed_)
-        self.model_ = self._fit_sample(blocks, sample, names)
-        self.sample_rows_ = sample.rows
-        self.reading_, self.boundary_ = self.model_.reading_, self.model_.boundary_
-        self.classes_, self.n_labelled_ = self.model_.classes_, self.model_.n_labelled_
-        self.n_features_in_ = self.model_.n_features_in_
+        model, seen = self.on_one_machine(), sample.samples
+        if names:
+            pandas = load_library("pandas", extra="dask", purpose="dask dataframes")
+            seen = pandas.DataFrame(seen, columns=names)
+        for each in (self, model):  # they remember how many columns, and their names
+            validate_data(each, seen, skip_check_array=True)
+        self._fit_sample(model, blocks, sample)
+        self.model_, self.sample_rows_ = model, sample.rows
+        self.reading_, self.boundary_ = model.reading_, model.boundary_
+        self.classes_, self.n_labelled_ = model.classes_, model.n_labelled_
         self.n_samples_ = int(blocks.n_rows.sum())
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if hasattr(self.model_, "feature_names_in_"):
-            self.feature_names_in_ = self.model_.feature_names_in_
         return self
 
     def _fit_sample(
-        self, blocks: Blocks, sample: Sample, names: list[Any]
-    ) -> pgpu.PGPUClassifier:
-        """Fit the classifier for memory to the rows drawn."""
-        model = self.on_one_machine()
-        X = sample.samples
-        if names:
-            pandas = load_library("pandas", extra="dask", purpose="dask dataframes")
-            X = pandas.DataFrame(X, columns=names)
-        validate_data(model, X, skip_check_array=True)  # only counts and names columns
+        self, model: pgpu.PGPUClassifier, blocks: Blocks, sample: Sample
+    ) -> None:
         labels = replace(blocks.labels, labelled=sample.labelled)
+        samples = model._in_double(sample.samples)
         steps = self._choose_steps(model, blocks, sample)
-        rng, samples = (
-            as_generator(model.random_state),
-            model._in_double(sample.samples),
-        )
-        return model._fit_checked(samples, labels, steps, rng, sample.weight)
+        rng = as_generator(model.random_state)
+        model._fit_checked(samples, labels, steps, rng, sample.weight)
 
     def _choose_steps(
         self, model: pgpu.PGPUClassifier, blocks: Blocks, sample: Sample

@@ -51,12 +51,6 @@ class Blocks:
         return n_rows
 
     @property
-    def first_rows(self) -> Positions:
-        """How many rows come before each block."""
-        first: Positions = np.cumsum(self.n_rows) - self.n_rows
-        return first
-
-    @property
     def smaller_group(self) -> int:
         """Number of labelled rows or of others, whichever are fewer."""
         return int(self.sizes.sum(axis=1).min())
@@ -111,12 +105,13 @@ def draw_sample(blocks: Blocks, max_memory: float, seed: int) -> Sample:
         if few < n:
             ranks = np.sort(rng.choice(n, few, replace=False, shuffle=False))
         by_kind.append(split_ranks(ranks, sizes))
+    first = np.cumsum(blocks.n_rows) - blocks.n_rows
+    parts = enumerate(zip(blocks.pairs, first, *by_kind, strict=True))
+    expected = blocks.positive, blocks.n_columns
     taken = gather(
         [
-            lazily(_take, *pair, blocks.positive, blocks.n_columns, at, first, *inside)
-            for at, (pair, first, *inside) in enumerate(
-                zip(blocks.pairs, blocks.first_rows, *by_kind, strict=True)
-            )
+            lazily(_take, *pair, *expected, at, start, *inside)
+            for at, (pair, start, *inside) in parts
         ]
     )
     for part in taken:
