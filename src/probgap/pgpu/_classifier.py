@@ -123,23 +123,16 @@ class PGPUClassifier(BasePGPU):
     estimator_ : object
         The fitted final classifier.
     classes_ : ndarray of shape (2,)
-        The two labels, in ascending order.
-    positive_index_ : int
-        Which of them is positive: 1, unless ``pos_label`` says otherwise.
+        The two labels, in ascending order; ``positive_index_`` is that of the positive.
     n_labelled_ : int
         Number of labelled positives among the training samples.
-    estimated_class_prior_ : float
-        Share of the training samples that are positive, labelled or not.
-    estimated_class_prior_interval_ : tuple of float
-        90% interval of it; see Notes.
-    estimated_labelling_rate_ : float
-        Share of the positives that is labelled.
-    estimated_labelling_rate_interval_ : tuple of float
-        90% interval of it.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where ``X`` had names that are all strings.
+    estimated_class_prior_, estimated_class_prior_interval_ : float, tuple of float
+        Share of the training samples that are positive, labelled or not, and its 90%
+        interval; see Notes.
+    estimated_labelling_rate_, estimated_labelling_rate_interval_ : float, tuple of float
+        Share of the positives that is labelled, and its 90% interval.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Features seen in ``fit``, and their names if they were all strings.
 
     See Also
     --------

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
@@ -35,11 +35,8 @@ _CRITERIA: dict[str, Criterion] = {
     "observed_accuracy": observed_accuracy,
     "lee_liu": lee_liu,
 }
-
-
-def paper_grid() -> Vector:
-    """Return the boundaries that the paper tries: -0.90, -0.89, ..., -0.60."""
-    return np.round(np.linspace(-0.90, -0.60, 31), 2)
+# The boundaries that the paper tries: -0.90, -0.89, ..., -0.60.
+_PAPER_GRID = np.round(np.linspace(-0.90, -0.60, 31), 2)
 
 
 class PGPUClassifierCV(BasePGPU):
@@ -212,9 +209,8 @@ class PGPUClassifierCV(BasePGPU):
         require_labelled_and_unlabelled(labels, n_folds=_FEWEST_FOLDS)
         splitter = make_splitter(self.cv, labels, rng)
         folds = list(splitter.split(samples, labelled))
-        criterion = (
-            _CRITERIA[self.scoring] if isinstance(self.scoring, str) else self.scoring
-        )
+        scoring = self.scoring
+        criterion = _CRITERIA[scoring] if isinstance(scoring, str) else scoring
         jobs = [
             delayed(score_fold)(
                 self, criterion, samples, labelled, fold, grid, draw_seed(rng)
@@ -228,7 +224,14 @@ class PGPUClassifierCV(BasePGPU):
             scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
         mean = scores.mean(axis=0)
         best = _middle_of_the_best(mean)
-        self.cv_results_ = _tabulate(grid, scores)
+        with np.errstate(invalid="ignore"):  # minus infinity has no deviation
+            deviation = scores.std(axis=0)
+        self.cv_results_ = {
+            "boundary": grid,
+            "mean_test_score": mean,
+            "std_test_score": deviation,
+            **{f"split{k}_test_score": row for k, row in enumerate(scores)},
+        }
         self.best_score_ = float(mean[best])
         steps = choose_steps(
             self,
@@ -261,20 +264,9 @@ def _middle_of_the_best(scores: Vector) -> int:
     return int(tied[(tied.size - 1) // 2])
 
 
-def _tabulate(grid: Vector, scores: NDArray[np.float64]) -> dict[str, Vector]:
-    usable = np.isfinite(scores).all(axis=0)
-    spread = np.where(usable, np.where(usable, scores, 0.0).std(axis=0), np.nan)
-    table = {
-        "boundary": grid,
-        "mean_test_score": scores.mean(axis=0),
-        "std_test_score": spread,
-    }
-    return table | {f"split{k}_test_score": row for k, row in enumerate(scores)}
-
-
 def _check_grid(boundaries: ArrayLike | None) -> Vector:
     if boundaries is None:
-        return paper_grid()
+        return _PAPER_GRID.copy()
     try:
         grid = np.unique(np.asarray(boundaries, dtype=np.float64))
     except (TypeError, ValueError):

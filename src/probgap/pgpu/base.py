@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from probgap._core.defaults import DEFAULTS
 from probgap._core.estimators import SignClassifier
 from probgap._core.kernels import spread_rows
 from probgap._core.mixture import MixedClassifier
-from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Matrix, Vector
 from probgap.boundary import Boundary
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
@@ -73,7 +72,7 @@ class BasePGPU(CountedByReading, SignClassifier):
     """The algorithm of the paper, fitted."""
 
     boundary_: Boundary
-    averages_: bool
+    device: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "class_prior": "no_validation",  # read knows what it may be
@@ -89,19 +88,6 @@ class BasePGPU(CountedByReading, SignClassifier):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-
-    class_prior: float | tuple[float, float] | None
-    gap_estimator: Any
-    relabelling: Literal["auto", "expectation", "corollary", "theorem"]
-    keep_labelled: bool
-    reweight: KernelMeanMatching | None
-    estimator: Any
-    device: str | None = None
-    cv: Any
-    pos_label: object
-    random_state: RandomStateLike
-    n_jobs: int | None
-    verbose: int
 
     def _in_double(self, samples: Matrix) -> Matrix:
         """Leave single precision alone only where a copy would cost memory."""
@@ -133,9 +119,16 @@ class BasePGPU(CountedByReading, SignClassifier):
         self.kmm_, self.sample_weight_ = fitted.matching, fitted.sample_weight
         self.estimator_, self.slope_ = fitted.classifier, None
         self.row_weight_, self.posterior_ = weight, fitted.placed.posterior
-        if isinstance(self.estimator_, MixedClassifier):
+        mixed = isinstance(self.estimator_, MixedClassifier)
+        if mixed:
             self.posterior_ = expit(self.estimator_.held_out_)
-        self.averages_ = self._averages()
+        # The posterior read off the gap follows sharp borders; the final classifier,
+        # fitted to soft labels, smooths out noise, of which many samples have little.
+        self.averages_ = (
+            mixed
+            and isinstance(fitted.gap, MixedGapEstimator)
+            and self.observed_gap_.size <= DEFAULTS.most_averaged
+        )
         if self.averages_:
             of_gap = fitted.placed.posterior
             self.posterior_ = average_chances(self.posterior_, of_gap)
@@ -155,19 +148,6 @@ class BasePGPU(CountedByReading, SignClassifier):
         if "text/html" in bundle:
             bundle["text/html"] += fit_table(self)
         return bundle
-
-    def _averages(self) -> bool:
-        """Return whether predictions average two estimates of the posterior.
-
-        Read off the gap, it follows sharp borders; the final classifier, fitted to soft
-        labels, smooths out noise. The learners of the default have both at hand. With
-        many samples there is little noise, and one estimate is as good and faster.
-        """
-        return (
-            isinstance(self.estimator_, MixedClassifier)
-            and isinstance(self.gap_estimator_, MixedGapEstimator)
-            and self.observed_gap_.size <= DEFAULTS.most_averaged
-        )
 
     def _decide(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
