@@ -19,12 +19,11 @@ from probgap.boundary import BoundaryRule
 from probgap.dask._estimators import AllRows, in_memory, is_made_for_dask
 from probgap.dask._predict import LazyClassifier
 from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
+from probgap.dask.engine import Lazy
 from probgap.gap import ObservedGapEstimator
 from probgap.pgpu.base import BasePGPU, CountedByReading
 from probgap.pgpu.steps import Steps
 from probgap.reweight import KernelMeanMatching
-
-Lazy = Any  # a dask array or dataframe
 
 
 class PGPUClassifier(CountedByReading, LazyClassifier):
@@ -225,24 +224,25 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
 
     def _check_estimators(self) -> None:
         """Refuse estimators made for dask that do not go with the rest."""
-        if is_made_for_dask(self.gap_estimator):
-            if not (self.cv is None or isinstance(self.cv, Integral)):
-                msg = (
-                    "cv must be an integer or None with a gap_estimator made for dask. "
-                    f"Got {self.cv!r}."
-                )
-                raise InvalidInputError(msg)
-        elif is_made_for_dask(self.estimator):
+        gap_on_all = is_made_for_dask(self.gap_estimator)
+        final_on_all = is_made_for_dask(self.estimator)
+        msg = ""
+        if gap_on_all and not (self.cv is None or isinstance(self.cv, Integral)):
+            msg = (
+                "cv must be an integer or None with a gap_estimator made for dask. "
+                f"Got {self.cv!r}."
+            )
+        elif final_on_all and not gap_on_all:
             msg = (
                 "estimator must come with a gap_estimator made for dask, if it is made for "
                 f"dask itself. Got {self.gap_estimator!r} beside {self.estimator!r}."
             )
-            raise InvalidInputError(msg)
-        if is_made_for_dask(self.estimator) and self.reweight is not None:
+        elif final_on_all and self.reweight is not None:
             msg = (
                 "reweight must be None with an estimator made for dask: weights are found "
                 f"for rows in memory. Got {self.reweight!r}."
             )
+        if msg:
             raise InvalidInputError(msg)
 
     def _folds(self, usual: int) -> RowFolds:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import pickle
+import zlib
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from probgap import pgpu
 from probgap._core.errors import load_library
-from probgap.dask.engine import Lazy, dask
+from probgap.dask.engine import Lazy
 
 # What belongs to training rows, and what predictions do not need.
 _NOT_NEEDED = (
@@ -89,10 +92,9 @@ class LazyClassifier(ClassifierMixin, BaseEstimator):
         empty = np.empty(0, self.classes_.dtype if method == "predict" else np.float64)
         if method == "predict_proba":
             empty = np.empty((0, 2))
-        # Lazy, so that a graph of many blocks holds one model.
-        model = dask.delayed(_without_training(self.model_))
+        model = _pack(self.model_)
         if hasattr(X, "map_partitions"):
-            meta = _predict_frame(X._meta, None, method, empty, self.classes_)
+            meta = _predict_frame(X._meta, b"", method, empty, self.classes_)
             return X.map_partitions(
                 _predict_frame, model, method, empty, self.classes_, meta=meta
             )
@@ -103,8 +105,8 @@ class LazyClassifier(ClassifierMixin, BaseEstimator):
         return X.map_blocks(_predict, model, method, empty, dtype=empty.dtype, **form)
 
 
-def _without_training(model: pgpu.PGPUClassifier) -> pgpu.PGPUClassifier:
-    """Return a copy that predicts, and has nothing else to carry to workers."""
+def _pack(model: pgpu.PGPUClassifier) -> bytes:
+    """Pack what predicts, and nothing else, so that a graph of many blocks stays small."""
     slim = copy.copy(model)
     if hasattr(slim.estimator_, "held_out_"):
         slim.estimator_ = copy.copy(slim.estimator_)
@@ -113,18 +115,25 @@ def _without_training(model: pgpu.PGPUClassifier) -> pgpu.PGPUClassifier:
     needed = {"gap_estimator_", "reading_"} if model.averages_ else set()
     for name in set(_NOT_NEEDED) - needed:
         delattr(slim, name)
-    return slim
+    return zlib.compress(pickle.dumps(slim), level=1)
 
 
-def _predict(block: Any, model: Any, method: str, empty: NDArray[Any]) -> NDArray[Any]:
+@lru_cache(maxsize=4)  # once for all blocks of a worker
+def _unpack(packed: bytes) -> Any:
+    return pickle.loads(zlib.decompress(packed))
+
+
+def _predict(
+    block: Any, model: bytes, method: str, empty: NDArray[Any]
+) -> NDArray[Any]:
     if block.shape[0] == 0:
         return empty
-    found: NDArray[Any] = getattr(model, method)(block)
+    found: NDArray[Any] = getattr(_unpack(model), method)(block)
     return found
 
 
 def _predict_frame(
-    frame: Any, model: Any, method: str, empty: NDArray[Any], classes: NDArray[Any]
+    frame: Any, model: bytes, method: str, empty: NDArray[Any], classes: NDArray[Any]
 ) -> Any:
     pd = load_library("pandas", extra="dask", purpose="dask dataframes")
     found = _predict(frame, model, method, empty)

@@ -42,14 +42,10 @@ class Reading:
     boundary : float
         The paper's l: the observed gap at which a row is as likely positive as not. -1
         where all rows, 1 where no row is likelier positive.
-    class_prior : float
-        Share of all rows that are positive, labelled or not.
-    class_prior_interval : tuple of float
-        90% interval of it.
-    n_hidden : float
-        Expected number of positives among the unlabelled rows.
-    n_hidden_interval : tuple of float
-        90% interval of it.
+    class_prior, class_prior_interval : float, tuple of float
+        Share of all rows that are positive, labelled or not, and its 90% interval.
+    n_hidden, n_hidden_interval : float, tuple of float
+        Expected number of positives among the unlabelled rows, and its 90% interval.
     n_labelled, n_unlabelled : float
         Number of rows of each kind.
     strangeness : float

@@ -66,10 +66,7 @@ def summarise(log_odds: Vector, labelled: Mask, weight: Vector) -> Vector:
     """
     groups = [_Group(log_odds[mask], weight[mask]) for mask in (labelled, ~labelled)]
     quantiles = [group.quantile(_LEVELS) for group in groups]
-    lies = [
-        _smooth_logit(groups[1 - i].share_below(quantiles[i]), groups[1 - i].count)
-        for i in range(2)
-    ]
+    lies = [groups[1 - i].log_odds_below(quantiles[i]) for i in range(2)]
     moments = [number for group in groups for number in (group.mean, group.deviation)]
     counts = [np.log(group.count) for group in groups]
     chance = expit(log_odds)
@@ -95,19 +92,14 @@ class _Group:
     def quantile(self, levels: Vector) -> Vector:
         return np.interp(levels, self.position, self.values)
 
-    def share_below(self, values: Vector) -> Vector:
+    def log_odds_below(self, values: Vector) -> Vector:
+        """Return log-odds of the share below each value, none of them infinite."""
         left = np.searchsorted(self.values, values, side="left")
         right = np.searchsorted(self.values, values, side="right")
         total = np.append(0.0, np.cumsum(self.weight))
-        return 0.5 * (total[left] + total[right]) / self.count
+        share = 0.5 * (total[left] + total[right]) / self.count
+        return np.asarray(logit((share * self.count + 0.5) / (self.count + 1.0)))
 
-
-def _smooth_logit(share: Vector, count: float) -> Vector:
-    """Return log-odds of a share of so many, none of them infinite."""
-    return np.asarray(logit((share * count + 0.5) / (count + 1.0)))
-
-
-# --- curves ---
 
 # Numbers of a curve: a ceiling, a share, two sigmoids of a middle and a width each, a
 # weight and a spread.
