@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError, ProbgapWarning
-from probgap._core.estimators import clone_with_seed
 from probgap._core.folds import Fold
 from probgap._core.kernels import TrainingFeatures
 from probgap._core.runtime import draw_seed, one_thread
+from probgap._core.svm import FastSVC
 from probgap._core.types import Mask, Matrix, Vector
-from probgap.gap.base import GapClassifier
-from probgap.pgpu._algorithm import fit_pgpu
-from probgap.pgpu._fold import FitOnFold
-from probgap.pgpu.steps import Curve, Shares, Steps, choose_steps, spread_weights
-from probgap.reading import Reading
-from probgap.reweight import KMMResult
+from probgap.pgpu.steps import Shares, Steps, choose_steps, spread_weights
+from probgap.relabel import Relabelling
 
 Rows = NDArray[np.intp]
 Criterion = Callable[[Mask, Mask], float]
@@ -36,37 +32,43 @@ def score_fold(
     grid: Vector,
     seed: int,
 ) -> Vector:
-    """Score every boundary on one fold: one gap, and one fit per distinct selection."""
+    """Score every boundary on one fold: the steps of the algorithm, each for all of them.
+
+    One gap, one kernel matrix to match by, and one fit for each distinct selection.
+    """
     train, test = fold
     rows, known = samples[train], labelled[train]
+    scores = np.full(grid.size, -np.inf)
     # One thread, so that the bits do not depend on how many folds run at once.
     with one_thread(), warnings.catch_warnings():
         # A candidate that is no use loses; only the chosen one is worth a warning.
         warnings.simplefilter("ignore", ProbgapWarning)
         rng = np.random.default_rng(seed)
-        plain = choose_steps(model, train.size, boundary=float(grid[0]))
-        gap = plain.estimate_gap(rows, known, None, rng)
-        features = plain.map_features(rows, known, rng)
-        of_final = draw_seed(rng)
-        first, which = _distinct(plain, gap.observed_gap_, grid)
-        usable = {
-            int(i): replace(plain, boundary=float(grid[i]))
-            for i in first
-            if _is_usable(float(grid[i]), gap, known, plain)
-        }
-        shared = Shared(gap, features, FitOnFold(rows, samples[test]))
-        shared.weigh(rows, known, list(usable.values()))
-        scores = np.full(grid.size, -np.inf)
-        for i, steps in usable.items():
-            on_fold = FoldSteps.of(steps, shared)
-            final = np.random.default_rng(of_final)
-            fitted = fit_pgpu(rows, known, on_fold, final)
-            scores[i] = criterion(labelled[test], fitted.classifier)
+        steps = choose_steps(model, train.size, boundary=float(grid[0]))
+        gap = steps.estimate_gap(rows, known, None, rng)
+        features = steps.map_features(rows, known, rng)
+        final_seed = draw_seed(rng)
+        first, which = _distinct(steps, gap.observed_gap_, grid)
+        found = {}
+        for i in first:
+            at_value = replace(steps, boundary=float(grid[i]))
+            curve = at_value.place_boundary(gap, known, None, None, rng)
+            if curve.boundary.fallback is None:  # there are negatives to learn from
+                placed = curve.place(gap.observed_gap_, gap._training_log_odds())
+                found[i] = curve, steps.relabel(placed, known)
+        relabelled = [relabelling for _, relabelling in found.values()]
+        weights = _weigh_each(steps, rows, relabelled, features)
+        for (i, (curve, result)), weight in zip(found.items(), weights, strict=True):
+            share = result.positive_share
+            data = Shares(rows, share, weight, known, features, curve)
+            classifier = steps.classify(data, np.random.default_rng(final_seed))
+            predicted = _find_positives(classifier, samples[test])
+            scores[i] = criterion(labelled[test], predicted)
     if np.isnan(scores).any():
         msg = f"scoring must return a number. Got NaN from {criterion!r}."
         raise InvalidInputError(msg)
-    found: Vector = scores[first][which]
-    return found
+    of_each: Vector = scores[first][which]
+    return of_each
 
 
 def _distinct(steps: Steps, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
@@ -82,91 +84,37 @@ def _distinct(steps: Steps, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
     return first, which
 
 
-def _is_usable(value: float, gap: GapClassifier, labelled: Mask, plain: Steps) -> bool:
-    """Tell whether a value of the grid leaves negatives to learn from."""
-    steps = replace(plain, boundary=value)
-    rng = np.random.default_rng(0)  # a fixed value draws nothing
-    curve = steps.place_boundary(gap, labelled, None, None, rng)
-    return curve.boundary.fallback is None
+def _weigh_each(
+    steps: Steps,
+    samples: Matrix,
+    relabelled: list[Relabelling],
+    features: TrainingFeatures | None,
+) -> list[Vector]:
+    """Return the weights of several selections, from one kernel matrix."""
+    weights = [spread_weights(each.decided, None) for each in relabelled]
+    matching = steps.reweight
+    if matching is None:
+        return weights
+    # Where nothing is left out there is nothing to match, unless 1 is too large.
+    partial = [
+        i
+        for i, each in enumerate(relabelled)
+        if each.n_undecided or matching.upper < 1.0
+    ]
+    chosen = [relabelled[i].decided for i in partial]
+    if features is not None:
+        # A kernel matrix of all samples is what kernel features are there to avoid.
+        results = [matching.match(samples, each, features=features) for each in chosen]
+    else:
+        results = matching.match_each(samples, chosen) if chosen else []
+    for i, result in zip(partial, results, strict=True):
+        weights[i] = spread_weights(relabelled[i].decided, result)
+    return weights
 
 
-class Shared:
-    """What all boundaries of a fold have in common: one gap, one kernel to match by."""
-
-    def __init__(
-        self, gap: GapClassifier, features: TrainingFeatures | None, fit: FitOnFold
-    ) -> None:
-        self.gap = gap
-        self.features = features
-        self.fit = fit
-        self._matched: dict[bytes, KMMResult] = {}
-
-    def weigh(self, samples: Matrix, labelled: Mask, each: list[Steps]) -> None:
-        """Match the selections of all boundaries at once, from one kernel matrix."""
-        matching = each[0].reweight if each else None
-        if matching is None:
-            return
-        rng = np.random.default_rng(0)  # fixed values draw nothing
-        gap, scores = self.gap.observed_gap_, self.gap._training_log_odds()
-        chosen = []
-        for steps in each:
-            curve = steps.place_boundary(self.gap, labelled, None, None, rng)
-            placed = curve.place(gap, scores)
-            chosen.append(steps.relabel(placed, labelled).decided)
-        # Where nothing is left out there is nothing to match, unless 1 is too large.
-        partial = [mask for mask in chosen if not mask.all() or matching.upper < 1.0]
-        if self.features is not None:
-            # A kernel matrix of all samples is what kernel features are there to avoid.
-            results = [
-                matching.match(samples, mask, features=self.features)
-                for mask in partial
-            ]
-        else:
-            results = matching.match_each(samples, partial) if partial else []
-        self._matched = {
-            mask.tobytes(): result
-            for mask, result in zip(partial, results, strict=True)
-        }
-
-    def matched(self, chosen: Mask) -> KMMResult | None:
-        """Return what was found for a selection; None where nothing was to match."""
-        return self._matched.get(chosen.tobytes())
-
-
-@dataclass(frozen=True, eq=False)
-class FoldSteps(Steps):
-    """The steps on a fold. The final classifier is its answer: which test rows are positive."""
-
-    shared: Shared
-
-    @classmethod
-    def of(cls, steps: Steps, shared: Shared) -> FoldSteps:
-        """Share what was computed before."""
-        own = {field.name: getattr(steps, field.name) for field in fields(Steps)}
-        return cls(**own, shared=shared)
-
-    def estimate_gap(self, *_: Any, **__: Any) -> GapClassifier:
-        """Return the gap of the fold."""
-        return self.shared.gap
-
-    def map_features(self, *_: Any, **__: Any) -> TrainingFeatures | None:
-        """Return the features of the fold."""
-        return self.shared.features
-
-    def read(self, *_: Any, **__: Any) -> Reading | None:
-        """Read nothing: a candidate is not asked for a count."""
-        return None
-
-    def reweigh(
-        self, samples: Matrix, chosen: Mask, *_: Any, **__: Any
-    ) -> tuple[KMMResult | None, Vector]:
-        """Return the weights that were matched before."""
-        del samples
-        matching = self.shared.matched(chosen)
-        return matching, spread_weights(chosen, matching)
-
-    def classify(self, data: Shares, curve: Curve, rng: np.random.Generator) -> Any:
-        """Return which test rows a classifier fitted on the training rows calls positive."""
-        del curve
-        classifier = clone_with_seed(self.final, rng)
-        return self.shared.fit.predict(classifier, self.fit_final, data)
+def _find_positives(classifier: Any, samples: Matrix) -> Mask:
+    """Return which samples a classifier calls positive."""
+    if isinstance(classifier, FastSVC):
+        return classifier.decision_function(samples) > 0.0  # faster than to predict
+    predicted: Mask = classifier.predict(samples) == 1
+    return predicted
