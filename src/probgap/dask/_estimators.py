@@ -93,7 +93,7 @@ class AllRows:
         samples: Matrix,
         labelled: Mask,
         weight: Vector | None,
-    ) -> None:
+    ) -> ObservedGapEstimator:
         """Step 1 on all rows; the gaps of the sample are those of its rows."""
         del labelled, weight  # nothing was left out
         own, observed = gap.estimator, self._labelled.astype(np.int8)
@@ -113,6 +113,7 @@ class AllRows:
         gap.estimator_ = to_memory(on_all)
         gap.classes_, gap.positive_index_ = np.array([False, True]), 1
         gap.n_features_in_ = samples.shape[1]
+        return gap
 
     def fit_final(self, classifier: Any, data: Shares) -> Any:
         """Step 5 on all rows: each as a positive, a negative, or a part of each."""

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
 
 from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.estimators import weigh_copies
 from probgap._core.folds import Fold
 from probgap._core.kernels import TrainingFeatures
 from probgap._core.runtime import draw_seed, one_thread
 from probgap._core.svm import FastSVC
 from probgap._core.types import Mask, Matrix, Vector
-from probgap.pgpu.steps import Shares, Steps, choose_steps, spread_weights
-from probgap.relabel import Relabelling
+from probgap.pgpu.steps import Shares, Steps, choose_steps, fit_pgpu
+from probgap.reweight import KernelMeanMatching, KMMResult
 
 Rows = NDArray[np.intp]
 Criterion = Callable[[Mask, Mask], float]
+
+# Beyond this many training rows a kernel matrix does not fit well into memory.
+_MOST_ROWS = 12_000
 
 
 def score_fold(
@@ -32,9 +41,10 @@ def score_fold(
     grid: Vector,
     seed: int,
 ) -> Vector:
-    """Score every boundary on one fold: the steps of the algorithm, each for all of them.
+    """Score every boundary on one fold.
 
-    One gap, one kernel matrix to match by, and one fit for each distinct selection.
+    The algorithm runs once for each distinct selection; gap, kernel features and kernel
+    matrices are made once for all.
     """
     train, test = fold
     rows, known = samples[train], labelled[train]
@@ -47,23 +57,29 @@ def score_fold(
         steps = choose_steps(model, train.size, boundary=float(grid[0]))
         gap = steps.estimate_gap(rows, known, None, rng)
         features = steps.map_features(rows, known, rng)
+        final = FinalOnFold(steps.fit_final, rows, samples[test], features)
+        steps = replace(
+            steps,
+            n_landmarks=None,
+            fit_gap=lambda *_: gap,
+            read=lambda *_, **__: None,
+            fit_final=final.fit_and_predict,
+        )
         final_seed = draw_seed(rng)
         first, which = _distinct(steps, gap.observed_gap_, grid)
-        found = {}
+        chosen = {}
         for i in first:
             at_value = replace(steps, boundary=float(grid[i]))
             curve = at_value.place_boundary(gap, known, None, None, rng)
             if curve.boundary.fallback is None:  # there are negatives to learn from
                 placed = curve.place(gap.observed_gap_, gap._training_log_odds())
-                found[i] = curve, steps.relabel(placed, known)
-        relabelled = [relabelling for _, relabelling in found.values()]
-        weights = _weigh_each(steps, rows, relabelled, features)
-        for (i, (curve, result)), weight in zip(found.items(), weights, strict=True):
-            share = result.positive_share
-            data = Shares(rows, share, weight, known, features, curve)
-            classifier = steps.classify(data, np.random.default_rng(final_seed))
-            predicted = _find_positives(classifier, samples[test])
-            scores[i] = criterion(labelled[test], predicted)
+                chosen[i] = steps.relabel(placed, known).decided
+        matched = _match_each(steps.reweight, rows, list(chosen.values()), features)
+        for i, matching in zip(chosen, matched, strict=True):
+            reweight = None if matching is None else Matched(matching)
+            at_value = replace(steps, boundary=float(grid[i]), reweight=reweight)
+            fitted = fit_pgpu(rows, known, at_value, np.random.default_rng(final_seed))
+            scores[i] = criterion(labelled[test], fitted.classifier)
     if np.isnan(scores).any():
         msg = f"scoring must return a number. Got NaN from {criterion!r}."
         raise InvalidInputError(msg)
@@ -84,37 +100,101 @@ def _distinct(steps: Steps, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
     return first, which
 
 
-def _weigh_each(
-    steps: Steps,
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A kernel mean matching that was done before, with those of other candidates."""
+
+    result: KMMResult
+
+    def match(self, *_: Any, **__: Any) -> KMMResult:
+        """Return its result."""
+        return self.result
+
+
+def _match_each(
+    matching: KernelMeanMatching | None,
     samples: Matrix,
-    relabelled: list[Relabelling],
+    chosen: list[Mask],
     features: TrainingFeatures | None,
-) -> list[Vector]:
-    """Return the weights of several selections, from one kernel matrix."""
-    weights = [spread_weights(each.decided, None) for each in relabelled]
-    matching = steps.reweight
+) -> list[KMMResult | None]:
+    """Match several selections from one kernel matrix; None where nothing is to match."""
+    found: list[KMMResult | None] = [None] * len(chosen)
     if matching is None:
-        return weights
+        return found
     # Where nothing is left out there is nothing to match, unless 1 is too large.
-    partial = [
-        i
-        for i, each in enumerate(relabelled)
-        if each.n_undecided or matching.upper < 1.0
-    ]
-    chosen = [relabelled[i].decided for i in partial]
+    partial = [i for i, c in enumerate(chosen) if matching.upper < 1.0 or not c.all()]
+    masks = [chosen[i] for i in partial]
     if features is not None:
         # A kernel matrix of all samples is what kernel features are there to avoid.
-        results = [matching.match(samples, each, features=features) for each in chosen]
+        results = [matching.match(samples, mask, features=features) for mask in masks]
     else:
-        results = matching.match_each(samples, chosen) if chosen else []
+        results = matching.match_each(samples, masks) if masks else []
     for i, result in zip(partial, results, strict=True):
-        weights[i] = spread_weights(relabelled[i].decided, result)
-    return weights
+        found[i] = result
+    return found
 
 
-def _find_positives(classifier: Any, samples: Matrix) -> Mask:
-    """Return which samples a classifier calls positive."""
-    if isinstance(classifier, FastSVC):
-        return classifier.decision_function(samples) > 0.0  # faster than to predict
-    predicted: Mask = classifier.predict(samples) == 1
-    return predicted
+class FinalOnFold:
+    """Fits final classifiers on a fold, from one kernel matrix where that serves.
+
+    The step's result is the answer that is scored: which test rows are positive.
+    """
+
+    def __init__(
+        self,
+        fit: Callable[[Any, Shares], Any],
+        train: Matrix,
+        test: Matrix,
+        features: TrainingFeatures | None,
+    ) -> None:
+        self.fit = fit
+        self.train = train
+        self.test = test
+        self.features = features
+        self._kernels: dict[float, tuple[Matrix, Matrix]] = {}
+
+    def fit_and_predict(self, estimator: Any, data: Shares) -> Mask:
+        """Fit on shares of training rows, and return which test rows are positive."""
+        share = data.share
+        takes_sides = not ((share > 0.0) & (share < 1.0)).any()
+        if takes_sides and share.size <= _MOST_ROWS and _shares_a_kernel(estimator):
+            return self._predict_by_kernel(estimator, share, data.weight)
+        # Where the width depends on the rows, making a kernel matrix of them all takes
+        # longer than libsvm takes to find those it needs; so libsvm makes its own.
+        fitted = self.fit(estimator, replace(data, features=self.features))
+        if isinstance(fitted, FastSVC):
+            return fitted.decision_function(self.test) > 0.0  # faster than to predict
+        predicted: Mask = fitted.predict(self.test) == 1
+        return predicted
+
+    def _predict_by_kernel(self, estimator: SVC, share: Vector, weight: Vector) -> Mask:
+        """Fit libsvm to all rows, those to leave out without weight: it drops them unread."""
+        gamma = estimator.gamma
+        gamma = 1.0 / self.train.shape[1] if gamma == "auto" else float(gamma)
+        if gamma not in self._kernels:
+            self._kernels[gamma] = (
+                rbf_kernel(self.train, gamma=gamma),
+                rbf_kernel(self.test, self.train, gamma=gamma),
+            )
+        train, test = self._kernels[gamma]
+        positive, negative = weigh_copies(share, weight)
+        weights = positive + negative
+        model = clone(estimator).set_params(kernel="precomputed")
+        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+            model.fit(train, positive > 0.0, sample_weight=weights)
+        # libsvm counts support vectors among the rows that have weight.
+        support = np.flatnonzero(weights)[model.support_]
+        decision = test[:, support] @ model.dual_coef_[0] + model.intercept_[0]
+        predicted: Mask = decision > 0.0
+        return predicted
+
+
+def _shares_a_kernel(estimator: Any) -> bool:
+    """Return whether the kernel is known before it is known which rows to fit on."""
+    return (
+        type(estimator) in (SVC, FastSVC)
+        and estimator.kernel == "rbf"
+        and (estimator.gamma == "auto" or isinstance(estimator.gamma, Real))
+        and estimator.class_weight is None
+        and estimator.probability in (False, "deprecated")
+    )

@@ -49,7 +49,7 @@ from probgap.relabel import (
     relabel,
     relabel_in_expectation,
 )
-from probgap.reweight import KernelMeanMatching, KMMResult
+from probgap.reweight import KMMResult
 
 Generator = np.random.Generator
 Rule = Literal["expectation", "corollary", "theorem"]
@@ -63,7 +63,7 @@ class Fitted:
     """What the steps found."""
 
     gap: GapClassifier
-    reading: Reading  # the one count of a fit
+    reading: Reading  # the one count of a fit; a search does not ask for it
     curve: Curve
     placed: Placed
     relabelling: Relabelling
@@ -87,7 +87,7 @@ def fit_pgpu(
     gap = steps.estimate_gap(samples, labelled, weight, rng)  # 1  who gets labelled
     features = steps.map_features(samples, labelled, rng)
     scores, prior = gap._training_log_odds(), steps.class_prior
-    reading = read(scores, labelled, class_prior=prior, sample_weight=weight)
+    reading = steps.read(scores, labelled, class_prior=prior, sample_weight=weight)
     curve = steps.place_boundary(gap, labelled, reading, weight, rng)  # 2  boundary
     placed = curve.place(gap.observed_gap_, scores)
     relabelling = steps.relabel(placed, labelled)  # 3  Bayesian optimal relabelling
@@ -158,11 +158,12 @@ class Shares:
 
 def fit_gap(
     gap: GapClassifier, samples: Matrix, labelled: Mask, weight: Vector | None
-) -> None:
+) -> GapClassifier:
     """Fit the estimator of the gap, to samples that may each stand for several."""
     gap.fit(samples, labelled)
     if weight is not None:
         gap._stand_for(weight, labelled)
+    return gap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,22 +175,22 @@ class Steps:
     class_prior: Any
     rule: Rule
     keep_labelled: bool
-    reweight: KernelMeanMatching | None
+    reweight: Any  # KernelMeanMatching, or None
     final: Any
     fit_final: Callable[[Any, Shares], Any]
     n_landmarks: int | None  # of kernel features, where these stand in for kernels
     device: str | None
     verbose: int
-    fit_gap: Callable[[Any, Matrix, Mask, Vector | None], None] = fit_gap
+    fit_gap: Callable[[Any, Matrix, Mask, Vector | None], GapClassifier] = fit_gap
+    read: Callable[..., Any] = read
 
     def estimate_gap(
         self, samples: Matrix, labelled: Mask, weight: Vector | None, rng: Generator
     ) -> GapClassifier:
         """Step 1: estimate how likely each sample is to be labelled."""
-        gap: GapClassifier = clone_with_seed(self.gap, rng)
+        gap = clone_with_seed(self.gap, rng)
         with stage(self.verbose, "who is labelled"):
-            self.fit_gap(gap, samples, labelled, weight)
-        return gap
+            return self.fit_gap(gap, samples, labelled, weight)
 
     def map_features(
         self, samples: Matrix, labelled: Mask, rng: Generator
