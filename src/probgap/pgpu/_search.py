@@ -49,18 +49,18 @@ def score_fold(
         features = plain.map_features(rows, known, rng)
         of_final = draw_seed(rng)
         first, which = _distinct(plain, gap.observed_gap_, grid)
-        usable = {
-            int(i): replace(plain, boundary=float(grid[i]))
-            for i in first
-            if _is_usable(float(grid[i]), gap, known, plain)
-        }
         shared = Shared(gap, features, FitOnFold(rows, samples[test]))
+        usable = {}
+        for i in first:
+            steps = FoldSteps.of(replace(plain, boundary=float(grid[i])), shared)
+            # Some values leave no negatives to learn from.
+            if steps.place_boundary(gap, known).boundary.fallback is None:
+                usable[int(i)] = steps
         shared.weigh(rows, known, list(usable.values()))
         scores = np.full(grid.size, -np.inf)
         for i, steps in usable.items():
-            on_fold = FoldSteps.of(steps, shared)
             final = np.random.default_rng(of_final)
-            fitted = fit_pgpu(rows, known, on_fold, final)
+            fitted = fit_pgpu(rows, known, steps, final)
             scores[i] = criterion(labelled[test], fitted.classifier)
     if np.isnan(scores).any():
         msg = f"scoring must return a number. Got NaN from {criterion!r}."
@@ -82,14 +82,6 @@ def _distinct(steps: Steps, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
     return first, which
 
 
-def _is_usable(value: float, gap: GapClassifier, labelled: Mask, plain: Steps) -> bool:
-    """Tell whether a value of the grid leaves negatives to learn from."""
-    steps = replace(plain, boundary=value)
-    rng = np.random.default_rng(0)  # a fixed value draws nothing
-    curve = steps.place_boundary(gap, labelled, None, None, rng)
-    return curve.boundary.fallback is None
-
-
 class Shared:
     """What all boundaries of a fold have in common: one gap, one kernel to match by."""
 
@@ -99,19 +91,18 @@ class Shared:
         self.gap = gap
         self.features = features
         self.fit = fit
+        self.curves: dict[float, Curve] = {}
         self._matched: dict[bytes, KMMResult] = {}
 
-    def weigh(self, samples: Matrix, labelled: Mask, each: list[Steps]) -> None:
+    def weigh(self, samples: Matrix, labelled: Mask, each: list[FoldSteps]) -> None:
         """Match the selections of all boundaries at once, from one kernel matrix."""
         matching = each[0].reweight if each else None
         if matching is None:
             return
-        rng = np.random.default_rng(0)  # fixed values draw nothing
         gap, scores = self.gap.observed_gap_, self.gap._training_log_odds()
         chosen = []
         for steps in each:
-            curve = steps.place_boundary(self.gap, labelled, None, None, rng)
-            placed = curve.place(gap, scores)
+            placed = steps.place_boundary(self.gap, labelled).place(gap, scores)
             chosen.append(steps.relabel(placed, labelled).decided)
         # Where nothing is left out there is nothing to match, unless 1 is too large.
         partial = [mask for mask in chosen if not mask.all() or matching.upper < 1.0]
@@ -156,6 +147,14 @@ class FoldSteps(Steps):
     def read(self, *_: Any, **__: Any) -> Reading | None:
         """Read nothing: a candidate is not asked for a count."""
         return None
+
+    def place_boundary(self, gap: GapClassifier, labelled: Mask, *_: Any) -> Curve:
+        """Return the curve of the candidate, made once."""
+        curves, value = self.shared.curves, self.boundary
+        if value not in curves:
+            rng = np.random.default_rng(0)  # a fixed value draws nothing
+            curves[value] = super().place_boundary(gap, labelled, None, None, rng)
+        return curves[value]
 
     def reweigh(
         self, samples: Matrix, chosen: Mask, *_: Any, **__: Any

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
-from sklearn.svm import SVC
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.svm import FastSVC
@@ -92,7 +91,7 @@ def make_method(
     )
     if memory is not None:
         platt = SharedClassifier(platt, memory)
-    final = SVC(**svm, random_state=seed)
+    final = FastSVC(**svm, random_state=seed)
     method = _METHODS[name](final, platt, random_state=seed, **parameters)
     if memory is not None and name in _BY_DEFAULT_GAP:
         method.set_params(gap_estimator=SharedGap(memory))

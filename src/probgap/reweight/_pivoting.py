@@ -44,8 +44,9 @@ _PATIENCE = 8
 # A gradient or a share of the bound this small is rounding.
 _ROUNDING = 1e-12
 # Where more than this share of the weights lies at a bound, a factor of the rest alone
-# is cheaper than bending that of all.
-_LARGEST_SHARE = 0.1
+# is cheaper than bending that of all; unless many large problems share its columns.
+_LARGEST_SHARE, _LARGEST_SHARE_OF_MANY = 0.1, 0.5
+_MANY, _LARGE = 10, 2000
 # Kernels of no higher rank are solved through that. What the factor leaves is less
 # than the ridge by this much. What that costs is won back by solving for the residual.
 _LARGEST_RANK = 150
@@ -238,13 +239,15 @@ def _bend_one_factor(
 ) -> None:
     """Go on until every guess is right, or has too many bounds for this to pay."""
     base = SharedFactor.of(batch)
+    many = len(guesses) >= _MANY and batch.kappa.size >= _LARGE
+    share = _LARGEST_SHARE_OF_MANY if many else _LARGEST_SHARE
     going = guesses
     for _ in range(max_steps):
         going = [
             guess
             for guess in going
             if not guess.done
-            and np.count_nonzero(guess.state) <= _LARGEST_SHARE * guess.rows.size
+            and np.count_nonzero(guess.state) <= share * guess.rows.size
         ]
         if not going:
             return
