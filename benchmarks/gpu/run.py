@@ -189,7 +189,7 @@ def measure_bandwidth(device, n):
     with device.computing():
         copy, triad = measure_ceiling(device)
         X, _, _ = curved(n, 0)
-        plan = plan_memory(n, N_FEATURES, n, 12, device.budget())
+        plan = plan_memory(n, N_FEATURES, 12, device.budget())
         started = time.perf_counter()
         kernel = DeviceKernel(Points.of(device, X, 0.05), plan)
         device.synchronize()

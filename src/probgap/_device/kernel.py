@@ -58,11 +58,9 @@ class Points:
 
     @property
     def n(self) -> int:
-        """Number of samples."""
         return int(self.left.shape[0])
 
     def only(self, rows: Tensor) -> Points:
-        """Keep some samples."""
         return replace(self, left=self.left[rows], right=self.right[rows])
 
     def _both_sides(self, samples: Array) -> tuple[Tensor, Tensor]:
@@ -154,21 +152,16 @@ class DeviceKernel:
         takes the vectors as a sum of two in single precision.
         """
         self.traffic.values += float(self.n) ** 2
-        if self._stored is None:
-            return _in_two(vectors, self._multiply_tiles, careful)
         return _in_two(vectors, self._multiply, careful)
 
     def _multiply(self, vectors: Tensor, width: int) -> Tensor:
-        assert self._stored is not None  # or tiles would be multiplied
-        self.traffic.bytes_moved += 4.0 * self.n**2
         result = self.device.zeros(*vectors.shape)
-        # The matrix is its own mirror image, and whole rows of it are read faster.
-        add_product(result, self._stored.T, vectors, width)
-        return result
-
-    def _multiply_tiles(self, vectors: Tensor, width: int) -> Tensor:
-        """Compute half of the tiles, and use each for itself and for its mirror image."""
-        result = self.device.zeros(*vectors.shape)
+        if self._stored is not None:
+            self.traffic.bytes_moved += 4.0 * self.n**2
+            # The matrix is its own mirror image, and whole rows of it are read faster.
+            add_product(result, self._stored.T, vectors, width)
+            return result
+        # Half of the tiles, each for itself and for its mirror image.
         points, parts = self.points, list(_slices(self.n, self.plan.tile))
         for k, here in enumerate(parts):
             for there in parts[: k + 1]:
@@ -236,27 +229,23 @@ def stream_decisions(
     *,
     budget: float | None = None,
 ) -> Vector:
-    """Sum kernel values of any number of samples with support vectors, by tiles.
+    """Sum kernel values of any number of samples with support vectors, in double precision.
 
-    All in double precision. ``budget`` is the bytes to plan with, by default what the
-    device has.
+    ``budget`` is the bytes to plan with, by default what the device has.
     """
     budget = device.budget() if budget is None else budget
-    values = int(min(_TILE, max(1.0, _SHARE * budget / _BYTES_PER_VALUE)))
-    width = min(vectors.shape[0], values)
-    centre = vectors.mean(axis=0)
-    scale = np.sqrt(2.0 * gamma)
+    values = min(_TILE, _SHARE * budget / _BYTES_PER_VALUE)
+    centre, scale = vectors.mean(axis=0), np.sqrt(2.0 * gamma)
     decision = np.zeros(samples.shape[0])
     with device.computing():
-        for some in _slices(samples.shape[0], max(1, values // width)):
+        right = device.put(scale * (vectors - centre))
+        of_right = 0.5 * (right * right).sum(dim=1)
+        weights = device.put(coef)
+        for some in _slices(samples.shape[0], max(1, int(values) // coef.size)):
             left = device.put(scale * (samples[some] - centre))
-            of_left = 0.5 * (left * left).sum(dim=1, keepdim=True)
-            total = device.zeros(left.shape[0])
-            for part in _slices(vectors.shape[0], width):
-                right = device.put(scale * (vectors[part] - centre))
-                exponent = left @ right.T
-                exponent -= of_left
-                exponent -= 0.5 * (right * right).sum(dim=1)
-                total += exponent.clamp_(max=0.0).exp_() @ device.put(coef[part])
+            exponent = left @ right.T
+            exponent -= 0.5 * (left * left).sum(dim=1, keepdim=True)
+            exponent -= of_right
+            total = exponent.clamp_(max=0.0).exp_() @ weights
             decision[some] = device.get(total)
     return decision

@@ -9,6 +9,7 @@ from probgap._device.arrays import Arrays, Tensor
 # A band narrower than this share of the box has no inside: it is an equation.
 _NARROWEST = 1e-9
 _BISECTIONS = 100
+TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,12 @@ class Programmes:
         value, multiplier = self.least(gradient)
         gap = (x * gradient).sum(axis=0) - value
         return self.device.xp.clip(gap, 0.0, None), multiplier
+
+    def relative_gap(self, x: Tensor, gradient: Tensor) -> Tensor:
+        """Return the duality gap as a share of what can be gained over the reference."""
+        gap, _multiplier = self.duality_gap(x, gradient)
+        gain = self.reference - self.objective(x, gradient)
+        return gap / self.device.xp.clip(gain + gap, TINY, None)
 
     def kkt_residual(self, x: Tensor, gradient: Tensor, multiplier: Tensor) -> Tensor:
         """Measure how far a unit step against the gradient moves, cut to the box."""

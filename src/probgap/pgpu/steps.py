@@ -413,7 +413,7 @@ def _choose_final(
         require_sample_weight(model.estimator, "estimator")
         return model.estimator, _fit_copies
     if model.device is not None:
-        return DeviceSVM(device=model.device, verbose=verbose), _fit_rounded
+        return DeviceSVM(device=model.device, verbose=verbose), _fit_copies
     if automatic:
         return MixedClassifier(n_jobs=n_jobs), _fit_mixture
     if n_landmarks is None:
@@ -424,10 +424,6 @@ def _choose_final(
 def _fit_copies(classifier: Any, data: Shares) -> None:
     share = round_shares(data.share)
     fit_on_shares(classifier, data.samples, share, data.weight)
-
-
-def _fit_rounded(classifier: DeviceSVM, data: Shares) -> None:
-    classifier.fit_on_shares(data.samples, round_shares(data.share), data.weight)
 
 
 def _fit_mixture(classifier: MixedClassifier, data: Shares) -> None:

@@ -28,7 +28,7 @@ def solve_on_device(
         raise InvalidInputError(msg)
     source, target = as_dense(task.source), as_dense(task.target)
     n, d = source.shape
-    plan = plan_memory(n, d, n, 1, device.budget() if budget is None else budget)
+    plan = plan_memory(n, d, 1, device.budget() if budget is None else budget)
     if say is not None:
         say(plan)
     with device.computing():
