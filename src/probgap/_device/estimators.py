@@ -5,23 +5,24 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
     validate_data,
 )
 
+from probgap._core.checks import check_two_classes
 from probgap._core.errors import InvalidInputError, ProbgapError
+from probgap._core.estimators import SignClassifier
 from probgap._core.kernels import scale_gamma
 from probgap._core.runtime import one_thread, remark
 from probgap._core.svm import rbf_sums
@@ -30,14 +31,13 @@ from probgap._device.arrays import open_device
 from probgap._device.kernel import stream_decisions
 from probgap._device.svm import SVMSolutions, solve_svms
 
-_SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64}
 _TOL = 1e-4
 # SVMs that are solved together at most: what they need in memory besides the kernel
 # grows with their number.
 _MOST = 48
 
 
-class DeviceSVM(ClassifierMixin, BaseEstimator):
+class DeviceSVM(SignClassifier):
     """Support vector machine with an RBF kernel and hinge loss, solved on a device.
 
     The same optimum as scikit-learn's ``SVC`` for two classes, to within the duality
@@ -84,26 +84,12 @@ class DeviceSVM(ClassifierMixin, BaseEstimator):
         self.device = device
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def fit(
         self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Fit to labels of two classes."""
-        samples, labels = validate_data(self, X, y, **_SAMPLES)
-        check_classification_targets(labels)
-        classes, which = np.unique(labels, return_inverse=True)
+        samples, which = check_two_classes(self, X, y)
         weight = _check_sample_weight(sample_weight, samples, ensure_non_negative=True)
-        if classes.size != 2:
-            msg = (
-                "Only binary classification is supported. y must have two classes. "
-                f"Got {classes.size} class(es)."
-            )
-            raise InvalidInputError(msg)
         if min(weight[which == k].max() for k in (0, 1)) <= 0.0:
             msg = "sample_weight must be positive for some sample of each class. Got 0."
             raise InvalidInputError(msg)
@@ -112,7 +98,6 @@ class DeviceSVM(ClassifierMixin, BaseEstimator):
         gamma = scale_gamma(dense) if self.gamma == "scale" else self.gamma
         caps = self.C * weight[counted, None]
         solved = _solve(self, dense, which[counted] == 1, caps, gamma)
-        self.classes_ = classes
         return self._store(dense, gamma, solved, 0)
 
     def _store(
@@ -133,10 +118,9 @@ class DeviceSVM(ClassifierMixin, BaseEstimator):
         self.bytes_moved_, self.plan_ = solved.bytes_moved, str(solved.plan)
         return self
 
-    def decision_function(self, X: Matrix) -> Vector:
-        """Return the score of samples, positive on the side of the second class."""
+    def _decide(self, X: Matrix) -> Vector:
         check_is_fitted(self)
-        samples = as_dense(validate_data(self, X, **_SAMPLES, reset=False))
+        samples = as_dense(validate_data(self, X, accept_sparse="csr", reset=False))
         learnt = (self.support_vectors_, self.dual_coef_[0], self.gamma_)
         with one_thread():
             try:
@@ -146,12 +130,6 @@ class DeviceSVM(ClassifierMixin, BaseEstimator):
             else:
                 decision = stream_decisions(device, samples, *learnt)
         return decision + self.intercept_[0]
-
-    def predict(self, X: Matrix) -> NDArray[Any]:
-        """Return the class of samples."""
-        positive = self.decision_function(X) > 0.0
-        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
-        return predicted
 
 
 DeviceMachine = DeviceSVM  # what files written by earlier versions call it
