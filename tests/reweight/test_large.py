@@ -19,7 +19,7 @@ from probgap.reweight._operators import (
     times,
     times_transposed,
 )
-from probgap.reweight._problem import Bounds, Goal
+from probgap.reweight._problem import Best, Bounds
 from probgap.reweight._products import KernelHessian, Preconditioner, solve_by_products
 
 
@@ -250,27 +250,28 @@ def test_a_kernel_of_nothing():
     assert_allclose(result.weights, 1.0)
 
 
-def hard_problem(slack, upper=2.0, n=60):
+def solve_hard(slack, upper=2.0, tol=1e-4, pull=1.0, **options):
+    """Solve a problem of 60 samples by products with its Cholesky factor."""
     rng = np.random.default_rng(3)
-    source, target = rng.normal(size=(n, 2)), rng.normal(0.8, 1.0, (50, 2))
-    K = rbf_kernel(source)
-    kappa = rbf_kernel(source, target).mean(axis=1)
-    factor = np.linalg.cholesky(K + 1e-10 * np.eye(n))
-    return KernelHessian(None, factor, 0.0, n), kappa, Bounds(n, upper, slack)
+    source, target = rng.normal(size=(60, 2)), rng.normal(0.8, 1.0, (50, 2))
+    factor = np.linalg.cholesky(rbf_kernel(source) + 1e-10 * np.eye(60))
+    kappa = pull * rbf_kernel(source, target).mean(axis=1)
+    best = Best.of(Bounds(60, upper, slack), kappa, tol)
+    steps = solve_by_products(KernelHessian(None, factor, 0.0, 60), best, **options)
+    return best, steps
 
 
 @pytest.mark.parametrize(
     ("slack", "upper"), [(0.9, 2.0), (0.0, 2.0), (0.05, 1000.0), (0.0, 1.0)]
 )
 def test_the_interior_point_alone_gets_there(slack, upper):
-    problem = hard_problem(slack, upper)
-    best, steps = solve_by_products(*problem, Goal.of(1e-4), max_steps=0)
+    best, steps = solve_hard(slack, upper, max_steps=0)
     assert steps <= 20
     if upper > 1.0:
         assert steps > 0
         assert best.is_good_enough
         assert best.duality_gap < np.inf
-        other, _ = solve_by_products(*problem, Goal.of(1e-4))
+        other, _ = solve_hard(slack, upper)
         gap = best.duality_gap + other.duality_gap
         assert abs(best.objective - other.objective) <= gap
     else:  # there is but one answer
@@ -278,19 +279,17 @@ def test_the_interior_point_alone_gets_there(slack, upper):
 
 
 def test_a_band_at_its_edge_is_held_there():
-    hessian, kappa, bounds = hard_problem(0.01, 1000.0)
     # The larger kappa pulls the sum up.
-    best, _ = solve_by_products(hessian, 3.0 * kappa, bounds, Goal.of(1e-6))
+    best, _ = solve_hard(0.01, 1000.0, tol=1e-6, pull=3.0)
     assert best.weights.mean() == pytest.approx(1.01, abs=1e-9)
     assert best.is_good_enough
 
 
 def test_what_cannot_be_reached_ends_all_the_same():
-    problem = hard_problem(0.5, 1000.0)
-    best, steps = solve_by_products(*problem, Goal(0.0, 1e-25))
+    best, steps = solve_hard(0.5, 1000.0, tol=1e-23)
     assert not best.is_good_enough
     assert 0 < steps <= 65
-    good, _ = solve_by_products(*problem, Goal.of(1e-4))
+    good, _ = solve_hard(0.5, 1000.0)
     assert best.objective <= good.objective
 
 

@@ -181,29 +181,12 @@ class Bounds:
 
 
 @dataclass(slots=True)
-class Goal:
-    """When to stop.
+class Best:
+    """The least objective and the greatest lower bound so far, and when they will do.
 
     A duality gap up to the share ``share`` of the gain will do, and so will a KKT residual
     of ``kkt_tol``. ``unit`` is the size of the kernel's diagonal. ``blur`` is what the
     kernel at hand may add to the gap, ``kkt_blur`` what it may add to the residual.
-    """
-
-    share: float
-    kkt_tol: float
-    unit: float = 1.0
-    blur: float = 0.0
-    kkt_blur: float = 0.0
-
-    @classmethod
-    def of(cls, tol: float, unit: float = 1.0) -> Goal:
-        """State the goal for a tolerance."""
-        return cls(tol, _KKT_SHARE * tol * unit, unit)
-
-
-@dataclass(slots=True)
-class Best:
-    """The least objective and the greatest lower bound so far.
 
     Any point, feasible or not, has a tangent that bounds the least objective: the best
     weights and the best bound may come from different points.
@@ -211,12 +194,21 @@ class Best:
 
     bounds: Bounds
     kappa: Vector
-    goal: Goal
+    share: float
+    kkt_tol: float
+    unit: float = 1.0
+    blur: float = 0.0
+    kkt_blur: float = 0.0
     at_uniform: float = np.nan
     weights: Vector = field(init=False)
     gradient: Vector = field(init=False)
     objective: float = np.inf
     bound: float = -np.inf
+
+    @classmethod
+    def of(cls, bounds: Bounds, kappa: Vector, tol: float, unit: float = 1.0) -> Best:
+        """Begin with nothing, to end at a tolerance."""
+        return cls(bounds, kappa, tol, _KKT_SHARE * tol * unit, unit)
 
     def see_bound(self, point: Vector, gradient: Vector) -> None:
         """Bound the least objective by the tangent at a point, or at a multiple of it.
@@ -251,34 +243,34 @@ class Best:
     def duality_gap(self) -> float:
         """How far the objective can be from the least one at most, up to rounding."""
         rounding = _EPSILON * abs(self.objective)
-        return max(self.objective - self.bound, rounding) + self.goal.blur
-
-    @property
-    def aim(self) -> float:
-        """The size that the goal lets a gradient have.
-
-        By the duality gap, as long as rounding does not matter for it, or else by the
-        KKT residual.
-        """
-        allowed = self.goal.share * (self.at_uniform - self.objective) / self.bounds.n
-        if allowed < _LEAST_SHARE * self.goal.kkt_tol:
-            return _SHARE_OF_RESIDUAL * self.goal.kkt_tol
-        return min(allowed, self.goal.kkt_tol)
+        return max(self.objective - self.bound, rounding) + self.blur
 
     @property
     def kkt_residual(self) -> float:
         """How far the weights are from satisfying the KKT conditions."""
         residual = self.bounds.kkt_residual(self.weights, self.gradient)
-        return residual + self.goal.kkt_blur
+        return residual + self.kkt_blur
+
+    @property
+    def aim(self) -> float:
+        """The size that a gradient may have.
+
+        By the duality gap, as long as rounding does not matter for it, or else by the
+        KKT residual.
+        """
+        allowed = self.share * (self.at_uniform - self.objective) / self.bounds.n
+        if allowed < _LEAST_SHARE * self.kkt_tol:
+            return _SHARE_OF_RESIDUAL * self.kkt_tol
+        return min(allowed, self.kkt_tol)
 
     @property
     def is_good_enough(self) -> bool:
-        """Whether the duality gap, or else the KKT residual, meets the goal."""
+        """Whether the duality gap, or else the KKT residual, is small enough."""
         gap, gain = self.duality_gap, self.at_uniform - self.objective
         # Before there is a bound the gap is infinite, and no share of itself.
-        if gap < np.inf and gap <= self.goal.share * (gain + gap):
+        if gap < np.inf and gap <= self.share * (gain + gap):
             return True
-        return self.kkt_residual <= self.goal.kkt_tol
+        return self.kkt_residual <= self.kkt_tol
 
     def result(
         self, solver: str, n_iter: int, gamma: float | None, **work: Any
@@ -289,7 +281,7 @@ class Best:
         return KMMResult(
             weights=self.weights,
             objective=2.0 * self.objective / self.bounds.n,
-            kkt_residual=self.kkt_residual / self.goal.unit,
+            kkt_residual=self.kkt_residual / self.unit,
             band_slack=max(0.0, min(mean - low, high - mean)),
             n_iter=n_iter,
             converged=bool(self.is_good_enough),
