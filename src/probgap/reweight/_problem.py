@@ -57,10 +57,9 @@ class KMMResult:
     duality_gap : float
         The objective is certainly within this of the least possible one, if the kernel
         is positive semidefinite.
-    n_passes : float
-        Products with the whole kernel, of a solver on a device; 0 for others.
-    bytes_moved : float
-        Bytes that these products read or wrote.
+    n_passes, bytes_moved : float
+        Products with the whole kernel, of a solver on a device, and the bytes that they
+        read or wrote; 0 for others.
     """
 
     weights: Vector
@@ -141,11 +140,10 @@ class Bounds:
     def kkt_residual(self, weights: Vector, gradient: Vector) -> float:
         """Measure how far feasible weights are from satisfying the KKT conditions.
 
-        Each weight is compared with the one that a unit step against the gradient,
-        cut to the box, would give, under the most favourable multiplier of the band.
-        That may be positive only at the upper edge of the band, negative only at the
-        lower one. Every move rises with it, so the best one balances the largest move
-        against the smallest, and bisection finds it. Zero at a solution, and only there.
+        That is how far a unit step against the gradient, cut to the box, moves a weight,
+        under the most favourable multiplier of the band: positive only at its upper edge,
+        negative only at its lower one. Every move rises with it, so that bisection finds
+        the one that balances the largest move against the smallest.
         """
 
         def moves(multiplier: float) -> Vector:

@@ -85,11 +85,9 @@ class Task:
 
     @property
     def gamma(self) -> float | None:
-        """Width of the kernel, where it has one."""
         return self.params.get("gamma")
 
     def between(self, A: Matrix, B: Matrix) -> Array:
-        """Evaluate the kernel."""
         return kernel_matrix(A, B, self.kernel, self.params)
 
 
@@ -174,8 +172,9 @@ def _by_interior_point(
 def _solve_at_scale(task: Task, solver: str) -> KMMResult:
     """Solve without a dense matrix in double precision."""
     n, d = task.source.shape
+    insist = solver == "low_rank"
     dense = not (sp.issparse(task.source) or sp.issparse(task.target))
-    thin = d <= n // 4 or solver == "low_rank"
+    thin = d <= n // 4 or insist
     if task.kernel == "linear" and dense and thin and solver != "iterative":
         return _by_features(task)
     some = task.target[spread_rows(task.target.shape[0], _TARGET_ROWS)]
@@ -184,12 +183,10 @@ def _solve_at_scale(task: Task, solver: str) -> KMMResult:
     diagonal = kernel_diagonal(samples, task.kernel, task.params)
     growing = GrowingFactor(lambda p: task.between(samples, samples[p]), diagonal)
     unit = float(diagonal[:n].mean()) or 1.0
+    result = None
     if solver != "iterative":
-        insist = solver == "low_rank"
         result = _by_low_rank(task, growing, samples, unit, insist=insist)
-        if result is not None:
-            return result
-    return _by_products(task, growing, unit)
+    return _by_products(task, growing, unit) if result is None else result
 
 
 def _by_features(task: Task) -> KMMResult:
@@ -287,7 +284,8 @@ def _by_products(task: Task, growing: GrowingFactor, unit: float) -> KMMResult:
     """Solve by products with the kernel, and precondition by the factor."""
     n, source = task.bounds.n, task.source
     growing = growing.of_first_rows(n, lambda p: task.between(source, source[p]))
-    growing.grow(_rank_of_preconditioner(n), lambda rest: not rest.any())
+    rank = int(min(_PRECONDITION_ROOT * np.sqrt(n), np.ceil(_PRECONDITION_SHARE * n)))
+    growing.grow(rank, lambda rest: not rest.any())
     dtype = np.float64 if n <= _LARGEST_IN_DOUBLE else np.float32
     across, within = (
         BlockKernel(source, other, task.kernel, task.params, dtype)
@@ -298,7 +296,3 @@ def _by_products(task: Task, growing: GrowingFactor, unit: float) -> KMMResult:
     best = Best.of(task.bounds, across.mean(), task.tol, unit)
     steps = solve_by_products(hessian, best, task.start)
     return best.result("iterative", steps, task.gamma)
-
-
-def _rank_of_preconditioner(n: int) -> int:
-    return int(min(_PRECONDITION_ROOT * np.sqrt(n), np.ceil(_PRECONDITION_SHARE * n)))
