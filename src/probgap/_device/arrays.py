@@ -27,15 +27,12 @@ class Arrays:
     xp: Any = np
 
     def put(self, array: NDArray[Any]) -> Any:
-        """Return an array where and as others are."""
         return np.asarray(array, dtype=np.float64)
 
     def get(self, array: Any) -> NDArray[Any]:
-        """Return an array of numpy."""
         return np.asarray(array)
 
     def true_rows(self, mask: Any) -> Any:
-        """Return where a vector is true."""
         return np.flatnonzero(mask)
 
     def take_along(self, array: Any, order: Any) -> Any:
@@ -52,7 +49,6 @@ class Device(Arrays):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it is the computer's own processor."""
         return self.name == "cpu"
 
     def true_rows(self, mask: Tensor) -> Tensor:
@@ -68,20 +64,16 @@ class Device(Arrays):
         return self.xp.from_numpy(source).to(self.name)
 
     def put_rows(self, rows: NDArray[np.intp]) -> Tensor:
-        """Copy indices to the device."""
         return self.xp.from_numpy(np.array(rows, dtype=np.int64)).to(self.name)
 
     def empty(self, *shape: int, single: bool = False) -> Tensor:
-        """Take memory for an array."""
         kind = self.xp.float32 if single else self.xp.float64
         return self.xp.empty(shape, dtype=kind, device=self.name)
 
     def zeros(self, *shape: int) -> Tensor:
-        """Return an array of zeros, in double precision."""
         return self.xp.zeros(shape, dtype=self.xp.float64, device=self.name)
 
     def get(self, tensor: Tensor) -> NDArray[Any]:
-        """Copy an array from the device."""
         array: NDArray[Any] = tensor.detach().cpu().numpy()
         return array
 
@@ -92,11 +84,6 @@ class Device(Arrays):
         self.xp.cuda.empty_cache()
         free, _ = self.xp.cuda.mem_get_info(self.name)
         return _SHARE * float(free)
-
-    def synchronize(self) -> None:
-        """Wait until all is computed."""
-        if not self.is_cpu:
-            self.xp.cuda.synchronize(self.name)
 
     @contextmanager
     def computing(self) -> Iterator[None]:

@@ -1,13 +1,10 @@
 """One interior point method for all quadratic programmes here, on any array namespace.
 
 Predictor and corrector after Mehrotra (1992), for several problems with one Hessian, step
-by step together. Each step solves systems with the Hessian and a positive diagonal by
-conjugate gradients, preconditioned by a low-rank factor, so that products with the
-Hessian are all that is needed. A product with a column for each problem reads a kernel
-once: the SVMs of all folds cost little more than one.
-
-Few steps reach any accuracy, whatever the data. The first ones, far from the bounds, need
-no kernel at all: the factor stands for it.
+by step together. Systems with the Hessian and a positive diagonal are solved by conjugate
+gradients, preconditioned by a low-rank factor. A product with a column for each problem
+reads a kernel once: the SVMs of all folds cost little more than one. The first steps, far
+from the bounds, need no kernel at all: the factor stands for it.
 """
 
 from __future__ import annotations
@@ -48,7 +45,6 @@ class State:
     level: Tensor  # multiplier of a sum that is given
 
     def only(self, columns: Any) -> State:
-        """Keep some problems."""
         return State(*(getattr(self, f.name)[..., columns] for f in fields(self)))
 
 
@@ -80,11 +76,8 @@ def follow_barrier(
         if keep.shape[0] == 0 or steps >= max_steps:
             return steps
         if keep.shape[0] < active.shape[0]:
-            active, problems, state = (
-                active[keep],
-                problems.only(keep),
-                state.only(keep),
-            )
+            active, problems = active[keep], problems.only(keep)
+            state = state.only(keep)
         lengths = _step(hessian, problems, state, hessian.product)
         steps += 1
         state.gradient = hessian.product(state.x, careful=True) - problems.linear

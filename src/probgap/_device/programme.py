@@ -31,7 +31,6 @@ class Programmes:
 
     @property
     def inside(self) -> Tensor:
-        """Which variables each problem has."""
         return self.upper > self.lower
 
     @property
@@ -54,14 +53,11 @@ class Programmes:
         return xp.where(self.exists, slacks, 1.0)
 
     def only(self, columns: Tensor) -> Programmes:
-        """Keep some problems."""
         names = ("linear", "lower", "upper", "low", "high", "reference")
-        return replace(
-            self, **{name: getattr(self, name)[..., columns] for name in names}
-        )
+        kept = {name: getattr(self, name)[..., columns] for name in names}
+        return replace(self, **kept)
 
     def at(self, rows: Tensor) -> Programmes:
-        """Keep some variables, of all problems."""
         names = ("linear", "lower", "upper")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 

@@ -230,8 +230,16 @@ def match_selections(
         The samples to match.
     selections : sequence of ndarray of shape (n,)
         Masks: the samples to weight. None of them empty.
-    gamma, upper, slack, tol, kernel
-        As in :func:`kernel_mean_matching`.
+    gamma : float, default=None
+        Width of the kernel, as in :func:`kernel_mean_matching`.
+    upper : float, default=1000.0
+        The largest weight.
+    slack : float, default=None
+        Half-width of the band for the mean weight.
+    tol : float, default=1e-4
+        The share of what can be gained over uniform weights that may be left.
+    kernel : str or callable, default="rbf"
+        Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
 
     Returns
     -------
