@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -14,6 +14,7 @@ from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -165,7 +166,7 @@ class DevicePlatt(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True, slots=True)
 class PlattTask:
-    """Rows to fit on, and which of them each fold leaves out: a partition of them."""
+    """Rows to fit on, and which of them each fold leaves out, as many folds as others."""
 
     train: Mask
     held_out: list[Mask]
@@ -191,7 +192,8 @@ def fit_platt(
     target = labelled.astype(np.int8)
     fitted: list[DevicePlatt] = []
     chances: list[Vector] = []
-    for batch in _batches(tasks, most):
+    for some in gen_batches(len(tasks), max(1, most // (1 + len(tasks[0].held_out)))):
+        batch = tasks[some]
         caps = [
             mask
             for task in batch
@@ -234,19 +236,6 @@ def _solve(
             stacklevel=3,
         )
     return solved
-
-
-def _batches(tasks: Sequence[PlattTask], most: int) -> Iterator[list[PlattTask]]:
-    batch: list[PlattTask] = []
-    room = most
-    for task in tasks:
-        size = 1 + len(task.held_out)
-        if batch and size > room:
-            yield batch
-            batch, room = [], most
-        batch.append(task)
-        room -= size
-    yield batch
 
 
 def as_dense(samples: Matrix) -> Array:

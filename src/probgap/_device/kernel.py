@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -73,30 +74,17 @@ class Points:
         put = self.device.put
         return put(left, single=self.single), put(right, single=self.single)
 
-    def fill(self, room: Tensor, left: Tensor, right: Tensor, width: int) -> None:
-        """Write kernel values in single precision, so many columns at a time."""
-        if self.single:
-            self.device.xp.mm(left, right.T, out=room)
-            room.clamp_(max=0.0).exp_()
-            return
-        for start in range(0, right.shape[0], width):
-            some = slice(start, start + width)
-            exponent = left @ right[some].T
-            room[:, some] = exponent.clamp_(max=0.0).exp_()
-
     def tile(self, left: Tensor, right: Tensor) -> Tensor:
         """Return kernel values in single precision."""
-        room = self.device.empty(left.shape[0], right.shape[0], single=True)
-        self.fill(room, left, right, right.shape[0])
-        return room
+        exponent = left @ right.T
+        return exponent.clamp_(max=0.0).exp_().float()
 
     def mean_with(self, others: Array, side: int) -> Tensor:
         """Average the kernel of each sample with other samples, by square tiles."""
         total = self.device.zeros(self.n)
-        for start in range(0, others.shape[0], side):
-            _, right = self._both_sides(others[start : start + side])
-            for top in range(0, self.n, side):
-                some = slice(top, top + side)
+        for part in _slices(others.shape[0], side):
+            _, right = self._both_sides(others[part])
+            for some in _slices(self.n, side):
                 tile = self.tile(self.left[some], right)
                 total[some] += tile.sum(dim=1, dtype=self.device.xp.float64)
         return total / others.shape[0]
@@ -126,24 +114,18 @@ class DeviceKernel:
         self.device, self.n = points.device, points.n
         self.traffic = Traffic(self.n) if traffic is None else traffic
         self._stored: Tensor | None = None
+        self._parts = list(_slices(self.n, plan.tile))
         if plan.stored:
             self._stored = self.device.empty(self.n, self.n, single=True)
-            for top in range(0, self.n, plan.tile):
-                some = slice(top, top + plan.tile)
-                points.fill(
-                    self._stored[some], points.left[some], points.right, plan.tile
-                )
+            for here, there in product(self._parts, self._parts):
+                tile = points.tile(points.left[here], points.right[there])
+                self._stored[here, there] = tile
 
     def columns(self, rows: Tensor) -> Tensor:
         """Return some columns in double precision, as rows."""
-        result = self.device.empty(rows.shape[0], self.n)
-        height = max(1, self.plan.tile**2 // self.n)
-        left = self.points.left[rows]
-        for top in range(0, rows.shape[0], height):
-            few = slice(top, top + height)
-            exponent = left[few].double() @ self.points.right.double().T
-            result[few] = exponent.clamp_(max=0.0).exp_()
-        return result
+        left, right = self.points.left[rows], self.points.right
+        exponent = left.double() @ right.double().T
+        return exponent.clamp_(max=0.0).exp_()
 
     def product(self, vectors: Tensor, *, careful: bool = False) -> Tensor:
         """Multiply with columns in double precision; ``careful`` keeps more digits.
@@ -162,9 +144,9 @@ class DeviceKernel:
             add_product(result, self._stored.T, vectors, width)
             return result
         # Half of the tiles, each for itself and for its mirror image.
-        points, parts = self.points, list(_slices(self.n, self.plan.tile))
-        for k, here in enumerate(parts):
-            for there in parts[: k + 1]:
+        points = self.points
+        for k, here in enumerate(self._parts):
+            for there in self._parts[: k + 1]:
                 tile = points.tile(points.left[here], points.right[there])
                 self.traffic.bytes_moved += _BYTES_COMPUTED * tile.numel()
                 add_product(result[here], tile, vectors[there], width)
