@@ -219,24 +219,19 @@ class _Newton:
 
     def _solve(self, right: Tensor, error: Tensor) -> Tensor:
         """Solve, from where the last solution left off; and for ones, the first time."""
-        stack = self._xp.stack
         if self._solved is None:
-            both = stack([right, 1.0 * self._inside], axis=2)
-            errors = stack([error, 0.0 * error + _ERROR_OF_ONES], axis=1)
-            solution, left = conjugate_gradients(
-                self._times, self._inverse, 0.0 * both, both, errors, self._xp
-            )
-            self._of_ones = solution[:, :, 1]
+            residual = self._xp.stack([right, 1.0 * self._inside], axis=2)
+            start = 0.0 * residual
+            errors = self._xp.stack([error, 0.0 * error + _ERROR_OF_ONES], axis=1)
         else:
-            solution, left, before = self._solved
-            solution, left = conjugate_gradients(
-                self._times,
-                self._inverse,
-                solution[:, :, None],
-                (left + right - before)[:, :, None],
-                error[:, None],
-                self._xp,
-            )
+            start, left, before = self._solved
+            start, residual = start[:, :, None], (left + right - before)[:, :, None]
+            errors = error[:, None]
+        solution, left = conjugate_gradients(
+            self._times, self._inverse, start, residual, errors, self._xp
+        )
+        if self._solved is None:
+            self._of_ones = solution[:, :, 1]
         self._solved = solution[:, :, 0], left[:, :, 0], right
         return self._solved[0]
 
