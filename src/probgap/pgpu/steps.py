@@ -376,7 +376,7 @@ def _choose_final(
         require_sample_weight(model.estimator, "estimator")
         return model.estimator, _fit_copies
     if model.device is not None:
-        return DeviceSVM(device=model.device, verbose=verbose), _fit_rounded
+        return DeviceSVM(device=model.device, verbose=verbose), _fit_copies
     if usual is not None:
         return usual, _fit_mixture
     if n_landmarks is None:
@@ -387,10 +387,6 @@ def _choose_final(
 def _fit_copies(svm: Any, data: Shares) -> Any:
     fit_on_shares(svm, data.samples, round_shares(data.share), data.weight)
     return svm
-
-
-def _fit_rounded(svm: DeviceSVM, data: Shares) -> Any:
-    return svm.fit_on_shares(data.samples, round_shares(data.share), data.weight)
 
 
 def _fit_mixture(mixture: MixedClassifier, data: Shares) -> Any:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
-from sklearn.svm import SVC
 
 from probgap._core.svm import FastSVC
 from probgap._core.types import Array, Matrix
@@ -66,7 +65,7 @@ def make_method(
         cv=StratifiedKFold(_PLATT_FOLDS, shuffle=True, random_state=seed),
     )
     make, places = METHODS[name]
-    final = SVC(**svm, random_state=seed)
+    final = FastSVC(**svm, random_state=seed)
     parts = dict(zip(places, (final, SharedClassifier(platt, fits)), strict=False))
     if make is PGPUClassifier:
         parts["gap_estimator"] = SharedGap(fits)
