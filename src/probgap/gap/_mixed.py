@@ -14,7 +14,7 @@ from probgap._core.checks import check_fit_inputs, check_predict_input
 from probgap._core.folds import fold_of_rows, make_splitter
 from probgap._core.kernels import scale_gamma
 from probgap._core.mixture import Mixture, fit_usual
-from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Matrix, Vector
 from probgap.gap.base import GapClassifier
 
@@ -23,11 +23,9 @@ class MixedGapEstimator(GapClassifier):
     """Estimate the observed gap by kernels, a linear model, a forest and boosting.
 
     Each learner predicts the training samples by models that have not seen them; the
-    log-odds are mixed by weights that minimise held-out log-loss. Kernels follow smooth
-    borders, trees the corners of real tables. Columns are scaled inside. The default of
-    :class:`~probgap.PGPUClassifier` reads boundary and posterior off this score. It
-    assumes nothing about labels; with fewer than some ten labelled samples no score can
-    be trusted.
+    log-odds are mixed by weights that minimise held-out log-loss. Columns are scaled
+    inside. It is the default of :class:`~probgap.PGPUClassifier`. It assumes nothing
+    about labels; with fewer than some ten labelled samples no score can be trusted.
 
     Parameters
     ----------
@@ -119,10 +117,9 @@ class MixedGapEstimator(GapClassifier):
             splitter = make_splitter(self.cv, labels, rng)
             fold = fold_of_rows(splitter, samples, labelled)
         target, weight = labelled.astype(np.float64), np.ones(labelled.size)
-        with one_thread():
-            fitted = fit_usual(
-                samples, target, weight, labelled, seed, fold=fold, n_jobs=self.n_jobs
-            )
+        fitted = fit_usual(
+            samples, target, weight, labelled, seed, fold=fold, n_jobs=self.n_jobs
+        )
         assert isinstance(fitted.learner, Mixture)
         self.mixture_, self.log_odds_ = fitted.learner, fitted.held_out
         self.observed_gap_ = 2.0 * expit(self.log_odds_) - 1.0
@@ -136,9 +133,7 @@ class MixedGapEstimator(GapClassifier):
         self.log_odds_ = self.log_odds_ + self.log_odds_shift_
 
     def _chance_here(self, X: Matrix) -> Vector:
-        samples = check_predict_input(self, X)
-        with one_thread():
-            chance: Vector = expit(self.mixture_.log_odds(samples))
+        chance: Vector = expit(self.mixture_.log_odds(check_predict_input(self, X)))
         return chance
 
     def log_odds(self, samples: Matrix) -> Vector:
@@ -154,5 +149,4 @@ class MixedGapEstimator(GapClassifier):
         ndarray of shape (n_samples,)
             Log-odds, on the scale of ``log_odds_``.
         """
-        with one_thread():
-            return self.mixture_.log_odds(samples) + self.log_odds_shift_
+        return self.mixture_.log_odds(samples) + self.log_odds_shift_

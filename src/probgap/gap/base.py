@@ -25,18 +25,14 @@ class GapClassifier(TransformerMixin, SignClassifier):
 
     @abstractmethod
     def _chance_here(self, X: Matrix) -> Vector:
-        """Return P(s=1 | x) among samples like those that it was fitted on."""
+        """Return P(s=1 | x) among samples like the training samples."""
 
     def _training_log_odds(self) -> Vector:
         """Return log-odds of being labelled of the training samples."""
         return log_odds_of(self.observed_gap_)
 
     def _stand_for(self, weight: Vector, labelled: NDArray[np.bool_]) -> None:
-        """Correct for training samples each of which stands for several.
-
-        Labelled samples stand for equally many, and so do the others. Odds of being
-        labelled among such samples are too high by a factor, whatever the sample.
-        """
+        """Correct for samples each of which stands for several: odds are off by a factor."""
         shift = float(np.log(weight[labelled].mean() / weight[~labelled].mean()))
         self.log_odds_shift_ = shift
         chance = expit(logit(0.5 * (1.0 + self.observed_gap_)) + shift)
