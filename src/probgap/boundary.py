@@ -1,7 +1,5 @@
 """The boundary l: the observed gap at which the true gap is zero."""
 
-from __future__ import annotations
-
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping

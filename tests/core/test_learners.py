@@ -145,15 +145,6 @@ def test_weights_beside_a_sample_and_single_precision():
     assert np.corrcoef(single.held_out, double.held_out)[0, 1] > 0.98
 
 
-def test_rows_without_weight_are_not_there():
-    X, labelled = draw(300)
-    weight = (np.arange(300) < 200) * 1.0
-    fitted, fewer = fit(X, labelled, weight=weight), fit(X[:200], labelled[:200])
-    assert_array_equal(fitted.held_out[:200], fewer.held_out)
-    assert np.isfinite(fitted.held_out).all()
-    assert_array_equal(fitted.learner.log_odds(X), fewer.learner.log_odds(X))
-
-
 # --- sparse and wide samples -----------------------------------------------------------
 
 

@@ -1,7 +1,5 @@
 """Checks of what users pass: samples, observed labels and numbers."""
 
-from __future__ import annotations
-
 import numbers
 import warnings
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The numbers that shape a fit, in one place, each with what speaks for it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """What classifiers share: predictions of the true label, soft labels as weights."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from inspect import Parameter, signature
 from typing import Any

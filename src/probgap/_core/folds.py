@@ -1,7 +1,5 @@
 """Which rows go where: folds of cross-validation, and samples of many rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -130,21 +128,16 @@ def spread_rows(n_rows: int, most: int) -> Rows:
     return np.unique(np.linspace(0, n_rows - 1, most).astype(np.intp))
 
 
-def draw_rows(
-    weight: Vector, group: NDArray[Any], most: int, seed: int
-) -> tuple[Rows, Vector]:
-    """Draw at most so many of the rows that have weight; return them with new weights.
+def draw_rows(weight: Vector, group: Mask, most: int, seed: int) -> tuple[Rows, Vector]:
+    """Draw at most so many rows; return them with weights that stand for all.
 
-    Rows where ``group`` is true are all kept, as long as they take up no more than half.
-    Either group keeps its share of the weight, and a row weighs as much as before on
-    average.
+    Rows of the group are all kept, as long as they take up no more than half. Group and
+    rest keep their share of the weight, and the mean weight stays as it is.
     """
-    counted = np.flatnonzero(weight > 0.0)
-    if counted.size <= most:
-        return counted, weight[counted]
+    if weight.size <= most:
+        return np.arange(weight.size), weight
     rng = np.random.default_rng(seed)
-    first = group[counted].astype(bool)
-    groups = [counted[first], counted[~first]]
+    groups = [np.flatnonzero(group), np.flatnonzero(~group)]
     few = min(groups[0].size, most // 2)
     sizes = [max(few, most - groups[1].size), most - few]
     drawn, weights = [], []
@@ -152,7 +145,7 @@ def draw_rows(
         kept = rng.choice(members, min(size, members.size), replace=False)
         drawn.append(kept)
         stands = weight[members].sum() / max(weight[kept].sum(), np.finfo(float).tiny)
-        weights.append(weight[kept] * (stands * most / counted.size))
+        weights.append(weight[kept] * (stands * most / weight.size))
     rows = np.concatenate(drawn)
     order = np.argsort(rows)
     return rows[order], np.concatenate(weights)[order]

@@ -1,7 +1,5 @@
 """RBF kernels: widths, matrices, and Nystroem features in their place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -17,9 +15,10 @@ from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import InvalidInputError
 from probgap._core.folds import draw_rows
 from probgap._core.folds import spread_rows as spread_rows  # noqa: PLC0414
-from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.types import Array, Mask, Matrix, Vector
 
 Single = NDArray[np.float32]
+Params = Mapping[str, Any]
 
 _MEDIAN_SAMPLE = 1000
 _DIAGONAL_BLOCK = 64
@@ -57,17 +56,13 @@ def scale_gamma(X: Matrix) -> float:
     return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
 
 
-def kernel_matrix(
-    A: Matrix, B: Matrix | None, kernel: Any, params: Mapping[str, Any]
-) -> NDArray[np.float64]:
+def kernel_matrix(A: Matrix, B: Matrix | None, kernel: Any, params: Params) -> Array:
     """Evaluate a scikit-learn kernel, by name or as a callable."""
-    result: NDArray[np.float64] = pairwise_kernels(A, B, metric=kernel, **params)
+    result: Array = pairwise_kernels(A, B, metric=kernel, **params)
     return result
 
 
-def kernel_diagonal(
-    X: Matrix, kernel: Any, params: Mapping[str, Any]
-) -> NDArray[np.float64]:
+def kernel_diagonal(X: Matrix, kernel: Any, params: Params) -> Vector:
     """Evaluate a kernel of each row with itself."""
     diagonal = np.ones(X.shape[0])
     if kernel not in ("rbf", "laplacian"):
@@ -76,9 +71,7 @@ def kernel_diagonal(
     return diagonal
 
 
-def mean_kernel(
-    A: Matrix, B: Matrix, kernel: Any, params: Mapping[str, Any]
-) -> NDArray[np.float64]:
+def mean_kernel(A: Matrix, B: Matrix, kernel: Any, params: Params) -> Vector:
     """Average each row of K(A, B) without holding more than a block of it."""
     total = np.zeros(A.shape[0])
     for rows in gen_batches(B.shape[0], max(1, _BLOCK_BYTES // (8 * total.size))):

@@ -4,12 +4,10 @@ Each is fitted on soft targets (an observed label, or the probability of being p
 and predicts its training rows by models that have not seen them.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +16,7 @@ from scipy.special import logit
 from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import InvalidInputError
 from probgap._core.folds import Rows
-from probgap._core.kernels import KernelFeatures
+from probgap._core.kernels import KernelFeatures, Single
 from probgap._core.newton import Logistic
 from probgap._core.newton import fit_linear as fit_by_newton
 from probgap._core.types import Array, Matrix, Vector
@@ -48,6 +46,10 @@ class Learner(Protocol):
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
         ...
+
+
+# Makes a learner of coefficients and intercept.
+Maker = Callable[[Vector, float], Learner]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,10 +182,7 @@ def _column_scale(samples: Array) -> Vector:
 
 
 def _fit_logistic(
-    task: Task,
-    features: NDArray[np.float32],
-    inverse_penalties: tuple[float, ...],
-    make: Callable[[Vector, float], Learner],
+    task: Task, features: Single, grid: tuple[float, ...], make: Maker
 ) -> Fitted:
     """Fit for growing C, as long as held-out log-loss falls; make learners of the models."""
     held_in = task.fold[:, :, None] != np.arange(task.n_folds)
@@ -191,7 +190,7 @@ def _fit_logistic(
     # Where each row's own fold stands among the models, for each repetition.
     own = task.fold + task.n_folds * np.arange(task.fold.shape[1])
     start, least = None, np.inf
-    for C in inverse_penalties:
+    for C in grid:
         # BLAS may raise a flag for numbers beyond the end of a row, which it ignores.
         with np.errstate(invalid="ignore"):
             fits = fit_by_newton(
@@ -241,11 +240,11 @@ class Forest:
         n_trees = len(self.trees)
         return self.shrunk(total / n_trees, n_trees)
 
-    def some(self, start: int, count: int) -> Forest:
+    def some(self, start: int, count: int) -> Self:
         """Return a forest of some of the trees."""
         trees = copy.copy(self.trees)
         trees.estimators_ = trees.estimators_[start : start + count]
-        return Forest(trees, self.frequency, self.margin)
+        return replace(self, trees=trees)
 
     def shrunk(self, share: Vector, strength: float) -> Vector:
         """Return log-odds of shares as of so many rows, beside one drawn at random."""

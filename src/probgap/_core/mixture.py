@@ -1,7 +1,5 @@
 """The mixture of learners, weighted by held-out log-loss: the engine of the default."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -99,7 +97,7 @@ def fit_usual(
     samples: Matrix,
     target: Vector,
     weight: Vector,
-    group: NDArray[Any],
+    group: Mask,
     seed: int,
     *,
     fold: Rows | None = None,
@@ -116,8 +114,7 @@ def fit_usual(
     margin = min(MARGIN, 1.0 / target.size)
     # The view is found in rows of any group: components may fit best those rows that they
     # were found in, and would tell of a group that there were more of.
-    counted = np.flatnonzero(weight > 0.0)
-    some = counted[spread_rows(counted.size, min(limits.rows, counted.size))]
+    some = spread_rows(target.size, min(limits.rows, target.size))
 
     def draw(most: int, n_folds: int) -> tuple[Rows, Task]:
         rows, weights = draw_rows(weight, group, most, seed)
@@ -133,7 +130,7 @@ def fit_usual(
         few, task = draw(limits.rows, _N_FOLDS)
         many, grow, boost = few, fit_forest, fit_boosting
         grown = boosted = task
-        if few.size < counted.size:
+        if few.size < target.size:
             most = max(limits.rows, limits.values // task.samples.shape[1])
             many, boosted = draw(most, _N_FOLDS_OF_MANY)
             n_rounds = int(min(_ROUNDS_PER_ROOT * np.sqrt(many.size), _MOST_ROUNDS))

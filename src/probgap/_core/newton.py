@@ -6,8 +6,6 @@ one factor for each fold and a few gradients, taken for all folds in one pass ov
 rows, replace a fit for each.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Files that are written whole, and tables of facts for notebooks."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A fitted classifier, alone or at the end of a pipeline: its parts, and copies of it."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

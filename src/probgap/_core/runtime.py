@@ -1,7 +1,5 @@
 """Random numbers, threads and progress of a fit."""
 
-from __future__ import annotations
-
 import numbers
 import sys
 import time

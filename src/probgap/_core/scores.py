@@ -1,7 +1,5 @@
 """Scores that need no true labels."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import xlogy
 

@@ -1,12 +1,10 @@
 """Support vector machines: scikit-learn's, faster to decide, and one for many rows."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
@@ -23,7 +21,7 @@ from probgap._core.kernels import (
 )
 from probgap._core.newton import SquaredHinge, fit_linear
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
-from probgap._core.types import Matrix, Vector
+from probgap._core.types import Array, Matrix, Vector
 
 # Few enough kernel values at a time to stay in the processor's cache.
 _BLOCK_VALUES = 2**18
@@ -36,30 +34,25 @@ class FastSVC(SVC):
     time. The values are the same up to rounding.
     """
 
-    def decision_function(self, X: Matrix) -> NDArray[np.float64]:
+    def decision_function(self, X: Matrix) -> Vector:
         """Return the signed distance to the boundary, up to its scale."""
         check_is_fitted(self)
         sparse = issparse(X) or issparse(self.support_vectors_)
         if sparse or len(self.classes_) != 2 or self.kernel != "rbf":
-            decision: NDArray[np.float64] = super().decision_function(X)
+            decision: Vector = super().decision_function(X)
             return decision
         samples = validate_data(self, X, reset=False, dtype=np.float64)
         with one_thread():
             return rbf_decisions(self, samples)
 
 
-def rbf_decisions(svm: SVC, samples: Matrix) -> NDArray[np.float64]:
+def rbf_decisions(svm: SVC, samples: Matrix) -> Vector:
     """Decide by matrix products what libsvm decides one kernel value at a time."""
     vectors, coef = svm.support_vectors_, svm.dual_coef_[0]
     return rbf_sums(samples, vectors, coef, svm._gamma) + svm.intercept_[0]
 
 
-def rbf_sums(
-    samples: Matrix,
-    vectors: NDArray[np.float64],
-    coef: NDArray[np.float64],
-    gamma: float,
-) -> NDArray[np.float64]:
+def rbf_sums(samples: Matrix, vectors: Array, coef: Vector, gamma: float) -> Vector:
     """Sum the kernel values of samples with support vectors, weighted."""
     # scikit-learn's rbf_kernel, without its checks of every small block.
     across = 2.0 * gamma * vectors.T

@@ -1,7 +1,5 @@
 """What learners see of samples: the columns, or components of sparse or wide ones."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

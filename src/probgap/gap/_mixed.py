@@ -1,7 +1,5 @@
 """The observed gap by a mixture of learners."""
 
-from __future__ import annotations
-
 from numbers import Integral
 from typing import Any, ClassVar, Self
 

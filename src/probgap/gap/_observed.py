@@ -1,7 +1,5 @@
 """The observed gap by any probabilistic classifier: the paper's first step."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What every gap estimator can do once it knows P(s=1 | x)."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 
