@@ -9,12 +9,7 @@ from probgap._core.checks import check_gap, check_labelled, check_unit_interval
 from probgap._core.errors import InvalidInputError
 from probgap._core.output import fact_table, share
 
-__all__ = [
-    "Relabelling",
-    "hidden_probability",
-    "relabel",
-    "relabel_in_expectation",
-]
+__all__ = ["Relabelling", "hidden_probability", "relabel", "relabel_in_expectation"]
 
 
 @dataclass(frozen=True, slots=True)

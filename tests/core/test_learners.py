@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from probgap._core.defaults import DEFAULTS
 from probgap._core.folds import draw_rows
 from probgap._core.learners import (
     Task,
@@ -21,7 +22,6 @@ from probgap._core.learners import (
     usual_folds,
 )
 from probgap._core.mixture import (
-    Limits,
     MixedClassifier,
     Mixture,
     choose_weights,
@@ -29,7 +29,8 @@ from probgap._core.mixture import (
 )
 from probgap._core.views import Columns, Directions, Words
 
-ALL, FEW = Limits(), Limits(rows=400, values=4800, mixed=600, columns=50)
+ALL = DEFAULTS
+FEW = replace(ALL, most_rows=400, most_values=4800, most_mixed=600, most_columns=50)
 
 
 def draw(n, d=4, seed=0, strength=2.0):

@@ -23,6 +23,13 @@ class Defaults:
         Landmarks of kernel logistic regression. Fixed numbers were tried, not this rule:
         on six of eleven tables of up to 5,000 rows 1000 ranked hidden positives better
         than 300 (average precision +0.07 to +0.5), mostly in 57 to 64 columns.
+    most_rows, most_values : int
+        Rows that the kernel, the linear model and the forest of the default learn from,
+        and values (rows times columns) that boosting does, if that is more.
+    most_mixed : int
+        Rows that the weights of these learners are fitted on.
+    most_columns : int
+        Columns that are learnt from as they are; of more, components are.
     most_feature_values : int
         Kernel features that are kept in memory: 1.6 GB in single precision.
     most_calibrated : int
@@ -52,6 +59,10 @@ class Defaults:
     landmark_range: tuple[int, int] = (300, 1000)
     landmarks_per_column: int = 30
     rows_per_landmark: int = 5
+    most_rows: int = 10_000
+    most_values: int = 8_000_000
+    most_mixed: int = 100_000
+    most_columns: int = 500
     most_feature_values: int = 400_000_000
     most_calibrated: int = 10_000
     most_averaged: int = 2000

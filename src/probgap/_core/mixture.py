@@ -14,6 +14,7 @@ from scipy.special import expit
 from sklearn.utils import gen_batches
 
 from probgap._core.checks import check_predict_input, check_two_classes
+from probgap._core.defaults import DEFAULTS, Defaults
 from probgap._core.estimators import SignClassifier
 from probgap._core.folds import Rows, draw_rows, spread_rows
 from probgap._core.learners import (
@@ -75,24 +76,6 @@ def _blocks(samples: Matrix) -> Any:
     return gen_batches(n_rows, max(1, min(_BLOCK_ROWS, _BLOCK_VALUES // n_columns)))
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much is learnt from, at most.
-
-    ``rows`` by the kernel, the linear model and the forest; ``values`` (rows times
-    columns) by boosting, if that is more; ``mixed`` rows for the weights of learners; and
-    ``columns`` as they are: of more, components are learnt from.
-    """
-
-    rows: int = 10_000
-    values: int = 8_000_000
-    mixed: int = 100_000
-    columns: int = 500
-
-
-_LIMITS = Limits()
-
-
 def fit_usual(
     samples: Matrix,
     target: Vector,
@@ -102,7 +85,7 @@ def fit_usual(
     *,
     fold: Rows | None = None,
     n_jobs: int | None = None,
-    limits: Limits = _LIMITS,
+    limits: Defaults = DEFAULTS,
 ) -> Fitted:
     """Fit and mix the usual learners, ``n_jobs`` of them at once.
 
@@ -114,7 +97,7 @@ def fit_usual(
     margin = min(MARGIN, 1.0 / target.size)
     # The view is found in rows of any group: components may fit best those rows that they
     # were found in, and would tell of a group that there were more of.
-    some = spread_rows(target.size, min(limits.rows, target.size))
+    some = spread_rows(target.size, min(limits.most_rows, target.size))
 
     def draw(most: int, n_folds: int) -> tuple[Rows, Task]:
         rows, weights = draw_rows(weight, group, most, seed)
@@ -126,12 +109,12 @@ def fit_usual(
         return rows, Task(seen, target[rows], weights, folds, seed, margin)
 
     with one_thread():
-        view = choose_view(samples[some], seed, limits.columns)
-        few, task = draw(limits.rows, _N_FOLDS)
+        view = choose_view(samples[some], seed, limits.most_columns)
+        few, task = draw(limits.most_rows, _N_FOLDS)
         many, grow, boost = few, fit_forest, fit_boosting
         grown = boosted = task
         if few.size < target.size:
-            most = max(limits.rows, limits.values // task.samples.shape[1])
+            most = max(limits.most_rows, limits.most_values // task.samples.shape[1])
             many, boosted = draw(most, _N_FOLDS_OF_MANY)
             n_rounds = int(min(_ROUNDS_PER_ROOT * np.sqrt(many.size), _MOST_ROUNDS))
             boost = partial(fit_boosting, n_rounds=max(1, n_rounds), rounded=True)
@@ -148,7 +131,7 @@ def fit_usual(
         fitted = [kernel, linear, forest, boosting]
         columns = _held_out(samples, view, fitted, [few, few, few, many], seed)
         columns = bounded(columns, margin)
-        rows, weights = draw_rows(weight, group, limits.mixed, seed)
+        rows, weights = draw_rows(weight, group, limits.most_mixed, seed)
         shares, intercept = choose_weights(columns[rows], target[rows], weights)
     mixture = Mixture(tuple(one.learner for one in fitted), shares, intercept, view)
     return Fitted(mixture, columns @ shares + intercept)

@@ -128,14 +128,6 @@ class _Problem:
     loss: Logistic | SquaredHinge
     penalty: float
 
-    @property
-    def tolerance(self) -> float:
-        return max(_TOLERANCE, _TOLERANCE_PER_ROW * self.target.size)
-
-    @property
-    def hessian_rows(self) -> int:
-        return max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.features.shape[1])
-
     def value_and_gradient(self, parameters: Array) -> tuple[Vector, Array]:
         """Go over the rows once, for all models."""
         coef = parameters[:-1]
@@ -182,8 +174,9 @@ class _Problem:
         """Factorise the Hessian of a model, made definite where rounding spoilt that."""
         rows = np.flatnonzero(self.trained[:, model])
         n = rows.size
-        if n > 2 * self.hessian_rows:
-            rows = rows[spread_rows(n, self.hessian_rows)]
+        enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.features.shape[1])
+        if n > 2 * enough:
+            rows = rows[spread_rows(n, enough)]
         some = slice(None) if rows.size == self.target.size else rows
         hessian = (n / rows.size) * self._hessian(parameters, some)
         for rounding in _ROUNDINGS:
@@ -194,12 +187,8 @@ class _Problem:
 
     def factors_of_folds(self, parameters: Vector) -> list[Factor | None]:
         """Factorise the Hessian of all rows less those that each fold leaves out."""
-        n_rows, n_folds = self.trained.shape
-        if n_rows > 2 * self.hessian_rows:
-            whole = replace(self, trained=np.ones((n_rows, 1), dtype=bool))
-            return [whole.factor(parameters, 0)] * n_folds
         hessian = self._hessian(parameters, slice(None))
-        factors: list[Factor | None] = [None] * n_folds
+        factors: list[Factor | None] = [None] * self.trained.shape[1]
         for k, trained in enumerate(self.trained.T):
             less = self._hessian(parameters, np.flatnonzero(~trained))
             with suppress(LinAlgError):
@@ -211,6 +200,7 @@ def _descend(
     problem: _Problem, parameters: Array, factors: list[Factor | None], max_iter: int
 ) -> tuple[Array, int, bool]:
     """Return parameters at the minimum, the number of steps, and whether that was reached."""
+    tolerance = max(_TOLERANCE, _TOLERANCE_PER_ROW * problem.target.size)
     decrement = np.full(len(factors), np.inf)
     pairs: list[Pair] = []
     value, gradient = problem.value_and_gradient(parameters)
@@ -225,7 +215,7 @@ def _descend(
                     inverse[j] = 0.0
         step = _corrected_step(gradient, factors, pairs)
         before, decrement = decrement, -np.einsum("ij,ij->j", gradient, step)
-        going &= decrement > problem.tolerance
+        going &= decrement > tolerance
         if not going.any():
             break
         size = going.astype(np.float64)
