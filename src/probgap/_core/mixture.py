@@ -242,8 +242,8 @@ class MixedClassifier(SignClassifier):
         return self
 
     def _decide(self, X: Matrix) -> Vector:
-        """Return the log-odds of the second class."""
-        return self.mixture_.log_odds(check_predict_input(self, X))
+        samples = check_predict_input(self, X)
+        return self.mixture_.log_odds(samples)
 
     def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
         """Return the probabilities of the two classes."""

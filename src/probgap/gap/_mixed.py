@@ -131,7 +131,8 @@ class MixedGapEstimator(GapClassifier):
         self.log_odds_ = self.log_odds_ + self.log_odds_shift_
 
     def _chance_here(self, X: Matrix) -> Vector:
-        chance: Vector = expit(self.mixture_.log_odds(check_predict_input(self, X)))
+        samples = check_predict_input(self, X)
+        chance: Vector = expit(self.mixture_.log_odds(samples))
         return chance
 
     def log_odds(self, samples: Matrix) -> Vector:
