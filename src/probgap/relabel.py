@@ -71,9 +71,9 @@ def relabel(
 ) -> Relabelling:
     """Label the samples whose observed gap settles the Bayes class.
 
-    Corollary 1 of the paper: a gap at or below ``lower`` (the paper's l) means
-    negative, a gap above ``upper`` = 0 means positive, and what lies between is left
-    out. Theorem 2, the strong form, is ``upper=lower``: nothing is left out.
+    Corollary 1 of He, Liu, Webb and Tao (arXiv:1808.02180): a gap at or below ``lower``
+    (the paper's l) means negative, a gap above ``upper`` = 0 means positive, and what
+    lies between is left out. Theorem 2, the strong form, is ``upper=lower``.
 
     It assumes that the chance of a positive to be labelled depends on the sample through
     its true gap alone and rises with it. With estimates of gap and boundary it errs most
@@ -85,10 +85,9 @@ def relabel(
         P(s=1 | x) - P(s=0 | x), each in [-1, 1].
     labelled : array-like of shape (n_samples,), default=None
         True for labelled positives. ``None`` stands for none.
-    lower : float
-        The boundary l. A gap at or below it means negative.
-    upper : float, default=0.0
-        A gap above it means positive. Not less than ``lower``.
+    lower, upper : float
+        A gap at or below the first, the boundary l, means negative; one above the second
+        means positive.
     keep_labelled : bool, default=True
         Whether a labelled positive stays positive whatever its gap says. The paper's
         algorithm, read to the letter, goes by the gap alone.
@@ -97,11 +96,6 @@ def relabel(
     -------
     Relabelling
         The labels, and the mask of the samples that have one.
-
-    References
-    ----------
-    .. [1] He, Liu, Webb, Tao, "Instance-Dependent PU Learning by Bayesian Optimal
-       Relabeling", 2018.
 
     Examples
     --------

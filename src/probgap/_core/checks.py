@@ -205,10 +205,7 @@ def check_fit_inputs(
     *,
     single: bool = False,
 ) -> tuple[Matrix, ObservedLabels]:
-    """Check what ``fit`` was given, and remember the features on the estimator.
-
-    ``single`` lets samples in single precision stay so, uncopied.
-    """
+    """Check what ``fit`` was given; with ``single``, single precision stays so, uncopied."""
     samples = validate_data(estimator, X, **(_ANY_SAMPLES if single else _SAMPLES))
     if y is None:
         name = type(estimator).__name__

@@ -286,11 +286,9 @@ class Boosting:
 
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
-        total: Any = 0.0
-        for model in self.models:
-            chance = np.clip(model.predict(samples), 1e-9, 1.0 - 1e-9)
-            total = total + bounded(logit(chance), self.margin)
-        return np.asarray(total / len(self.models), dtype=np.float64)
+        each = (np.clip(m.predict(samples), 1e-9, 1.0 - 1e-9) for m in self.models)
+        odds = [bounded(logit(chance), self.margin) for chance in each]
+        return np.mean(odds, axis=0, dtype=np.float64)
 
 
 def fit_boosting(task: Task, *, n_rounds: int = 40, rounded: bool = False) -> Fitted:
