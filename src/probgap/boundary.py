@@ -1,5 +1,7 @@
 """The boundary l: the observed gap at which the true gap is zero."""
 
+from __future__ import annotations
+
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -323,17 +325,16 @@ def _make_usable(found: float, unlabelled: Vector) -> tuple[float, str | None]:
     negative = np.count_nonzero(unlabelled <= value) / unlabelled.size
     if negative < DEFAULTS.fewest_negatives:
         return float(np.quantile(unlabelled, DEFAULTS.fallback_share)), (
-            f"The boundary must leave negatives to learn from. Got {found:.3g}, with "
-            f"{negative:.1%} of the unlabelled samples on the negative side; the quarter "
-            "of them with the smallest gaps is taken as negative. Use "
-            "boundary=Quantile(), a fixed boundary nearer to 0, or a gap estimator "
-            "that separates better."
+            f"A boundary must leave negatives to learn from; {found:.3g} leaves "
+            f"{negative:.1%} of the unlabelled samples. The quarter of them with the "
+            "smallest gaps is taken as negative. Use boundary=Quantile(), a fixed boundary "
+            "nearer to 0, or a gap estimator that separates better."
         )
     if found >= 0.0:
         return value, (
-            f"The boundary must lie below 0. Got {found:.3g}: by this rule the "
-            "labelled positives stand apart and nothing looks hidden. Every unlabelled "
-            "sample with a gap of 0 or less is taken as negative. Give a boundary in "
-            "(-1, 0), or more unlabelled samples, if positives are known to be hidden."
+            f"The boundary found, {found:.3g}, is not below 0: labelled positives stand "
+            "apart, and nothing looks hidden. Every unlabelled sample with a gap of 0 or "
+            "less is taken as negative. Pass a boundary in (-1, 0), or more unlabelled "
+            "samples, if positives are known to be hidden."
         )
     return value, None

@@ -1,5 +1,7 @@
 """Bayesian optimal relabelling: what the observed gap decides about each sample."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -106,9 +106,8 @@ def read_labels(y: ArrayLike, pos_label: object = None) -> ObservedLabels:
     if pos_label is None and str(classes[1]).casefold() in WORDS_FOR_UNLABELLED:
         lesser, greater = classes.tolist()
         warnings.warn(
-            f"pos_label must be given where the greater of the two labels does not mean "
-            f"positive. Got {[lesser, greater]!r}: {greater!r} is taken as the labelled "
-            f"positive class. Say pos_label={lesser!r} if it is the other way round.",
+            f"{greater!r}, the greater of two labels, is taken as the labelled positive "
+            f"class. Pass pos_label={lesser!r} if {greater!r} means unlabelled.",
             ProbgapWarning,
             stacklevel=2,
         )

@@ -1,5 +1,7 @@
 """Errors and warnings, and what to install where a library is missing."""
 
+from __future__ import annotations
+
 from importlib import import_module
 from types import ModuleType
 

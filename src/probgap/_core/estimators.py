@@ -1,5 +1,7 @@
 """What classifiers share: predictions of the true label, soft labels as weights."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from inspect import Parameter, signature
 from typing import Any
@@ -64,7 +66,6 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
         return predicted
 
     def __sklearn_tags__(self) -> Any:
-        """Declare two classes and sparse input."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True

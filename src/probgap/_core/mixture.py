@@ -1,6 +1,5 @@
 """The mixture of learners, weighted by held-out log-loss: the engine of the default."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -58,15 +57,15 @@ class Mixture:
     intercept: float
     view: View | None = None
 
+    @one_thread()
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
         total = np.full(samples.shape[0], self.intercept)
-        with one_thread():
-            for rows in _blocks(samples):
-                block = see(samples[rows], self.view)
-                for learner, weight in zip(self.learners, self.weights, strict=True):
-                    if weight > 0.0:
-                        total[rows] += weight * learner.log_odds(block)
+        for rows in _blocks(samples):
+            block = see(samples[rows], self.view)
+            for learner, weight in zip(self.learners, self.weights, strict=True):
+                if weight > 0.0:
+                    total[rows] += weight * learner.log_odds(block)
         return total
 
 
@@ -76,6 +75,7 @@ def _blocks(samples: Matrix) -> Any:
     return gen_batches(n_rows, max(1, min(_BLOCK_ROWS, _BLOCK_VALUES // n_columns)))
 
 
+@one_thread()
 def fit_usual(
     samples: Matrix,
     target: Vector,
@@ -89,15 +89,16 @@ def fit_usual(
 ) -> Fitted:
     """Fit and mix the usual learners, ``n_jobs`` of them at once.
 
-    Of more than 10,000 rows, three of the learners see a sample, which holds the rows
-    where ``group`` is true first; rows outside it are predicted as new ones are. ``fold``
-    is the fold of each row; by default folds hold rows of each group evenly.
+    Of more than 10,000 rows, three of the learners see a sample, which holds the rows of
+    the group first; rows outside it are predicted as new ones are. ``fold`` is the fold
+    of each row; by default folds hold rows of each group evenly.
     """
     samples = samples.tocsr() if issparse(samples) else np.asarray(samples)
     margin = min(MARGIN, 1.0 / target.size)
     # The view is found in rows of any group: components may fit best those rows that they
     # were found in, and would tell of a group that there were more of.
     some = spread_rows(target.size, min(limits.most_rows, target.size))
+    view = choose_view(samples[some], seed, limits.most_columns)
 
     def draw(most: int, n_folds: int) -> tuple[Rows, Task]:
         rows, weights = draw_rows(weight, group, most, seed)
@@ -108,39 +109,32 @@ def fit_usual(
         seen = see(samples[rows], view)
         return rows, Task(seen, target[rows], weights, folds, seed, margin)
 
-    with one_thread():
-        view = choose_view(samples[some], seed, limits.most_columns)
-        few, task = draw(limits.most_rows, _N_FOLDS)
-        many, grow, boost = few, fit_forest, fit_boosting
-        grown = boosted = task
-        if few.size < target.size:
-            most = max(limits.most_rows, limits.most_values // task.samples.shape[1])
-            many, boosted = draw(most, _N_FOLDS_OF_MANY)
-            n_rounds = int(min(_ROUNDS_PER_ROOT * np.sqrt(many.size), _MOST_ROUNDS))
-            boost = partial(fit_boosting, n_rounds=max(1, n_rounds), rounded=True)
-            # Bootstrap samples by weights that stand for others would hardly hold a row
-            # of the scarce group. Without them probabilities are off by some factor of
-            # their odds, which the intercept of the mixture makes good.
-            grown = replace(task, weight=weight[few])
-            grow = partial(fit_forest, smallest_leaf=_LEAF_OF_MANY)
-        # The longest first. Compiled code does the work and lets other threads run.
-        jobs = (fit_kernel, task), (boost, boosted), (grow, grown), (fit_linear, task)
-        kernel, boosting, forest, linear = Parallel(n_jobs, prefer="threads")(
-            delayed(_fit_alone)(fit, task) for fit, task in jobs
-        )
-        fitted = [kernel, linear, forest, boosting]
-        columns = _held_out(samples, view, fitted, [few, few, few, many], seed)
-        columns = bounded(columns, margin)
-        rows, weights = draw_rows(weight, group, limits.most_mixed, seed)
-        shares, intercept = choose_weights(columns[rows], target[rows], weights)
+    few, task = draw(limits.most_rows, _N_FOLDS)
+    many, grow, boost = few, fit_forest, fit_boosting
+    grown = boosted = task
+    if few.size < target.size:
+        most = max(limits.most_rows, limits.most_values // task.samples.shape[1])
+        many, boosted = draw(most, _N_FOLDS_OF_MANY)
+        n_rounds = int(min(_ROUNDS_PER_ROOT * np.sqrt(many.size), _MOST_ROUNDS))
+        boost = partial(fit_boosting, n_rounds=max(1, n_rounds), rounded=True)
+        # Bootstrap samples by weights that stand for others would hardly hold a row of
+        # the scarce group. Without them probabilities are off by some factor of their
+        # odds, which the intercept of the mixture makes good.
+        grown = replace(task, weight=weight[few])
+        grow = partial(fit_forest, smallest_leaf=_LEAF_OF_MANY)
+    # The longest first. Compiled code does the work and lets other threads run, each
+    # with its own limit of OpenMP.
+    jobs = (fit_kernel, task), (boost, boosted), (grow, grown), (fit_linear, task)
+    kernel, boosting, forest, linear = Parallel(n_jobs, prefer="threads")(
+        delayed(one_thread()(fit))(task) for fit, task in jobs
+    )
+    fitted = [kernel, linear, forest, boosting]
+    columns = _held_out(samples, view, fitted, [few, few, few, many], seed)
+    columns = bounded(columns, margin)
+    rows, weights = draw_rows(weight, group, limits.most_mixed, seed)
+    shares, intercept = choose_weights(columns[rows], target[rows], weights)
     mixture = Mixture(tuple(one.learner for one in fitted), shares, intercept, view)
     return Fitted(mixture, columns @ shares + intercept)
-
-
-def _fit_alone(fit: Callable[[Task], Fitted], task: Task) -> Fitted:
-    """Fit a learner on one thread: OpenMP's limit holds for the thread that sets it."""
-    with one_thread():
-        return fit(task)
 
 
 def _held_out(

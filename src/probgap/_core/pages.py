@@ -1,5 +1,7 @@
 """What the page of a fit and the report of a reproduction share: numbers, templates."""
 
+from __future__ import annotations
+
 from importlib.resources import files
 from types import ModuleType
 from typing import Any

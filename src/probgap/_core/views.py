@@ -48,7 +48,6 @@ class Columns:
         return cls(np.where(odd, low / 2.0 + high / 2.0, 0.0), scale)
 
     def __call__(self, samples: Matrix) -> Array:
-        """Return what learners see of samples, in double precision."""
         with np.errstate(over="ignore"):
             return (_as_dense(samples) - self.centre) / self.scale
 
@@ -76,7 +75,6 @@ class Directions:
         return cls(scale, mean @ basis, basis)
 
     def __call__(self, samples: Matrix) -> Array:
-        """Return what learners see of samples, in double precision."""
         standard = _standard(_as_dense(samples, np.float32), self.scale)
         return (standard @ self.basis).astype(np.float64) - self.offset
 
@@ -109,7 +107,6 @@ class Words:
         return cls(counts, factor, _components(weighted, n_rows, seed))
 
     def __call__(self, samples: Matrix) -> Array:
-        """Return what learners see of samples, in double precision."""
         weighted = _weighted(csr_array(samples), self.factor, counts=self.counts)
         return np.asarray(weighted @ self.basis, dtype=np.float64)
 

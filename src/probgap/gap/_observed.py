@@ -1,15 +1,15 @@
 """The observed gap by any probabilistic classifier: the paper's first step."""
 
-from typing import Any, ClassVar, Literal, Self
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from probgap._core.checks import ObservedLabels, check_fit_inputs, check_predict_input
+from probgap._core.checks import ObservedLabels
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import clone_with_seed, require_predict_proba
 from probgap._core.folds import (
@@ -19,7 +19,7 @@ from probgap._core.folds import (
     make_splitter,
     smaller_group,
 )
-from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
+from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.svm import FastSVC
 from probgap._core.types import Mask, Matrix, Vector
 from probgap._device.estimators import PlattTask, fit_platt
@@ -120,29 +120,14 @@ class ObservedGapEstimator(GapClassifier):
         self.device = device
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Fit the classifier of labelled against unlabelled.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            Observed labels: labelled positive, or unlabelled.
-
-        Returns
-        -------
-        ObservedGapEstimator
-            The fitted estimator.
-        """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
-        rng = as_generator(self.random_state)
-        self.classes_, self.positive_index_ = labels.classes, labels.positive
+    def _fit(
+        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
+    ) -> None:
         smallest = smaller_group(labels.labelled)
         out_of_fold = self.method == "out_of_fold" and can_hold_out(smallest)
         if self.device is not None:
-            return self._fit_on_device(samples, labels, rng, out_of_fold=out_of_fold)
+            self._fit_on_device(samples, labels, rng, out_of_fold=out_of_fold)
+            return
         if self.estimator is not None:
             require_predict_proba(self.estimator, "estimator")
             model = clone_with_seed(self.estimator, rng)
@@ -165,7 +150,6 @@ class ObservedGapEstimator(GapClassifier):
         else:
             proba = self.estimator_.predict_proba(samples)
         self.observed_gap_ = gap_of(proba[:, 1])
-        return self
 
     def _fit_on_device(
         self,
@@ -174,7 +158,7 @@ class ObservedGapEstimator(GapClassifier):
         rng: np.random.Generator,
         *,
         out_of_fold: bool,
-    ) -> Self:
+    ) -> None:
         """Fit SVMs for all folds, and folds of folds, together."""
         if self.estimator is not None:
             msg = (
@@ -200,10 +184,8 @@ class ObservedGapEstimator(GapClassifier):
         for test, other in zip(held_out, by_others, strict=True):
             chance[test] = other[test]
         self.observed_gap_ = gap_of(chance)
-        return self
 
-    def _chance_here(self, X: Matrix) -> Vector:
-        samples = check_predict_input(self, X)
+    def _chance_here(self, samples: Matrix) -> Vector:
         chance: Vector = self.estimator_.predict_proba(samples)[:, 1]
         return chance
 
