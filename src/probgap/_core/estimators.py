@@ -66,7 +66,6 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
         return predicted
 
     def __sklearn_tags__(self) -> Any:
-        """Declare two classes and sparse input."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
@@ -74,18 +73,13 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
 
 
 # A copy of a sample with less weight than this share of the largest changes little but
-# the run time.
+# the run time, and so does less than that part of a sample.
 _NEGLIGIBLE = 1e-3
-# And so does less than this of a sample.
 _SMALLEST_PART = 0.02
 
 
 def clone_with_seed(estimator: Any, rng: np.random.Generator) -> Any:
-    """Clone an estimator and fill in each ``random_state`` that was left at None.
-
-    The user's object is never fitted or changed, and a seed that the user chose is
-    kept.
-    """
+    """Clone an estimator and fill in each ``random_state`` that was left at None."""
     copy = clone(estimator)
     unset = {
         name: draw_seed(rng)
@@ -107,7 +101,12 @@ def require_predict_proba(estimator: Any, name: str) -> None:
 
 def require_sample_weight(estimator: Any, name: str) -> None:
     """Refuse an estimator that takes no weights, or gives nothing to decide by."""
-    if isinstance(estimator, Pipeline) or not _takes_weights(estimator):
+    # Meta-estimators pass on what they are given.
+    takes_weights = has_fit_parameter(estimator, "sample_weight") or any(
+        parameter.kind is Parameter.VAR_KEYWORD
+        for parameter in signature(estimator.fit).parameters.values()
+    )
+    if isinstance(estimator, Pipeline) or not takes_weights:
         msg = (
             f"{name} must accept sample_weight in fit, which carries the outcome of the "
             f"relabelling; put scalers and the like in front of it all. Got {estimator!r}."
@@ -118,71 +117,39 @@ def require_sample_weight(estimator: Any, name: str) -> None:
         raise InvalidInputError(msg)
 
 
-def _takes_weights(estimator: Any) -> bool:
-    if has_fit_parameter(estimator, "sample_weight"):
-        return True
-    # Meta-estimators pass on what they are given.
-    parameters = signature(estimator.fit).parameters.values()
-    return any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters)
-
-
 def fit_on_shares(
     estimator: Any, samples: Matrix, share: Vector, weight: Vector
 ) -> None:
-    """Fit on each sample as a positive, as a negative, or as a part of each.
-
-    ``share`` is how much of a sample counts as positive, NaN for one left out;
-    ``weight`` is what the sample counts for in all.
-    """
-    copies = weigh_copies(share, weight)
-    rows = [np.flatnonzero(copy) for copy in copies]
-    both = np.concatenate(rows)
+    """Fit on each sample as a positive, as a negative, or as a share of each."""
+    positive, negative = weigh_copies(share, weight)
+    rows = np.flatnonzero(positive), np.flatnonzero(negative)
     y = np.repeat([1, 0], [rows[0].size, rows[1].size])
-    weights = np.concatenate(
-        [copy[row] for copy, row in zip(copies, rows, strict=True)]
-    )
-    estimator.fit(samples[both], y, sample_weight=weights)
+    weights = np.concatenate([positive[rows[0]], negative[rows[1]]])
+    estimator.fit(samples[np.concatenate(rows)], y, sample_weight=weights)
 
 
 def weigh_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
     """Return what each sample counts for as a positive, and as a negative; 0 if nothing."""
-    copies = split_copies(share, weight)
-    most = [float(copy.max()) for copy in copies]
-    if min(most) <= 0.0:
+    part = np.where(np.isfinite(share), share, 0.0)
+    copies = weight * part, weight * (1.0 - part)
+    if min(copy.max() for copy in copies) <= 0.0:
         # The weights left a whole class out, and nothing to learn it from.
-        copies = split_copies(share, np.isfinite(share).astype(np.float64))
-        most = [float(copy.max()) for copy in copies]
-    positive, negative = map(without_negligible, copies, most)
+        used = np.isfinite(share).astype(np.float64)
+        copies = used * part, used * (1.0 - part)
+    positive, negative = (
+        np.where(copy > _NEGLIGIBLE * copy.max(), copy, 0.0) for copy in copies
+    )
     return positive, negative
 
 
-def split_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
-    """Split the weight of samples by their share; one left out counts for nothing."""
-    share = np.where(np.isfinite(share), share, 0.0)
-    return weight * share, weight * (1.0 - share)
-
-
-def without_negligible(copy: Vector, most: float) -> Vector:
-    """Return 0 where copies of samples weigh next to nothing beside the largest."""
-    return np.where(copy > _NEGLIGIBLE * most, copy, 0.0)
-
-
 def round_shares(share: Vector) -> Vector:
-    """Take a small part of a sample for nothing, if both classes remain.
-
-    Fewer copies of samples take a machine far less time.
-    """
+    """Take a small part of a sample for nothing, if both classes remain."""
     rounded = round_small_parts(share)
-    one_sided = is_one_sided(float(np.nanmin(rounded)), float(np.nanmax(rounded)))
-    return share if one_sided else rounded
+    both = np.nanmin(rounded) < 1.0 and np.nanmax(rounded) > 0.0
+    return rounded if both else share
 
 
 def round_small_parts(share: Vector) -> Vector:
-    """Take a small part of a sample for nothing."""
+    """Take a small part of a sample for nothing: fewer copies take far less time."""
     rounded = np.where(share < _SMALLEST_PART, 0.0, share)
     return np.where(share > 1.0 - _SMALLEST_PART, 1.0, rounded)
-
-
-def is_one_sided(least: float, most: float) -> bool:
-    """Tell whether shares between these leave but one class."""
-    return least >= 1.0 or most <= 0.0

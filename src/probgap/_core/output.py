@@ -1,7 +1,5 @@
 """Files that are written whole, and tables of facts for notebooks."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,15 +11,11 @@ from typing import IO, Any
 
 @contextmanager
 def whole_file(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """Yield a file to write to that takes its name only when it is complete.
-
-    Text is UTF-8, and line ends stay as they are written. A file that is replaced
-    leaves its permissions to the new one.
-    """
+    """Yield a file to write to that takes its name only when it is complete."""
     partial = path.with_name(f".{path.name[:100]}.{token_hex(4)}")
-    mode, encoding, newline = ("xb", None, None) if binary else ("x", "utf-8", "")
+    text: Any = {} if binary else {"encoding": "utf-8", "newline": ""}
     try:
-        with partial.open(mode, encoding=encoding, newline=newline) as file:
+        with partial.open("xb" if binary else "x", **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())  # or a crash could leave the name on an empty file

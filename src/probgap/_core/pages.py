@@ -56,14 +56,8 @@ def make_environment(room: str, **options: Any) -> Any:
         lstrip_blocks=True,
         **options,
     )
-    environment.filters.update(
-        fixed=fixed,
-        signed=signed,
-        count=count,
-        plural=plural,
-        listed=listed,
-        duration=duration,
-    )
+    for write in (fixed, signed, count, plural, listed, duration):
+        environment.filters[write.__name__] = write
     return environment
 
 

@@ -1,7 +1,5 @@
 """A fitted classifier, alone or at the end of a pipeline: its parts, and copies of it."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -16,7 +14,6 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from probgap._core.checks import check_labelled
-from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import one_thread
 from probgap._core.types import Mask, Matrix, Vector
 
@@ -52,20 +49,11 @@ def take_rows(X: Any, rows: Rows) -> Any:
 
 def check_rows(X: Any, labelled: ArrayLike) -> Mask:
     """Check that every row is labelled or not, and that there are some of both."""
-    mask = check_labelled(labelled, _num_samples(X))
-    if not mask.any() or mask.all():
-        kind = "labelled" if not mask.any() else "unlabelled"
-        msg = f"labelled must mark some rows and leave others. Got no {kind} row."
-        raise InvalidInputError(msg)
-    return mask
+    return check_labelled(labelled, _num_samples(X), both=True)
 
 
 def refit(classifier: Any, samples: Matrix, labelled: Mask, seed: int) -> Any:
-    """Fit a copy of a classifier on other rows, quietly and on one thread.
-
-    Labels are 1 for labelled and 0 for unlabelled, whatever the original's were. What
-    the fit would warn of has been said of the original.
-    """
+    """Fit a copy on other rows with labels 0 and 1, quietly and on one thread."""
     copy = clone(classifier)
     known = copy.get_params(deep=False)
     ours = {"pos_label": None, "random_state": seed, "n_jobs": None, "verbose": 0}
@@ -90,10 +78,7 @@ def log_odds(probability: Vector) -> Vector:
 
 
 def sample_rows(labelled: Mask, most: int, rng: np.random.Generator) -> Rows:
-    """Draw at most so many rows, with the share of labelled ones that there is.
-
-    At least two of each kind are drawn. Rows are in ascending order.
-    """
+    """Draw at most so many rows, and of both kinds as they are mixed; two at least."""
     if labelled.size <= most:
         return np.arange(labelled.size)
     n_labelled = round(most * float(labelled.mean()))

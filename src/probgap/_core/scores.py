@@ -1,48 +1,33 @@
 """Scores that need no true labels."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from probgap._core.types import Array
+from probgap._core.types import Array, Mask
 
 # Nobody is surer than this of a label not seen.
 _SURE = 1e-6
 
 
-def observed_accuracy(
-    labelled: NDArray[np.bool_], predicted: NDArray[np.bool_]
-) -> float:
-    """Share of samples whose prediction agrees with the observed label."""
+def observed_accuracy(labelled: Mask, predicted: Mask) -> float:
+    """Return the share of samples whose prediction agrees with the observed label."""
     return float(np.mean(labelled == predicted))
 
 
-def lee_liu(labelled: NDArray[np.bool_], predicted: NDArray[np.bool_]) -> float:
-    """Squared recall on labelled positives over the share predicted positive.
+def lee_liu(labelled: Mask, predicted: Mask, weight: Array | None = None) -> float:
+    """Return the squared recall on labelled positives over the share predicted positive.
 
     It ranks classifiers as precision times recall does when labels are missing at
     random, without needing a negative.
     """
-    return lee_liu_by_counts(
-        int(np.count_nonzero(predicted[labelled])),
-        int(np.count_nonzero(labelled)),
-        int(np.count_nonzero(predicted)),
-        predicted.size,
-    )
-
-
-def lee_liu_by_counts(
-    n_found: float, n_labelled: float, n_predicted: float, n_samples: float
-) -> float:
-    """Return it for so many predicted positive, labelled ones among them, of so many."""
-    if n_predicted == 0 or n_labelled == 0:
+    if not predicted.any() or not labelled.any():
         return 0.0
-    return (n_found / n_labelled) ** 2 / (n_predicted / n_samples)
+    counts = np.ones(labelled.size) if weight is None else weight
+    recall = counts[predicted & labelled].sum() / counts[labelled].sum()
+    return float(recall**2 / (counts[predicted].sum() / counts.sum()))
 
 
-def log_likelihoods(chance: Array, labelled: NDArray[np.bool_]) -> Array:
+def log_likelihoods(chance: Array, labelled: Mask) -> Array:
     """Return the log-likelihood of each label, by the chance of being labelled."""
     sure = np.clip(chance, _SURE, 1.0 - _SURE)
     likelihood: Array = xlogy(labelled, sure) + xlogy(~labelled, 1.0 - sure)
