@@ -20,14 +20,14 @@ from sklearn.utils.validation import _num_samples, column_or_1d
 
 from probgap._core.checks import check_labelled, check_unit_interval
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import scale_gamma
-from probgap._core.pipelines import (
+from probgap._core.estimators import (
     as_matrix,
     chance_positive,
     classifier_of,
     log_odds,
     samples_of,
 )
+from probgap._core.kernels import scale_gamma
 from probgap._core.runtime import RandomStateLike, as_generator, one_thread
 from probgap._core.types import Array, Mask, Matrix, Vector
 

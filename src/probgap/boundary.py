@@ -18,8 +18,8 @@ from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import BoundaryWarning, InvalidInputError
 from probgap._core.output import fact_table, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
-from probgap._core.scores import lee_liu
 from probgap._core.types import Mask, Vector
+from probgap._core.validation import lee_liu
 
 __all__ = [
     "Boundary",

@@ -16,8 +16,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import _num_samples
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.folds import smaller_group
-from probgap._core.pipelines import (
+from probgap._core.estimators import (
     as_matrix,
     chance_positive,
     check_rows,
@@ -31,6 +30,7 @@ from probgap._core.pipelines import (
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Vector
+from probgap._core.validation import smaller_group
 
 __all__ = [
     "ColumnImportance",

@@ -12,7 +12,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probgap._core.defaults import DEFAULTS
-from probgap._core.folds import draw_rows
 from probgap._core.learners import (
     Task,
     fit_boosting,
@@ -27,6 +26,7 @@ from probgap._core.mixture import (
     choose_weights,
     fit_usual,
 )
+from probgap._core.validation import draw_rows
 from probgap._core.views import Columns, Directions, Words
 
 ALL = DEFAULTS

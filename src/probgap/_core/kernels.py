@@ -13,9 +13,8 @@ from sklearn.utils import gen_batches
 
 from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import InvalidInputError
-from probgap._core.folds import draw_rows
-from probgap._core.folds import spread_rows as spread_rows  # noqa: PLC0414
 from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap._core.validation import draw_rows, spread_rows
 
 Single = NDArray[np.float32]
 Params = Mapping[str, Any]

@@ -15,11 +15,11 @@ from scipy.special import logit
 
 from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import InvalidInputError
-from probgap._core.folds import Rows
 from probgap._core.kernels import KernelFeatures, Single
 from probgap._core.newton import Logistic
 from probgap._core.newton import fit_linear as fit_by_newton
 from probgap._core.types import Array, Matrix, Vector
+from probgap._core.validation import Rows
 
 # Held-out probabilities stay this far from 0 and 1, or one part of as many as there are
 # rows: a single row must not decide.

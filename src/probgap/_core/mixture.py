@@ -15,7 +15,6 @@ from sklearn.utils import gen_batches
 from probgap._core.checks import check_predict_input, check_two_classes
 from probgap._core.defaults import DEFAULTS, Defaults
 from probgap._core.estimators import SignClassifier
-from probgap._core.folds import Rows, draw_rows, spread_rows
 from probgap._core.learners import (
     MARGIN,
     Fitted,
@@ -31,6 +30,7 @@ from probgap._core.learners import (
 from probgap._core.newton import Logistic
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap._core.validation import Rows, draw_rows, spread_rows
 from probgap._core.views import View, choose_view, see
 
 # Rows that are predicted at a time: so many, or fewer where these hold more values.

@@ -16,8 +16,8 @@ from scipy.linalg.blas import ssyrk
 from scipy.special import expit, log_expit
 from sklearn.utils import gen_batches
 
-from probgap._core.folds import spread_rows
 from probgap._core.types import Array, Mask, Vector
+from probgap._core.validation import spread_rows
 
 Features = NDArray[np.float32]
 Factor = tuple[Array, bool]

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, issparse
 from sklearn.utils.extmath import randomized_svd
 
-from probgap._core.folds import spread_rows
 from probgap._core.types import Array, Matrix, Vector
+from probgap._core.validation import spread_rows
 
 Single = NDArray[np.float32]
 

@@ -13,9 +13,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.errors import ProbgapWarning
 from probgap._core.estimators import fit_on_shares
-from probgap._core.folds import Fold, smaller_group
 from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.validation import Fold, smaller_group
 from probgap.baselines._base import GapBaseline
 
 _TINY = float(np.finfo(np.float64).eps)

@@ -9,10 +9,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from probgap._core.checks import ObservedLabels
-from probgap._core.folds import make_splitter
 from probgap._core.runtime import RandomStateLike, draw_seed
-from probgap._core.scores import observed_accuracy
 from probgap._core.types import Mask, Matrix
+from probgap._core.validation import make_splitter, observed_accuracy
 from probgap.baselines._base import GapBaseline, check_rates
 
 _RATES_TO_TRY = np.round(np.linspace(0.0, 0.9, 10), 1)

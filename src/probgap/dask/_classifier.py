@@ -13,8 +13,8 @@ from probgap import pgpu
 from probgap._core.checks import check_fit_inputs
 from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import InvalidInputError, load_library
-from probgap._core.folds import DEFAULT_FOLDS, RowFolds
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
+from probgap._core.validation import DEFAULT_FOLDS, RowFolds
 from probgap.boundary import BoundaryRule
 from probgap.dask._estimators import AllRows, in_memory, is_made_for_dask
 from probgap.dask._predict import LazyClassifier

@@ -16,8 +16,8 @@ from sklearn.base import clone
 
 from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.estimators import round_shares, round_small_parts
-from probgap._core.folds import RowFolds, can_hold_out
 from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.validation import RowFolds, can_hold_out
 from probgap.dask.blocks import Blocks, Positions, array, as_samples, find_labelled
 from probgap.dask.engine import Lazy, gather, keep, lazily
 from probgap.gap import ObservedGapEstimator

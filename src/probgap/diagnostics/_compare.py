@@ -20,10 +20,10 @@ from sklearn.metrics import (
 
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.pipelines import check_rows, refit, sample_rows, take_rows
+from probgap._core.estimators import check_rows, refit, sample_rows, take_rows
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
-from probgap._core.scores import lee_liu
 from probgap._core.types import Mask, Vector
+from probgap._core.validation import lee_liu
 from probgap.baselines import (
     ElkanNotoClassifier,
     LiuTaoClassifier,

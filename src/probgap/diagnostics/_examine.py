@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.pipelines import (
+from probgap._core.estimators import (
     check_rows,
     classifier_of,
     sample_rows,

@@ -15,8 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.folds import smaller_group
-from probgap._core.pipelines import (
+from probgap._core.estimators import (
     chance_positive,
     check_rows,
     classifier_of,
@@ -27,6 +26,7 @@ from probgap._core.pipelines import (
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Vector
+from probgap._core.validation import smaller_group
 from probgap.diagnostics.account import CurveBin, ReliabilityBin
 from probgap.gap import MixedGapEstimator
 

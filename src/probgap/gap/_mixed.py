@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from probgap._core.checks import ObservedLabels
-from probgap._core.folds import fold_of_rows, make_splitter
 from probgap._core.kernels import scale_gamma
 from probgap._core.mixture import Mixture, fit_usual
 from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Matrix, Vector
+from probgap._core.validation import fold_of_rows, make_splitter
 from probgap.gap.base import GapClassifier
 
 

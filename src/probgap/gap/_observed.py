@@ -12,16 +12,16 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from probgap._core.checks import ObservedLabels
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import clone_with_seed, require_predict_proba
-from probgap._core.folds import (
+from probgap._core.runtime import RandomStateLike, draw_seed
+from probgap._core.svm import FastSVC
+from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.validation import (
     DEFAULT_FOLDS,
     can_hold_out,
     fold_of_rows,
     make_splitter,
     smaller_group,
 )
-from probgap._core.runtime import RandomStateLike, draw_seed
-from probgap._core.svm import FastSVC
-from probgap._core.types import Mask, Matrix, Vector
 from probgap._device.estimators import PlattTask, fit_platt
 from probgap.gap.base import GapClassifier, gap_of
 

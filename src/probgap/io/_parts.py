@@ -10,7 +10,7 @@ import numpy as np
 from sklearn._loss._loss import CyHalfBinomialLoss
 
 from probgap import active, baselines, boundary, gap, pgpu, reading, relabel, reweight
-from probgap._core import folds, kernels, learners, mixture, svm, views
+from probgap._core import kernels, learners, mixture, svm, validation, views
 from probgap._device import estimators as device
 from probgap.io import _trees as trees
 from probgap.reading import network
@@ -30,7 +30,7 @@ PARTS: dict[str, type] = {
         network: "Curves",
         active: "Answers Belief CorrectedClassifier Points",
         # What predictions are made by.
-        folds: "RowFolds",
+        validation: "RowFolds",
         kernels: "KernelFeatures",
         learners: "KernelLogistic LinearLogistic",
         mixture: "MixedClassifier Mixture",

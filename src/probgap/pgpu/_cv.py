@@ -13,7 +13,6 @@ from sklearn.utils._param_validation import StrOptions
 
 from probgap._core.checks import check_fit_inputs, require_labelled_and_unlabelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.folds import make_splitter
 from probgap._core.runtime import (
     RandomStateLike,
     as_generator,
@@ -21,8 +20,8 @@ from probgap._core.runtime import (
     one_thread,
     stage,
 )
-from probgap._core.scores import lee_liu, observed_accuracy
 from probgap._core.types import Matrix, Vector
+from probgap._core.validation import lee_liu, make_splitter, observed_accuracy
 from probgap.pgpu._search import Criterion, score_fold
 from probgap.pgpu.base import BasePGPU, paper_steps
 from probgap.pgpu.steps import choose_steps

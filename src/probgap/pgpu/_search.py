@@ -17,11 +17,11 @@ from sklearn.svm import SVC
 
 from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.estimators import weigh_copies
-from probgap._core.folds import Fold
 from probgap._core.kernels import TrainingFeatures
 from probgap._core.runtime import draw_seed, one_thread
 from probgap._core.svm import FastSVC
 from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.validation import Fold
 from probgap.pgpu.steps import Shares, Steps, choose_steps, fit_pgpu
 from probgap.reweight import KernelMeanMatching, KMMResult
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from probgap._core.errors import UnreliableFitWarning
-from probgap._core.scores import in_standard_errors, log_likelihoods
 from probgap._core.types import Mask, Vector
+from probgap._core.validation import in_standard_errors, log_likelihoods
 from probgap.pgpu.steps import Fitted
 
 # Share of the samples that a rule may leave undecided.

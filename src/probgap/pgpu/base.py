@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.defaults import DEFAULTS
 from probgap._core.estimators import SignClassifier
-from probgap._core.kernels import spread_rows
 from probgap._core.mixture import MixedClassifier
 from probgap._core.types import Matrix, Vector
+from probgap._core.validation import spread_rows
 from probgap.boundary import Boundary
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.pgpu._html import fit_table

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.pages import load
+from probgap._core.output import load
 
 NAIVE, CLEAN, OURS = "SVM", "clean", "probgap"
 PLAIN = "probgap C=1"  # ours, with the SVM of the other methods at the end

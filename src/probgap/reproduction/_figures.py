@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from probgap._core.pages import MINUS, fixed, load
+from probgap._core.output import MINUS, fixed, load
 from probgap._core.types import Array
 from probgap.reproduction._cells import NAIVE, OURS, PLAIN
 

@@ -9,8 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from probgap._core.output import whole_file
-from probgap._core.pages import NONE, PAPER, fixed, load, make_environment
+from probgap._core.output import NONE, PAPER, fixed, load, make_environment, whole_file
 from probgap.reproduction._cells import OURS
 from probgap.reproduction._figures import draw_all, for_file, for_page
 from probgap.reproduction._summary import summarise

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from probgap._core.pages import load
+from probgap._core.output import load
 from probgap.reproduction._cells import (
     CLEAN,
     FIGURE_TABLE,

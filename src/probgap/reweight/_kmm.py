@@ -15,9 +15,10 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_array
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import kernel_matrix, median_gamma, spread_rows
+from probgap._core.kernels import kernel_matrix, median_gamma
 from probgap._core.runtime import one_thread, remark
 from probgap._core.types import Matrix
+from probgap._core.validation import spread_rows
 from probgap._device.arrays import open_device
 from probgap.reweight._on_device import solve_on_device
 from probgap.reweight._pivoting import MatchingBatch

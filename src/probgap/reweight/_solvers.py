@@ -15,13 +15,9 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 from sklearn.utils import gen_batches
 
-from probgap._core.kernels import (
-    kernel_diagonal,
-    kernel_matrix,
-    mean_kernel,
-    spread_rows,
-)
+from probgap._core.kernels import kernel_diagonal, kernel_matrix, mean_kernel
 from probgap._core.types import Array, Matrix, Vector
+from probgap._core.validation import spread_rows
 from probgap.reweight._growing import GrowingFactor
 from probgap.reweight._operators import (
     BlockKernel,
