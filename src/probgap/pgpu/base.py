@@ -127,7 +127,7 @@ class BasePGPU(CountedByReading, SignClassifier):
         self.averages_ = (
             mixed
             and isinstance(fitted.gap, MixedGapEstimator)
-            and self.observed_gap_.size <= DEFAULTS.most_averaged
+            and self.observed_gap_.size <= DEFAULTS.most_exact
         )
         if self.averages_:
             of_gap = fitted.placed.posterior
