@@ -218,6 +218,8 @@ def _refusing(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
         reason = str(error)
         if isinstance(error, OSError):
             reason = f"it cannot be read ({error.strerror})"
+        elif isinstance(error, zipfile.BadZipFile):
+            reason = f"it is damaged ({error})"
         elif not isinstance(error, ModelFileError):
             reason = f"it does not load ({type(error).__name__}: {error})"
         here = _versions() if written else {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
+import threading
 import time
 import warnings
 from collections import defaultdict
@@ -71,11 +73,14 @@ def run(jobs: Sequence[Job], *, n_jobs: int | None = None) -> Iterator[Row]:
     work = Parallel(
         n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs"
     )
-    for rows in work(delayed(_run_split)(split) for split in ordered):
+    for rows in work(delayed(_run_split)(split, os.getpid()) for split in ordered):
         yield from rows
 
 
-def _run_split(jobs: Sequence[Job]) -> list[Row]:
+def _run_split(jobs: Sequence[Job], parent: int) -> list[Row]:
+    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
+        # Ctrl-C reaches every process; the parent stops the others, without tracebacks.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     fits = Fits()
     with threadpool_limits(1):
         return [_run_job(job, fits) for job in jobs]
