@@ -65,7 +65,7 @@ def test_without_a_gpu_one_sentence_says_what_to_choose(square):
 
 
 def test_what_fits_is_kept():
-    plan = plan_memory(100_000, 20, 100_000, 6, 125 * GIB)
+    plan = plan_memory(100_000, 20, 6, 125 * GIB)
     assert plan.stored
     assert plan.kernel_bytes == 4e10
     assert plan.kernel_bytes + plan.other_bytes <= plan.budget
@@ -75,7 +75,7 @@ def test_what_fits_is_kept():
 
 
 def test_what_does_not_fit_is_computed_in_tiles():
-    plan = plan_memory(300_000, 20, 300_000, 6, 125 * GIB)
+    plan = plan_memory(300_000, 20, 6, 125 * GIB)
     assert not plan.stored
     assert plan.other_bytes <= plan.budget < plan.kernel_bytes
     assert "computed in tiles for each product" in str(plan)
@@ -83,8 +83,7 @@ def test_what_does_not_fit_is_computed_in_tiles():
 
 def test_with_less_memory_tiles_and_preconditioner_shrink():
     plans = [
-        plan_memory(300_000, 20, 300_000, 6, budget * GIB)
-        for budget in (125.0, 40.0, 8.0, 2.0)
+        plan_memory(300_000, 20, 6, budget * GIB) for budget in (125.0, 40.0, 8.0, 2.0)
     ]
     for more, less in pairwise(plans):
         assert less.tile <= more.tile
@@ -95,7 +94,7 @@ def test_with_less_memory_tiles_and_preconditioner_shrink():
 
 def test_what_cannot_be_is_said_before():
     with pytest.raises(InvalidInputError, match=r"for 300,000 rows\. Got 0\.10 GiB"):
-        plan_memory(300_000, 20, 300_000, 6, 0.1 * GIB)
+        plan_memory(300_000, 20, 6, 0.1 * GIB)
 
 
 def test_tiles_for_one_product():

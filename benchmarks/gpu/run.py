@@ -163,14 +163,20 @@ class Stages:
         return call
 
 
+def synchronize(device):
+    """Wait until all is computed."""
+    if not device.is_cpu:
+        device.xp.cuda.synchronize(device.name)
+
+
 def best_time(device, function, repeats=5):
     function()
-    device.synchronize()
+    synchronize(device)
     times = []
     for _ in range(repeats):
         started = time.perf_counter()
         function()
-        device.synchronize()
+        synchronize(device)
         times.append(time.perf_counter() - started)
     return min(times)
 
@@ -189,10 +195,10 @@ def measure_bandwidth(device, n):
     with device.computing():
         copy, triad = measure_ceiling(device)
         X, _, _ = curved(n, 0)
-        plan = plan_memory(n, N_FEATURES, n, 12, device.budget())
+        plan = plan_memory(n, N_FEATURES, 12, device.budget())
         started = time.perf_counter()
         kernel = DeviceKernel(Points.of(device, X, 0.05), plan)
-        device.synchronize()
+        synchronize(device)
         rows = {"build_s": time.perf_counter() - started}
         ceiling = max(copy, triad)
         bytes_of_kernel = 4.0 * n**2

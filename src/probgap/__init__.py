@@ -3,8 +3,6 @@
 Some positives are labelled, the easy ones first; nothing is labelled negative.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any

@@ -18,8 +18,8 @@ from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import BoundaryWarning, InvalidInputError
 from probgap._core.output import fact_table, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
-from probgap._core.scores import lee_liu_by_counts
 from probgap._core.types import Mask, Vector
+from probgap._core.validation import lee_liu
 
 __all__ = [
     "Boundary",
@@ -58,12 +58,10 @@ class Boundary:
         Boundaries that were considered: what every rule says, and ``value`` among them;
         of a search, its grid.
     scores : tuple of float
-        What speaks for each candidate; higher is better. The criterion of Lee and Liu,
-        by the gaps themselves: if samples above the candidate are called positive, the
-        squared share of the labelled ones that are, over the share of all that are. No
-        rule uses it, and it assumes that labels fell at random: a value with a much
-        lower score than another deserves a second look. Of a search, the mean score on
-        held-out folds, which it maximises.
+        What speaks for each candidate; higher is better. The criterion of Lee and Liu, if
+        samples above the candidate are called positive: the squared share of the labelled
+        ones that are, over the share of all that are. No rule uses it, and it assumes
+        that labels fell at random. Of a search, the mean score on held-out folds.
     names : tuple of str
         Where each candidate comes from; empty for a grid.
     """
@@ -102,14 +100,12 @@ class Boundary:
                 f"{name} {number(value)} ({number(score)})"
                 for name, value, score in rows
             )
-        best, usable = max(self.scores), [s for s in self.scores if np.isfinite(s)]
+        usable = [score for score in self.scores if np.isfinite(score)]
         if not usable:
             return f"{len(self.candidates)}, none of any use"
-        low, high = number(min(self.candidates)), number(max(self.candidates))
-        return (
-            f"{len(self.candidates)} from {low} to {high} "
-            f"({number(min(usable))} to {number(best)})"
-        )
+        ends = (self.candidates, usable)
+        values, scores = (f"{number(min(v))} to {number(max(v))}" for v in ends)
+        return f"{len(self.candidates)} from {values} ({scores})"
 
 
 class BoundaryRule(BaseEstimator):
@@ -251,28 +247,23 @@ def estimate_boundary(
     3
     """
     gap = check_gap(observed_gap)
-    mask = check_labelled(labelled, gap.size)
-    if not mask.any() or mask.all():
-        kind = "labelled" if not mask.any() else "unlabelled"
-        msg = f"labelled must mark some samples and leave others. Got no {kind} sample."
-        raise InvalidInputError(msg)
+    mask = check_labelled(labelled, gap.size, both=True)
     weight = None
     if sample_weight is not None:
         weight = np.asarray(sample_weight, dtype=np.float64)
-    rule = check_rule(MeanSmallest() if rule is None else rule)
-    name, found, spread = "fixed", 0.0, 0.0
+    rule, known = check_rule(MeanSmallest() if rule is None else rule), gap[mask]
     if isinstance(rule, BoundaryRule):
-        name, found = rule.name, rule.place(gap[mask])
-        spread = _bootstrap_spread(
-            rule, gap[mask], n_bootstrap, as_generator(random_state)
-        )
+        name, found = rule.name, rule.place(known)
+        rng = as_generator(random_state)
+        each = [rule.place(rng.choice(known, known.size)) for _ in range(n_bootstrap)]
+        spread = float(np.std(each)) if each else float("nan")
     else:
-        found = rule
+        name, found, spread = "fixed", rule, 0.0
     value, fallback = _make_usable(found, gap[~mask])
     boundary = replace(count_sides(gap, value, name, spread, weight), fallback=fallback)
     if fallback is not None:
         warnings.warn(fallback, BoundaryWarning, stacklevel=2)
-    answers = {name: found, **answer_by_rules(gap[mask], rule)}
+    answers = {name: found, **answer_by_rules(known, rule)}
     return weigh_candidates(boundary, gap, mask, answers, weight)
 
 
@@ -294,10 +285,7 @@ def check_rule(rule: object) -> BoundaryRule | float:
 
 
 def answer_by_rules(gap: Vector, used: object = None) -> dict[str, float]:
-    """Return what each rule says of the gaps of labelled positives.
-
-    A rule is asked with the parameters it was ``used`` with, if it was.
-    """
+    """Return what each rule, or the one ``used`` in its place, says of labelled gaps."""
     rules: dict[str, BoundaryRule] = {r.name: r for r in (MeanSmallest(), Quantile())}
     if isinstance(used, BoundaryRule):
         rules[used.name] = used
@@ -315,25 +303,9 @@ def weigh_candidates(
     named = dict(named)
     if boundary.fallback is not None:
         named["fallback"] = boundary.value
-    counts = np.ones(gap.size) if weight is None else weight
-    scores = [_score(gap, labelled, counts, value) for value in named.values()]
-    return replace(
-        boundary,
-        candidates=tuple(named.values()),
-        scores=tuple(scores),
-        names=tuple(named),
-    )
-
-
-def _score(gap: Vector, labelled: Mask, counts: Vector, value: float) -> float:
-    """Return the criterion of Lee and Liu, if samples above a boundary are positive."""
-    above = gap > value
-    return lee_liu_by_counts(
-        float(counts[above & labelled].sum()),
-        float(counts[labelled].sum()),
-        float(counts[above].sum()),
-        float(counts.sum()),
-    )
+    values = tuple(named.values())
+    scores = tuple(lee_liu(labelled, gap > value, weight) for value in values)
+    return replace(boundary, candidates=values, scores=scores, names=tuple(named))
 
 
 def count_sides(
@@ -344,24 +316,7 @@ def count_sides(
     total = round(float(counts.sum()))
     below = round(float(counts[gap <= value].sum()))
     above = round(float(counts[gap > max(0.0, value)].sum()))
-    return Boundary(
-        value=value,
-        rule=rule,
-        spread=spread,
-        n_negative=below,
-        n_undecided=total - below - above,
-        n_positive=above,
-    )
-
-
-def _bootstrap_spread(
-    rule: BoundaryRule, gap: Vector, n_bootstrap: int, rng: np.random.Generator
-) -> float:
-    """Return the standard deviation of a rule's answer over resamples."""
-    if n_bootstrap < 1:
-        return float("nan")
-    each = [rule.place(rng.choice(gap, gap.size)) for _ in range(n_bootstrap)]
-    return float(np.std(each))
+    return Boundary(value, rule, spread, below, total - below - above, above)
 
 
 def _make_usable(found: float, unlabelled: Vector) -> tuple[float, str | None]:
@@ -370,17 +325,16 @@ def _make_usable(found: float, unlabelled: Vector) -> tuple[float, str | None]:
     negative = np.count_nonzero(unlabelled <= value) / unlabelled.size
     if negative < DEFAULTS.fewest_negatives:
         return float(np.quantile(unlabelled, DEFAULTS.fallback_share)), (
-            f"The boundary must leave negatives to learn from. Got {found:.3g}, with "
-            f"{negative:.1%} of the unlabelled samples on the negative side; the quarter "
-            "of them with the smallest gaps is taken as negative. Use "
-            "boundary=Quantile(), a fixed boundary nearer to 0, or a gap estimator "
-            "that separates better."
+            f"A boundary must leave negatives to learn from; {found:.3g} leaves "
+            f"{negative:.1%} of the unlabelled samples. The quarter of them with the "
+            "smallest gaps is taken as negative. Use boundary=Quantile(), a fixed boundary "
+            "nearer to 0, or a gap estimator that separates better."
         )
     if found >= 0.0:
         return value, (
-            f"The boundary must lie below 0. Got {found:.3g}: by this rule the "
-            "labelled positives stand apart and nothing looks hidden. Every unlabelled "
-            "sample with a gap of 0 or less is taken as negative. Give a boundary in "
-            "(-1, 0), or more unlabelled samples, if positives are known to be hidden."
+            f"The boundary found, {found:.3g}, is not below 0: labelled positives stand "
+            "apart, and nothing looks hidden. Every unlabelled sample with a gap of 0 or "
+            "less is taken as negative. Pass a boundary in (-1, 0), or more unlabelled "
+            "samples, if positives are known to be hidden."
         )
     return value, None

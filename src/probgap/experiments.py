@@ -2,33 +2,10 @@
 
 import warnings
 
-from probgap.reproduction import (
-    Block,
-    Job,
-    Labelling,
-    TableSpec,
-    check_data,
-    load_spec,
-    paper_specs,
-    pending,
-    plan,
-    rows_of,
-    run,
-)
+from probgap import reproduction
+from probgap.reproduction import *
 
-__all__ = [
-    "Block",
-    "Job",
-    "Labelling",
-    "TableSpec",
-    "check_data",
-    "load_spec",
-    "paper_specs",
-    "pending",
-    "plan",
-    "rows_of",
-    "run",
-]
+__all__ = reproduction.__all__
 
 warnings.warn(
     "probgap.experiments is deprecated and will be removed in version 0.3. "

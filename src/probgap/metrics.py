@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from probgap._core.checks import read_labels
 from probgap._core.errors import InvalidInputError
-from probgap._core.scores import lee_liu
+from probgap._core.validation import lee_liu
 
 __all__ = ["lee_liu_score", "recovered_share"]
 

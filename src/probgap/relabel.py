@@ -11,12 +11,7 @@ from probgap._core.checks import check_gap, check_labelled, check_unit_interval
 from probgap._core.errors import InvalidInputError
 from probgap._core.output import fact_table, share
 
-__all__ = [
-    "Relabelling",
-    "hidden_probability",
-    "relabel",
-    "relabel_in_expectation",
-]
+__all__ = ["Relabelling", "hidden_probability", "relabel", "relabel_in_expectation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +23,8 @@ class Relabelling:
     labels : ndarray of shape (n_samples,)
         1 for positive, 0 for negative, -1 where the rule abstains.
     positive_share : ndarray of shape (n_samples,)
-        How much of the sample counts as positive in training; the rest of it counts
-        as negative. 1 or 0 from a rule that takes sides, between them from one that
-        keeps its doubts, NaN where the rule abstains.
+        How much of the sample counts as positive in training, the rest as negative; NaN
+        where the rule abstains.
     """
 
     labels: NDArray[np.int8]
@@ -57,12 +51,13 @@ class Relabelling:
         return int(np.count_nonzero(self.labels < 0))
 
     def _repr_html_(self) -> str:
-        n_samples = int(self.labels.size)
+        counts = self.n_positive, self.n_negative, self.n_undecided
+        positive, negative, undecided = (share(n, self.labels.size) for n in counts)
         facts = {
-            "samples": f"{n_samples:,}",
-            "positive": share(self.n_positive, n_samples),
-            "negative": share(self.n_negative, n_samples),
-            "undecided": share(self.n_undecided, n_samples),
+            "samples": f"{self.labels.size:,}",
+            "positive": positive,
+            "negative": negative,
+            "undecided": undecided,
             "counted as positive": f"{np.nansum(self.positive_share):,.1f}",
         }
         return fact_table("Relabelling", facts)
@@ -78,14 +73,13 @@ def relabel(
 ) -> Relabelling:
     """Label the samples whose observed gap settles the Bayes class.
 
-    Corollary 1 of the paper: a gap at or below ``lower`` (the paper's l) means
-    negative, a gap above ``upper`` = 0 means positive, and what lies between is left
-    out. Theorem 2, the strong form, is ``upper=lower``: nothing is left out.
+    Corollary 1 of He, Liu, Webb and Tao (arXiv:1808.02180): a gap at or below ``lower``
+    (the paper's l) means negative, a gap above ``upper`` = 0 means positive, and what
+    lies between is left out. Theorem 2, the strong form, is ``upper=lower``.
 
-    This is right when the chance that a positive is labelled depends on the sample
-    through its true gap alone and rises with it, and when the gap and the boundary
-    are the true ones. With estimates of both it errs most near the boundary, which
-    is why Corollary 1 abstains there.
+    It assumes that the chance of a positive to be labelled depends on the sample through
+    its true gap alone and rises with it. With estimates of gap and boundary it errs most
+    near the boundary, which is why Corollary 1 abstains there.
 
     Parameters
     ----------
@@ -93,24 +87,17 @@ def relabel(
         P(s=1 | x) - P(s=0 | x), each in [-1, 1].
     labelled : array-like of shape (n_samples,), default=None
         True for labelled positives. ``None`` stands for none.
-    lower : float
-        The boundary l. A gap at or below it means negative.
-    upper : float, default=0.0
-        A gap above it means positive. Not less than ``lower``.
+    lower, upper : float
+        A gap at or below the first, the boundary l, means negative; one above the second
+        means positive.
     keep_labelled : bool, default=True
-        Whether a labelled positive stays positive whatever its gap says. The
-        paper's algorithm, read to the letter, goes by the gap alone: it leaves out
-        the labelled positives between ``lower`` and ``upper``.
+        Whether a labelled positive stays positive whatever its gap says. The paper's
+        algorithm, read to the letter, goes by the gap alone.
 
     Returns
     -------
     Relabelling
         The labels, and the mask of the samples that have one.
-
-    References
-    ----------
-    .. [1] He, Liu, Webb, Tao, "Instance-Dependent PU Learning by Bayesian Optimal
-       Relabeling", 2018.
 
     Examples
     --------
@@ -139,13 +126,9 @@ def relabel_in_expectation(
 ) -> Relabelling:
     """Count each unlabelled sample as positive by the probability that it is.
 
-    What settles the class of an unlabelled sample is not P(Y=1 | x) but P(Y=1 | x,
-    unlabelled), which is lower: in positive ground where most are labelled, one that
-    is not may well be negative. The sample enters training twice, as a positive with
-    that probability as its weight and as a negative with the rest. Nothing is left out,
-    and where classes overlap the errors stay two-sided.
-
-    This is right when the probabilities are.
+    That is P(Y=1 | x, unlabelled), which is lower than P(Y=1 | x). The sample enters
+    training twice, as a positive with that probability as its weight and as a negative
+    with the rest. Nothing is left out. It is as good as the probabilities are.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probgap.cli.fit import FILES
+from probgap.cli._output import FILES
 
 FIT = "fit t.csv --label found --out out"
 PREDICT = "predict run/model.skops t.csv --out scored.csv"
@@ -188,10 +188,11 @@ def test_a_full_disk_keeps_earlier_results(refuses, monkeypatch):
 def test_earlier_results_return_if_new_ones_cannot_take_their_place(
     refuses, monkeypatch
 ):
-    rename = Path.rename
+    rename, refused = Path.rename, []
 
     def refuse(self, target):
-        if Path(target).name == "run" and self.name != "run":
+        if Path(target).name == "run" and not refused:
+            refused.append(self)
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
         return rename(self, target)
 

@@ -3,12 +3,14 @@
 import os
 import signal
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from probgap.cli._account import cell_text
-from probgap.cli._scores import decide, label_values, rank_hidden
+from probgap.cli._analysis import cell_text, rank_hidden
+from probgap.cli._prepare import label_values
+from probgap.cli.predict import score_rows
 from probgap.exceptions import InvalidInputError
 
 
@@ -118,11 +120,19 @@ def test_predictions_read_like_the_label_column(positive, values):
 
 
 def test_the_gap_decides_outside_the_zone():
-    gap = np.array([-0.9, -0.5, -0.2, 0.0, 0.3, -0.9])
+    def decide(gap, lower, labelled=None):
+        classifier = SimpleNamespace(
+            boundary_=SimpleNamespace(value=lower),
+            positive_index_=1,
+            classes_=np.array(["no", "yes"]),
+        )
+        scored = score_rows(classifier, np.array(gap), np.full(len(gap), 0.3), labelled)
+        return list(scored["decided"])
+
     labelled = np.array([False, False, False, False, False, True])
-    decided = decide(gap, -0.5, labelled)
-    assert list(decided) == ["negative"] * 2 + ["undecided"] * 2 + ["positive"] * 2
-    assert list(decide(np.array([0.1, 0.3]), 0.2)) == ["negative", "positive"]
+    decided = decide([-0.9, -0.5, -0.2, 0.0, 0.3, -0.9], -0.5, labelled)
+    assert decided == ["negative"] * 2 + ["undecided"] * 2 + ["positive"] * 2
+    assert decide([0.1, 0.3], 0.2) == ["negative", "positive"]
 
 
 def test_ranks_go_by_probability_then_gap_then_row():

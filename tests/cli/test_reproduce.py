@@ -230,7 +230,7 @@ def test_missing_data_is_said_before_anything_is_run(tmp_path, monkeypatch, prob
         (["--table", "9"], 1, "a table must be one of"),
         (["--rows", "none.jsonl"], 1, "cannot use none.jsonl: "),
         (["--rows", "99"], 1, "rows must name some rows"),
-        (["--spec", "none.toml"], 1, "none.toml must be a file"),
+        (["--spec", "none.toml"], 1, "none.toml must be a TOML file"),
         (["--jobs", "0"], 2, "--jobs"),
         (["--speed"], 2, "No such option"),
     ],

@@ -11,28 +11,26 @@ from scipy.special import expit, logit
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from probgap._core.defaults import DEFAULTS
 from probgap._core.learners import (
     Task,
-    draw_part,
     fit_boosting,
     fit_forest,
     fit_kernel,
     fit_linear,
-    soft_log_loss,
     usual_folds,
 )
 from probgap._core.mixture import (
-    Limits,
     MixedClassifier,
     Mixture,
-    Whole,
     choose_weights,
     fit_usual,
-    fit_within,
 )
+from probgap._core.validation import draw_rows
 from probgap._core.views import Columns, Directions, Words
 
-FEW = Limits(rows=400, values=4800, mixed=600, columns=50)
+ALL = DEFAULTS
+FEW = replace(ALL, most_rows=400, most_values=4800, most_mixed=600, most_columns=50)
 
 
 def draw(n, d=4, seed=0, strength=2.0):
@@ -41,16 +39,15 @@ def draw(n, d=4, seed=0, strength=2.0):
     return X, rng.random(n) < 0.5 * expit(strength * X[:, 0] - 1.0)
 
 
-def fit(X, labelled, *, target=None, weight=None, seed=0, limits=None):
+def fit(X, labelled, *, target=None, weight=None, limits=ALL):
     target = labelled.astype(float) if target is None else target
     weight = np.ones(labelled.size) if weight is None else weight
-    if limits is None:
-        return fit_usual(X, target, weight, labelled, seed)
-    return fit_within(Whole(X, target, weight, labelled, seed), limits)
+    return fit_usual(X, target, weight, labelled, 0, limits=limits)
 
 
-def mean_loss(labelled, log_odds):
-    return soft_log_loss(labelled.astype(float), log_odds, np.ones(labelled.size))
+def mean_loss(target, log_odds, weight=None):
+    losses = np.logaddexp(0.0, log_odds) - target * log_odds
+    return np.average(losses, weights=weight)
 
 
 @pytest.mark.parametrize("learn", [fit_kernel, fit_linear, fit_forest, fit_boosting])
@@ -78,7 +75,7 @@ def test_what_has_seen_the_rows_fits_noise():
     assert roc_auc_score(labelled, seen) > 0.7
 
 
-@pytest.mark.parametrize("limits", [None, FEW])
+@pytest.mark.parametrize("limits", [ALL, FEW])
 def test_the_same_again(limits):
     X, labelled = draw(600)
     first, second = (fit(X, labelled, limits=limits) for _ in range(2))
@@ -93,8 +90,8 @@ def test_weights_are_never_worse_than_equal_ones(rng):
     weights, intercept = choose_weights(columns, target, weight)
     assert (weights >= 0.0).all()
     assert weights[3] == 0.0
-    chosen = soft_log_loss(target, columns @ weights + intercept, weight)
-    assert chosen < soft_log_loss(target, columns.mean(axis=1), weight)
+    chosen = mean_loss(target, columns @ weights + intercept, weight)
+    assert chosen < mean_loss(target, columns.mean(axis=1), weight)
 
 
 # --- many rows -------------------------------------------------------------------------
@@ -103,24 +100,24 @@ def test_weights_are_never_worse_than_equal_ones(rng):
 def test_a_sample_keeps_the_scarce_group_and_stands_for_all(rng):
     group = np.arange(5000) < 120
     weight = rng.uniform(0.5, 1.5, 5000)
-    part = draw_part(weight, group, 400, 0)
-    assert part.rows.size == 400
-    assert (np.diff(part.rows) > 0).all()
-    assert group[part.rows].sum() == 120
-    share = part.weight[group[part.rows]].sum() / part.weight.sum()
+    rows, weights = draw_rows(weight, group, 400, 0)
+    assert rows.size == 400
+    assert (np.diff(rows) > 0).all()
+    assert group[rows].sum() == 120
+    share = weights[group[rows]].sum() / weights.sum()
     assert share == pytest.approx(weight[group].sum() / weight.sum())
-    assert part.weight.mean() == pytest.approx(weight.mean(), rel=0.01)
+    assert weights.mean() == pytest.approx(weight.mean(), rel=0.01)
     # Half, where both have more; the rest where one has fewer.
     both = np.arange(5000) < 2500
-    assert both[draw_part(weight, both, 400, 0).rows].sum() == 200
+    assert both[draw_rows(weight, both, 400, 0)[0]].sum() == 200
     most = np.arange(5000) < 4900
-    assert most[draw_part(weight, most, 400, 0).rows].sum() == 300
+    assert most[draw_rows(weight, most, 400, 0)[0]].sum() == 300
 
 
 def test_a_sample_says_nearly_what_all_rows_say():
     X, labelled = draw(2000)
     new = draw(500, seed=1)[0]
-    some, whole = (fit(X, labelled, limits=limits) for limits in (FEW, None))
+    some, whole = (fit(X, labelled, limits=limits) for limits in (FEW, ALL))
     assert some.held_out.shape == (2000,)
     for one, other in (
         (some.held_out, whole.held_out),
@@ -149,15 +146,6 @@ def test_weights_beside_a_sample_and_single_precision():
     assert np.corrcoef(single.held_out, double.held_out)[0, 1] > 0.98
 
 
-def test_rows_without_weight_are_not_there():
-    X, labelled = draw(300)
-    weight = (np.arange(300) < 200) * 1.0
-    fitted, fewer = fit(X, labelled, weight=weight), fit(X[:200], labelled[:200])
-    assert_array_equal(fitted.held_out[:200], fewer.held_out)
-    assert np.isfinite(fitted.held_out).all()
-    assert_array_equal(fitted.learner.log_odds(X), fewer.learner.log_odds(X))
-
-
 # --- sparse and wide samples -----------------------------------------------------------
 
 
@@ -172,7 +160,6 @@ def test_words_are_learnt_from_sparse_or_dense():
     counts, labelled = words(250)
     sparse = fit(sp.csr_array(counts), labelled)
     assert isinstance(sparse.learner.view, Words)
-    assert sparse.learner.view.n_inputs == 600
     assert roc_auc_score(labelled, sparse.held_out) > 0.7
     dense = fit(counts, labelled)
     assert_array_equal(dense.held_out, sparse.held_out)
@@ -185,7 +172,6 @@ def test_wide_columns_are_learnt_from_by_directions(rng):
     wide = X @ rng.normal(size=(5, 600)) + 0.3 * rng.normal(size=(300, 600)) + 7.0
     fitted = fit(wide, labelled)
     assert isinstance(fitted.learner.view, Directions)
-    assert fitted.learner.view.n_inputs == 600
     assert roc_auc_score(labelled, fitted.held_out) > 0.65
     assert_allclose(
         fitted.learner.log_odds(sp.csr_array(wide)), fitted.learner.log_odds(wide)
@@ -269,6 +255,20 @@ def test_a_constant_column_changes_no_kernel():
         for Z in (X, more)
     ]
     assert np.corrcoef(*kernels)[0, 1] > 0.99
+
+
+def test_landmarks_are_doubled_as_long_as_that_pays():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1900, 12))
+    centres, signs = rng.normal(size=(400, 12)), rng.choice([-1.0, 1.0], 400)
+    nearest = ((X[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    rugged, plain = signs[nearest] > 0.0, X[:, 0] > 0.0
+    counts = {}
+    for name, labelled in (("rugged", rugged), ("plain", plain)):
+        fold = usual_folds(labelled, 5, 0)
+        task = Task(X, labelled * 1.0, np.ones(1900), fold, 0)
+        counts[name] = len(fit_kernel(task).learner.features.landmarks)
+    assert counts == {"rugged": 600, "plain": 300}
 
 
 @pytest.mark.parametrize("value", [0.0, 0.3])

@@ -62,8 +62,6 @@ def test_the_fit_is_the_minimum_that_scipy_finds(rng, loss):
     value = objective(loss, features, target, PENALTY, weight)
     peer = minimize(value, np.zeros(5), method="BFGS", options={"gtol": 1e-4})
     assert fits.converged
-    assert 0.0 <= fits.decrement[0] <= 1e-5
-    # The decrement is twice what is left to gain.
     assert value(parameters(fits)) <= peer.fun + 1e-5
     assert_allclose(parameters(fits), peer.x, atol=2e-3)
     assert np.abs(peer.x[:2]).min() > 0.1
@@ -186,7 +184,6 @@ def test_where_no_step_leads_down_none_is_taken_for_a_solution(rng):
     features, target = problem(rng)
     fits = fit_linear(features, target, Uphill(), PENALTY, max_iter=5)
     assert not fits.converged
-    assert fits.decrement[0] > 1.0
     assert fits.n_iter == 5
     assert np.abs(fits.coef).max() < 1e-3  # steps were cut down to nothing
 
@@ -197,7 +194,6 @@ def test_a_fit_that_is_cut_short_is_not_called_converged(rng, steps):
     fits = fit_linear(features, target, Logistic(), PENALTY, max_iter=steps)
     assert not fits.converged
     assert fits.n_iter == steps
-    assert fits.decrement[0] > 1e-5
 
 
 def test_a_start_beyond_every_margin_has_no_curvature_and_is_left_all_the_same():
@@ -217,4 +213,5 @@ def test_rounding_that_leaves_no_definite_hessian_is_made_up_for(rng):
     target = (rng.random(n) < 0.4).astype(float)
     fits = fit_linear(features, target, Logistic(), 1e-9)
     assert fits.converged
-    assert_allclose(expit(fits.score(features)), target.mean(), rtol=0.05)
+    score = features @ fits.coef[:, 0] + fits.intercept[0]
+    assert_allclose(expit(score), target.mean(), rtol=0.05)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from probgap._core.folds import RowFolds
+from probgap._core.validation import RowFolds
 from probgap.dask.blocks import draw_sample, open_blocks
 from probgap.exceptions import InvalidInputError, ProbgapWarning
 

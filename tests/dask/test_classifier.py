@@ -136,7 +136,8 @@ def test_the_answer_is_that_of_one_machine_on_the_same_sample(few, parameters):
     weight = np.where(s[rows] == 1, 1.0, (1500 - s.sum()) / (700 - s.sum()))
     one = model.on_one_machine()
     one.n_features_in_ = 4
-    one._fit_checked(X[rows], labels, weight=weight)
+    steps, rng = one._choose_steps(700), np.random.default_rng(7)
+    one._fit_checked(X[rows], labels, steps, rng, weight)
     assert_same_bits(model.model_, one, X)
     assert model.n_labelled_ == s.sum()
     known = model.model_.gap_estimator_.predict_proba(X)[:, 1]

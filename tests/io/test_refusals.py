@@ -228,6 +228,22 @@ def test_another_protocol_of_skops_is_refused(saved, forge):
 # The caller
 
 
+@pytest.mark.parametrize("size", [10**6, -4, None, [4]])
+def test_a_seed_whose_pool_would_take_hours_to_mix_is_refused(
+    size, data, tmp_path, forge
+):
+    path = tmp_path / "model.skops"
+    save(NaiveClassifier(random_state=np.random.default_rng(0)).fit(*data), path)
+
+    def change(schema):
+        text = json.dumps(schema)
+        small, large = ('"content": ' + json.dumps(json.dumps(n)) for n in (4, size))
+        start = text.index('"pool_size"')
+        schema |= json.loads(text[:start] + text[start:].replace(small, large, 1))
+
+    refused(forge(path, change=change), "a pool of another size")
+
+
 @pytest.mark.parametrize("trusted", [True, "a.b", int, [1], [None]])
 def test_trust_is_a_list_of_names(trusted, saved):
     with pytest.raises(ModelFileError, match=r"trusted must be a list .* Got"):
@@ -252,7 +268,7 @@ def test_a_header_that_is_no_json_is_refused(saved):
             archive.writestr("probgap.json", content)
             archive.writestr(SCHEMA, json.dumps({}))
         saved.write_bytes(buffer.getvalue())
-        refused(saved, "its header")
+        refused(saved, "its header|does not load")
 
 
 FILES = Path(__file__).parent / "files"

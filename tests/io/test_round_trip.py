@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.svm import NystroemSVM
 from probgap._device.estimators import DevicePlatt, DeviceSVM
+from probgap.active import correct, suggest
 from probgap.baselines import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
@@ -84,6 +85,22 @@ def test_every_model_comes_back(name, data, tmp_path):
     back = round_trip(model, tmp_path, X)
     fresh = np.random.default_rng(5).uniform(-1, 1, size=(500, 2))
     assert_same(model, back, fresh)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
+def test_a_corrected_classifier_comes_back(form, data, tmp_path):
+    X, labels = form(data[0]), data[1]
+    model = make_pipeline(FunctionTransformer(), PGPUClassifier(random_state=0))
+    answers = np.arange(20) % 2 == 0
+    before = correct(model.fit(X, labels), X[:20], answers)
+    save(before, tmp_path / "m.skops")
+    after = load(tmp_path / "m.skops")
+    assert_same(before, after, X)
+    assert_array_equal(suggest(after, X, 5), suggest(before, X, 5))
+    before.belief.answers.dual[0] = np.nan
+    save(before, tmp_path / "m.skops")
+    with pytest.raises(ModelFileError, match="was altered"):
+        load(tmp_path / "m.skops")
 
 
 @pytest.mark.parametrize("form", [csr_matrix, csr_array, np.asarray])

@@ -6,12 +6,11 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingRegressor
+from sklearn.ensemble import ExtraTreesRegressor
 
 from probgap.exceptions import ModelFileError
 from probgap.gap import MixedGapEstimator
 from probgap.io import load, save
-from probgap.io._trees import StoredForest, Trees, tree_is_sound
 
 
 @pytest.fixture(scope="module")
@@ -64,13 +63,6 @@ def test_every_learner_comes_back_to_the_last_bit(fitted, tmp_path):
     assert (tmp_path / "m.skops").read_bytes() == once
 
 
-@pytest.mark.parametrize("leaves", [None, 30])
-def test_nodes_in_any_order_come_back(leaves, fitted, task, round_trip):
-    trees = ExtraTreesRegressor(5, max_leaf_nodes=leaves, random_state=0)
-    forest = replace(fitted.mixture_.learners[2], trees=trees.fit(task[0], task[2]))
-    assert_array_equal(*round_trip(task[0], forest))
-
-
 def trees_of(fitted, X, target):
     """Fit a forest and boosted trees as the default has them, to other samples."""
     _, _, forest, boosting = fitted.mixture_.learners
@@ -100,53 +92,6 @@ def test_files_are_small(fitted, tmp_path):
     n_nodes += sum(len(t.nodes) for m in boosting.models for (t,) in m._predictors)
     rest = 8 * 300 * (300 + 20) + 50_000  # of the kernel, and of the plan
     assert (tmp_path / "m.skops").stat().st_size < 14 * n_nodes + rest
-
-
-def test_other_trees_are_not_saved(fitted, task, tmp_path):
-    X, _, target = task
-    boosting = fitted.mixture_.learners[3]
-    categories = HistGradientBoostingRegressor(
-        loss=boosting.models[0].loss, categorical_features=[0]
-    )
-    rounded = np.abs(X).round()
-    for trees, why in (
-        (HistGradientBoostingRegressor().fit(X, target), "log-loss"),
-        (categories.fit(rounded, rounded[:, 0] == 1), "categories"),
-    ):
-        model = copy.copy(fitted)
-        learner = replace(boosting, models=(trees,))
-        model.mixture_ = replace(
-            fitted.mixture_, learners=(learner,), weights=np.ones(1)
-        )
-        with pytest.raises(ModelFileError, match=rf"^model must .*{why}"):
-            save(model, tmp_path / "m.skops")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_any_flags_that_are_taken_make_sound_trees():
-    """What passes as trees never points outside, whichever nodes are leaves."""
-    rng = np.random.default_rng(0)
-    n_taken = 0
-    for _ in range(400):
-        is_leaf = rng.random(rng.integers(1, 12)) < 0.6
-        n_inner = int((~is_leaf).sum())
-        nodes = Trees(
-            is_leaf,
-            rng.integers(0, 3, n_inner).astype(np.int32),
-            rng.normal(size=n_inner),
-            rng.random(n_inner) < 0.5,
-            rng.random(is_leaf.size - n_inner),
-        )
-        count = nodes.count(3)
-        if count == 0:
-            continue
-        n_taken += 1
-        forest = StoredForest(nodes, 3, 0.5, 1e-4).restore()
-        assert len(forest.trees) == count
-        assert all(map(tree_is_sound, forest.trees))
-        assert sum(t.tree_.node_count for t in forest.trees) == is_leaf.size
-        assert np.isfinite(forest.log_odds(np.zeros((3, 3)))).all()
-    assert n_taken > 40
 
 
 def test_a_reading_comes_back(model, tmp_path):

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
-from sklearn.svm import SVC
+from sklearn.svm import SVC, LinearSVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.errors import (
@@ -20,8 +20,6 @@ from probgap._core.errors import (
 from probgap._core.estimators import fit_on_shares
 from probgap.boundary import Quantile
 from probgap.gap import ObservedGapEstimator
-from probgap.pgpu.base import fit_slope
-from probgap.pgpu.steps import clearest_gap, posterior_from_gap
 from probgap.reading import read
 from probgap.relabel import hidden_probability, relabel, relabel_in_expectation
 from probgap.reweight import KernelMeanMatching, kernel_mean_matching
@@ -208,21 +206,38 @@ def test_a_class_without_weight_is_learnt_without_weights():
     assert model.shape_fit_ == (3, 1)
 
 
-def test_posterior_passes_through_what_is_known():
-    gap = np.array([-1.0, -0.6, 0.8, 1.0])
-    labelled = np.array([False, False, True, True])
-    clearest = clearest_gap(gap, labelled)
-    assert clearest == pytest.approx(0.98)
-    posterior = posterior_from_gap(gap, -0.6, clearest)
-    assert_allclose(posterior[[0, 1]], [0.0, 0.5])
-    assert posterior[-1] == 1.0
-    assert (np.diff(posterior_from_gap(gap, -1.0, clearest)) >= 0).all()
+def test_posterior_passes_through_what_is_known(square):
+    X, _, _, s = square
+    fitted = PGPUClassifier(boundary=-0.6, random_state=0).fit(X, s)
+    gap = fitted.observed_gap_
+    clearest = np.quantile(gap[s == 1], 0.9)
+    expected = np.interp(gap, [-1.0, -0.6, clearest], [0.0, 0.5, 1.0])
+    assert_allclose(fitted.posterior_, expected)
 
 
-def test_slope_is_recovered(rng):
-    decision = rng.normal(size=500) * 100.0
-    assert fit_slope(decision, expit(0.03 * decision)) == pytest.approx(0.03, rel=1e-3)
-    assert fit_slope(np.zeros(3), np.full(3, 0.5)) == 1.0
+def test_decisions_become_probabilities_by_the_best_slope(square):
+    X, _, _, s = square
+    fitted = PGPUClassifier(boundary=-0.6, random_state=0).fit(X, s)
+    decision, posterior = fitted.decision_function(X), fitted.posterior_
+    odds = logit(fitted.predict_proba(X)[:, 1])
+    slope = odds[0] / decision[0]
+    assert_allclose(odds, slope * decision)
+
+    def loss(a):
+        p = expit(a * decision)
+        return -np.mean(posterior * np.log(p) + (1.0 - posterior) * np.log1p(-p))
+
+    assert loss(slope) < min(loss(0.99 * slope), loss(1.01 * slope))
+
+
+def test_a_classifier_that_decides_nothing_gives_even_probabilities(square):
+    class Undecided(LinearSVC):
+        def decision_function(self, X):
+            return np.zeros(len(X))
+
+    X, _, _, s = square
+    model = PGPUClassifier(boundary=-0.6, estimator=Undecided(), random_state=0)
+    assert_array_equal(model.fit(X, s).predict_proba(X), 0.5)
 
 
 def test_cross_validation_finds_the_best_boundary_and_shows_its_work(square):

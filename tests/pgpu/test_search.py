@@ -102,7 +102,7 @@ def test_a_boundary_that_is_no_use_has_the_least_score():
     X, s = labelled_data("square")
     none_below = [-0.999999, -0.7]
     assert search(X, s, none_below).cv_results_["mean_test_score"][0] == -np.inf
-    with pytest.warns(BoundaryWarning, match="Got"):
+    with pytest.warns(BoundaryWarning, match="leave negatives"):
         score_plainly(X, s, one_fold(s.size), none_below[:1])
 
 

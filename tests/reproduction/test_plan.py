@@ -63,6 +63,7 @@ def test_rows_and_tables_can_be_chosen():
         ("splits = 2", "splits = 0", "splits must be"),
         ("test_share = 0.25", "test_share = 2.0", "test_share must"),
         ('"triangles"', '"circles"', "data must be one of"),
+        ('"triangles"', '["triangles"]', "data must be one of"),
         ("Liu = {}", "Lui = {}", "a method must be one of"),
         ('["inverse", 0.3, 0.5]', '["inverse", 0.3]', "a rate must be"),
         ('["inverse", 0.3, 0.5]', '["cubic", 0.3]', "a rate must be"),
@@ -71,14 +72,14 @@ def test_rows_and_tables_can_be_chosen():
         ("[[block]]", "[block]", "block must be a list of tables"),
         ('["triangles", "square"]', '"triangles"', "data must be a list of names"),
         ('["triangles", "square"]', "[]", "data must be a list of names"),
-        ("SVM = {}", "SVM = 3", "SVM must be a table of parameters"),
+        ("SVM = {}", "SVM = 3", "SVM must be a table"),
         ("[block.methods]", "methods = 3\n[block.other]", "must have the keys"),
         (
             '["constant", 0.3]',
             '["constant", "a"]',
             "a rate must be a list of a name and",
         ),
-        ("C = 1.0", "C = 2030-01-01", "svm must hold what JSON can hold"),
+        ("C = 1.0", "C = 2030-01-01", "values that JSON can hold"),
         ("[[block]]", "[[block]]\ncolour = 1", "a block of .* must have the keys"),
     ],
 )
@@ -93,7 +94,7 @@ def test_a_wrong_specification_is_refused_in_one_sentence(
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
-    with pytest.raises(InvalidInputError, match="must be a file that can be read"):
+    with pytest.raises(InvalidInputError, match="must be a TOML file"):
         load_spec(tmp_path / "none.toml")
 
 
@@ -107,5 +108,5 @@ def test_a_choice_of_nothing_is_refused(choice, message):
 
 
 def test_an_unknown_data_set_is_refused():
-    with pytest.raises(InvalidInputError, match="data must be one of"):
+    with pytest.raises(InvalidInputError, match="name must be one of"):
         check_data({"circles"})

@@ -6,8 +6,6 @@ from dataclasses import replace
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 
 from probgap.datasets import DataFileError
 from probgap.reproduction import (
@@ -21,7 +19,6 @@ from probgap.reproduction import (
     rows_of,
     run,
 )
-from probgap.reproduction._methods import Memory, SharedClassifier
 
 # What depends on the computer and the moment, and not on the job.
 PASSING = ("seconds", "finished", "machine")
@@ -70,25 +67,6 @@ def test_rows_depend_neither_on_the_order_nor_on_processes_or_company(jobs, rows
     assert lasting(run(some, n_jobs=2)) == [
         row for row in rows if row["key"] in {job.key for job in some}
     ]
-
-
-def test_sharing_fits_changes_no_number(jobs, rows):
-    assert lasting(run(jobs, share=False)) == rows
-
-
-def test_fits_of_the_same_samples_and_labels_are_made_once():
-    X = np.arange(20.0).reshape(10, 2)
-    y = np.repeat([0, 1], 5)
-    memory = Memory()
-    shared = SharedClassifier(LogisticRegression(random_state=0), memory)
-    first, second = (clone(shared).fit(X, y) for _ in range(2))
-    assert first.estimator_ is second.estimator_
-    assert len(memory) == 1
-    assert first.predict_proba(X) is second.predict_proba(X)
-    other = clone(shared).fit(X, 1 - y)
-    np.testing.assert_allclose(other.predict_proba(X), first.predict_proba(X)[:, ::-1])
-    plain = LogisticRegression(random_state=0).fit(X, y).predict_proba(X)
-    np.testing.assert_array_equal(first.predict_proba(X), plain)
 
 
 def test_a_dask_cluster_gives_the_same_rows(jobs, rows):

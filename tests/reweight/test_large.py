@@ -13,13 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from probgap.reweight import kernel_mean_matching
 from probgap.reweight._growing import GrowingFactor
-from probgap.reweight._operators import (
-    BlockKernel,
-    PanelKernel,
-    times,
-    times_transposed,
-)
-from probgap.reweight._problem import Bounds, Goal
+from probgap.reweight._problem import Best, Bounds
 from probgap.reweight._products import KernelHessian, Preconditioner, solve_by_products
 
 
@@ -93,56 +87,33 @@ def test_the_same_bits_every_time(d):
     assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
-def test_beyond_max_memory_products_are_evaluated_anew():
-    source, target = shifted(3, n=1100, d=10)
+@pytest.mark.parametrize(
+    "max_memory", [1e5, 5e6], ids=["no panel", "no copy of a part"]
+)
+@pytest.mark.parametrize("shift", [0.5, 2.0])
+def test_beyond_max_memory_products_are_evaluated_anew(max_memory, shift):
+    source, target = shifted(3, n=1100, d=10, shift=shift)
     plain = kernel_mean_matching(source, target, solver="iterative")
-    tight = kernel_mean_matching(source, target, max_memory=1e5)
-    assert tight.solver == "iterative"
+    tight = kernel_mean_matching(
+        source, target, solver="iterative", max_memory=max_memory
+    )
     assert tight.converged
     assert tight.objective == pytest.approx(plain.objective, abs=1e-6)
-
-
-def test_no_panel_is_copied_beyond_max_memory(rng):
-    X = rng.normal(size=(300, 3))
-    blocks = BlockKernel(X, X, "rbf", {"gamma": 0.5}, np.float32)
-    kept = PanelKernel.of(blocks, 1e9)
-    assert kept.panels is not None
-    assert kept.restrict(np.arange(0, 300, 2)).panels is not None
-    just = PanelKernel.of(blocks, 1.01 * kept._bytes(300))
-    assert just.restrict(np.arange(250)).panels is None
-    assert PanelKernel.of(blocks, 1e3).panels is None
-
-
-@settings(max_examples=20)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 90), panel=st.integers(3, 40))
-def test_operators_multiply_like_the_matrix(seed, n, panel):
-    rng = np.random.default_rng(seed)
-    X, V = rng.normal(size=(n, 4)), rng.normal(size=(n, 2))
-    K = rbf_kernel(X, gamma=0.3)
-    blocks = BlockKernel(X, X, "rbf", {"gamma": 0.3}, np.float64)
-    rows = np.flatnonzero(rng.random(n) < 0.5)
-    for max_bytes in (1e9, 1.0):
-        operator = PanelKernel.of(blocks, max_bytes, panel=panel)
-        for careful in (False, True):
-            assert_allclose(operator.product(V, careful=careful), K @ V, atol=1e-12)
-        part = operator.restrict(rows)
-        expected = K[np.ix_(rows, rows)] @ V[rows, 0]
-        assert_allclose(part.product(V[rows, 0]), expected, atol=1e-12)
-    product = times(X, times_transposed(X, V))
-    assert_allclose(product, X @ X.T @ V, atol=1e-12)
+    assert kernel_mean_matching(source, target, max_memory=1e5).solver == "iterative"
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0])
-def test_single_precision_loses_nothing_that_matters(rng, scale):
+def test_single_precision_loses_nothing_that_matters(scale):
     # Far from the centre, exponents are differences of large numbers.
-    A, B = rng.normal(size=(50, 3)), rng.normal(size=(40, 3))
-    A[0] = B[0] = scale
-    blocks = BlockKernel(A + 1e3, B + 1e3, "rbf", {"gamma": 0.4}, np.float32)
-    expected = rbf_kernel(A, B, gamma=0.4)
-    got = blocks.block(slice(None), slice(None))
-    assert got.dtype == np.float32
-    assert_allclose(got, expected, atol=2e-6)
-    assert_allclose(blocks.mean(), expected.mean(axis=1), atol=1e-6)
+    source, target = shifted(11, n=1100, d=3)
+    source[0] = target[0] = scale
+    options = {"gamma": 0.4, "upper": 5.0}
+    exact = kernel_mean_matching(source, target, **options, solver="exact")
+    single = kernel_mean_matching(
+        source + 1e3, target + 1e3, **options, solver="iterative"
+    )
+    assert single.converged
+    assert single.objective == pytest.approx(exact.objective, abs=2e-6)
 
 
 @settings(max_examples=20)
@@ -250,27 +221,28 @@ def test_a_kernel_of_nothing():
     assert_allclose(result.weights, 1.0)
 
 
-def hard_problem(slack, upper=2.0, n=60):
+def solve_hard(slack, upper=2.0, tol=1e-4, pull=1.0, **options):
+    """Solve a problem of 60 samples by products with its Cholesky factor."""
     rng = np.random.default_rng(3)
-    source, target = rng.normal(size=(n, 2)), rng.normal(0.8, 1.0, (50, 2))
-    K = rbf_kernel(source)
-    kappa = rbf_kernel(source, target).mean(axis=1)
-    factor = np.linalg.cholesky(K + 1e-10 * np.eye(n))
-    return KernelHessian(None, factor, 0.0, n), kappa, Bounds(n, upper, slack)
+    source, target = rng.normal(size=(60, 2)), rng.normal(0.8, 1.0, (50, 2))
+    factor = np.linalg.cholesky(rbf_kernel(source) + 1e-10 * np.eye(60))
+    kappa = pull * rbf_kernel(source, target).mean(axis=1)
+    best = Best.of(Bounds(60, upper, slack), kappa, tol)
+    steps = solve_by_products(KernelHessian(None, factor, 0.0, 60), best, **options)
+    return best, steps
 
 
 @pytest.mark.parametrize(
     ("slack", "upper"), [(0.9, 2.0), (0.0, 2.0), (0.05, 1000.0), (0.0, 1.0)]
 )
 def test_the_interior_point_alone_gets_there(slack, upper):
-    problem = hard_problem(slack, upper)
-    best, steps = solve_by_products(*problem, Goal.of(1e-4), max_steps=0)
+    best, steps = solve_hard(slack, upper, max_steps=0)
     assert steps <= 20
     if upper > 1.0:
         assert steps > 0
         assert best.is_good_enough
         assert best.duality_gap < np.inf
-        other, _ = solve_by_products(*problem, Goal.of(1e-4))
+        other, _ = solve_hard(slack, upper)
         gap = best.duality_gap + other.duality_gap
         assert abs(best.objective - other.objective) <= gap
     else:  # there is but one answer
@@ -278,19 +250,17 @@ def test_the_interior_point_alone_gets_there(slack, upper):
 
 
 def test_a_band_at_its_edge_is_held_there():
-    hessian, kappa, bounds = hard_problem(0.01, 1000.0)
     # The larger kappa pulls the sum up.
-    best, _ = solve_by_products(hessian, 3.0 * kappa, bounds, Goal.of(1e-6))
+    best, _ = solve_hard(0.01, 1000.0, tol=1e-6, pull=3.0)
     assert best.weights.mean() == pytest.approx(1.01, abs=1e-9)
     assert best.is_good_enough
 
 
 def test_what_cannot_be_reached_ends_all_the_same():
-    problem = hard_problem(0.5, 1000.0)
-    best, steps = solve_by_products(*problem, Goal(0.0, 1e-25))
+    best, steps = solve_hard(0.5, 1000.0, tol=1e-23)
     assert not best.is_good_enough
     assert 0 < steps <= 65
-    good, _ = solve_by_products(*problem, Goal.of(1e-4))
+    good, _ = solve_hard(0.5, 1000.0)
     assert best.objective <= good.objective
 
 

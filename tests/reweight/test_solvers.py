@@ -146,6 +146,17 @@ def test_selections_together_are_as_each_by_itself(seed, d, upper, slack):
         assert_allclose(K @ result.weights / n, K @ alone.weights / n, atol=1e-3)
 
 
+def test_many_large_selections_share_one_factor(rng):
+    """Although many bounds bind, where one problem would be factorised by itself."""
+    X = rng.normal(size=(2200, 10))
+    selections = [X[:, 0] < limit for limit in np.linspace(0.8, 1.8, 10)]
+    results = match_selections(X, selections)
+    alone = kernel_mean_matching(X[selections[0]], X, solver="exact")
+    assert np.mean(alone.weights == 0.0) > 0.1
+    assert results[0].objective == pytest.approx(alone.objective, abs=1e-9)
+    assert_allclose(results[0].weights, alone.weights, atol=1e-4)
+
+
 def test_the_same_bits_every_time(rng):
     X = rng.normal(size=(300, 2))
     first, second = (match_selections(X, [X[:, 0] < 1.0])[0] for _ in range(2))

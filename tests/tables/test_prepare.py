@@ -14,14 +14,13 @@ from sklearn.pipeline import make_pipeline
 from probgap.exceptions import InvalidInputError
 from probgap.tables import (
     make_preprocessor,
-    missing_columns,
-    needed_columns,
     open_table,
     plan_columns,
     read_table,
     to_categories,
     to_numbers,
 )
+from probgap.tables.engine import missing_columns, needed_columns
 
 WORDS = ["red", "green", "cat", "dog", "runs", "sleeps", "far", "away", "often"]
 

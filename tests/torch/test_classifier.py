@@ -166,7 +166,7 @@ def test_what_did_not_converge_says_so(overlapping):
 
 def test_weights_and_classes_are_checked(overlapping):
     X, positive = overlapping[0][:50], overlapping[1][:50]
-    with pytest.raises(InvalidInputError, match=r"y must have two classes.*Got 1"):
+    with pytest.raises(ValueError, match=r"y must have two classes.*Got 1"):
         DeviceSVM().fit(X, np.ones(50))
     with pytest.raises(InvalidInputError, match=r"positive for some sample of each"):
         DeviceSVM().fit(X, positive, sample_weight=positive.astype(float))

@@ -136,40 +136,25 @@ def test_a_class_too_rare_to_be_drawn_is_solved_whole(device):
         assert_as_svc(solved, svc.fit(X, positive), X, positive)
 
 
-def both_classes(overlapping):
-    """Return samples, some of which count for both classes, and these as copies."""
+@pytest.mark.parametrize("smallest", [10_000, 150], ids=["whole", "parts"])
+def test_a_sample_may_count_for_both_classes(device, overlapping, smallest):
+    """As two copies of it, whose kernel is singular."""
     X, positive = overlapping[0][:500], overlapping[1][:500]
     share = np.where(positive, 1.0, np.where(np.arange(500) % 3 == 0, 0.3, 0.0))
     rows = np.concatenate([np.flatnonzero(share > 0), np.flatnonzero(share < 1)])
     labels = np.repeat([True, False], [(share > 0).sum(), (share < 1).sum()])
     weights = np.concatenate([share[share > 0], 1.0 - share[share < 1]])
     svc = SVC(gamma=GAMMA, tol=1e-5).fit(X[rows], labels, sample_weight=weights)
-    return X, share, rows, labels, weights, svc
-
-
-@pytest.mark.parametrize("smallest", [10_000, 150], ids=["whole", "parts"])
-def test_a_sample_of_both_classes_is_as_two_samples(device, overlapping, smallest):
-    X, _, rows, labels, weights, svc = both_classes(overlapping)
     solved = solve_svms(
         device,
-        X,
+        X[rows],
         labels,
         weights[:, None],
         gamma=GAMMA,
         tol=1e-4,
-        rows=rows,
         smallest=smallest,
     )
     assert_as_svc(solved, svc, X[rows], labels)
-
-
-def test_an_svm_is_fitted_on_shares(overlapping):
-    X, share, _, labels, _, svc = both_classes(overlapping)
-    ours = DeviceSVM(gamma=GAMMA).fit_on_shares(X, share, np.ones(500))
-    theirs = svc.decision_function(X)
-    away = np.abs(theirs) > 1e-3
-    assert ((ours.decision_function(X) > 0) == (theirs > 0))[away].mean() >= 0.999
-    assert ours.dual_objective_ == pytest.approx(dual_of(svc, X, labels), rel=1e-4)
 
 
 def test_kernels_that_are_not_kept_give_the_same_svm(device, overlapping):
@@ -208,7 +193,7 @@ def test_products_have_the_digits_that_decide(device, far):
     points = Points.of(device, X, 0.2)
     assert points.single == (far == 0.0)
     for stored, budget in ((True, 1e9), (False, 9.5e6)):
-        plan = plan_memory(700, 3, 700, 3, budget)
+        plan = plan_memory(700, 3, 3, budget)
         assert plan.stored == stored
         kernel = DeviceKernel(points, plan)
         put = device.put(vectors)

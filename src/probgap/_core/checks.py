@@ -1,7 +1,5 @@
 """Checks of what users pass: samples, observed labels and numbers."""
 
-from __future__ import annotations
-
 import numbers
 import warnings
 from dataclasses import dataclass
@@ -20,15 +18,17 @@ from sklearn.utils.validation import (
 
 from probgap._core.defaults import WORDS_FOR_UNLABELLED
 from probgap._core.errors import InvalidInputError, ProbgapWarning
-from probgap._core.types import Matrix
+from probgap._core.types import Mask, Matrix, Vector
 
 # A gap is computed as 2 P - 1: rounding may carry it this far outside [-1, 1].
 _ROUNDING = 1e-9
+# Rows in a row: sums over a column-wise frame would round otherwise, and the same data
+# give other bits.
+_SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+_ANY_SAMPLES = {**_SAMPLES, "dtype": [np.float64, np.float32]}
 
 
-def check_unit_interval(
-    values: ArrayLike, name: str, n_samples: int
-) -> NDArray[np.float64]:
+def check_unit_interval(values: ArrayLike, name: str, n_samples: int) -> Vector:
     """Return one probability for each sample, or say what is wrong with them."""
     checked = np.asarray(values, dtype=np.float64)
     if checked.shape != (n_samples,):
@@ -40,9 +40,9 @@ def check_unit_interval(
     return checked
 
 
-def check_gap(observed_gap: ArrayLike) -> NDArray[np.float64]:
+def check_gap(observed_gap: ArrayLike) -> Vector:
     """Return the gap as a float array, or say what is wrong with it."""
-    gap: NDArray[np.float64] = check_array(
+    gap: Vector = check_array(
         observed_gap, ensure_2d=False, dtype=np.float64, input_name="observed_gap"
     )
     if gap.ndim != 1:
@@ -55,36 +55,28 @@ def check_gap(observed_gap: ArrayLike) -> NDArray[np.float64]:
     return gap
 
 
-def check_labelled(labelled: ArrayLike, n_samples: int) -> NDArray[np.bool_]:
-    """Return the mask of labelled positives, of the given length."""
+def check_labelled(labelled: ArrayLike, n_samples: int, *, both: bool = False) -> Mask:
+    """Return the mask of labelled positives; with ``both``, neither none nor all."""
     mask = np.asarray(labelled)
     if mask.shape != (n_samples,):
-        msg = (
-            f"labelled must have one entry for each of the {n_samples} samples. "
-            f"Got shape {mask.shape}."
-        )
+        msg = f"labelled must have one entry for each of the {n_samples} samples. Got shape {mask.shape}."
         raise InvalidInputError(msg)
     if mask.dtype != np.bool_ and not np.isin(mask, (0, 1)).all():
         msg = f"labelled must hold booleans, or 0 and 1. Got {np.unique(mask)[:5].tolist()!r}."
         raise InvalidInputError(msg)
-    return mask.astype(bool)
+    mask = mask.astype(bool)
+    if both and (not mask.any() or mask.all()):
+        kind = "unlabelled" if mask.any() else "labelled"
+        msg = f"labelled must mark some samples and leave others. Got no {kind} sample."
+        raise InvalidInputError(msg)
+    return mask
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedLabels:
-    """Observed labels in the form the stages use.
+    """Which samples are labelled, the two values of ``y``, and which means positive."""
 
-    Attributes
-    ----------
-    labelled : ndarray of shape (n_samples,)
-        True where the sample is a labelled positive, False where it is unlabelled.
-    classes : ndarray of shape (2,)
-        The two values in ascending order, as scikit-learn wants them.
-    positive : int
-        Which of the two means positive: 1, unless ``pos_label`` says otherwise.
-    """
-
-    labelled: NDArray[np.bool_]
+    labelled: Mask
     classes: NDArray[Any]
     positive: int
 
@@ -110,15 +102,12 @@ def read_labels(y: ArrayLike, pos_label: object = None) -> ObservedLabels:
         return _read_value_beside_missing(values, missing, pos_label)
     _require_two_classes(values)
     classes = np.unique(values)
-    positive = 1
-    if pos_label is not None:
-        positive = _index_of(pos_label, classes)
-    elif str(classes[1]).casefold() in WORDS_FOR_UNLABELLED:
+    positive = 1 if pos_label is None else _index_of(pos_label, classes)
+    if pos_label is None and str(classes[1]).casefold() in WORDS_FOR_UNLABELLED:
+        lesser, greater = classes.tolist()
         warnings.warn(
-            f"pos_label must be given where the greater of the two labels does not mean "
-            f"positive. Got {classes.tolist()!r}: {classes.tolist()[1]!r} is taken as "
-            f"the labelled positive class. Say pos_label={classes.tolist()[0]!r} if it "
-            "is the other way round.",
+            f"{greater!r}, the greater of two labels, is taken as the labelled positive "
+            f"class. Pass pos_label={lesser!r} if {greater!r} means unlabelled.",
             ProbgapWarning,
             stacklevel=2,
         )
@@ -129,29 +118,26 @@ def require_labelled_and_unlabelled(
     labels: ObservedLabels, *, n_folds: int | None = None
 ) -> None:
     """Check that there are enough rows of both kinds to fit anything."""
-    n_labelled = int(labels.labelled.sum())
-    n_unlabelled = labels.labelled.size - n_labelled
+    n_samples, n_labelled = labels.labelled.size, int(labels.labelled.sum())
     needed = 2 if n_folds is None else n_folds
-    for kind, count in (("labelled", n_labelled), ("unlabelled", n_unlabelled)):
+    reason = "" if n_folds is None else ", one for each fold"
+    counts = {"labelled": n_labelled, "unlabelled": n_samples - n_labelled}
+    for kind, count in counts.items():
         if count < needed:
-            reason = "" if n_folds is None else ", one for each fold"
             msg = (
-                f"y must hold at least {needed} {kind} samples{reason}. "
-                f"Got {count} of class {labels.name_of(kind)!r} "
-                f"among {labels.labelled.size} samples."
+                f"y must hold at least {needed} {kind} samples{reason}. Got {count} of "
+                f"class {labels.name_of(kind)!r} among {n_samples} samples."
             )
             raise InvalidInputError(msg)
 
 
-def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def is_missing(values: NDArray[Any]) -> Mask:
     """Tell which entries are missing: NaN, None or pandas.NA."""
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype.kind != "O":
         return np.zeros(values.shape, dtype=bool)
-    # NaN and pandas.NA are the values that are not equal to themselves; pandas.NA
-    # answers NA to the question, and NA has no truth value.
-    return np.fromiter((_is_missing_value(v) for v in values), bool, values.size)
+    return np.fromiter(map(_is_missing_value, values), bool, values.size)
 
 
 def _is_missing_value(value: object) -> bool:
@@ -161,7 +147,7 @@ def _is_missing_value(value: object) -> bool:
 
 
 def _read_value_beside_missing(
-    values: NDArray[Any], missing: NDArray[np.bool_], pos_label: object
+    values: NDArray[Any], missing: Mask, pos_label: object
 ) -> ObservedLabels:
     present = np.unique(np.asarray(values[~missing].tolist()))
     if present.size != 1:
@@ -171,21 +157,16 @@ def _read_value_beside_missing(
             f"missing entries. Got {found}: {present[:5].tolist()!r}."
         )
         raise InvalidInputError(msg)
+    _index_of(present[0] if pos_label is None else pos_label, present)
     positive = present[0]
-    if pos_label is not None and pos_label != positive:
-        msg = f"pos_label must be a value found in y. Got {pos_label!r}, y holds {positive!r}."
-        raise InvalidInputError(msg)
-    classes = np.sort(np.array([_negative_of(positive), positive]))
-    return ObservedLabels(~missing, classes, _index_of(positive, classes))
-
-
-def _negative_of(positive: Any) -> object:
-    """Name the class that has no name of its own because y leaves it missing."""
+    negative: object = f"not {positive}"
+    # The other class has no name of its own.
     if isinstance(positive, np.bool_):
-        return not positive
-    if isinstance(positive, np.number):
-        return 0 if positive != 0 else -1
-    return f"not {positive}"
+        negative = not positive
+    elif isinstance(positive, np.number):
+        negative = 0 if positive != 0 else -1
+    classes = np.sort(np.array([negative, positive]))
+    return ObservedLabels(~missing, classes, _index_of(positive, classes))
 
 
 def _require_two_classes(values: NDArray[Any]) -> None:
@@ -215,12 +196,6 @@ def _index_of(pos_label: object, classes: NDArray[Any]) -> int:
     return int(is_positive.argmax())
 
 
-# Rows in a row: sums over a column-wise frame would round otherwise, and the same data
-# give other bits.
-_SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
-_ANY_SAMPLES = {**_SAMPLES, "dtype": [np.float64, np.float32]}
-
-
 def check_fit_inputs(
     estimator: Any,
     X: Matrix,
@@ -229,10 +204,7 @@ def check_fit_inputs(
     *,
     single: bool = False,
 ) -> tuple[Matrix, ObservedLabels]:
-    """Check what ``fit`` was given, and remember the features on the estimator.
-
-    ``single`` lets samples in single precision stay so, uncopied.
-    """
+    """Check what ``fit`` was given; with ``single``, single precision stays so, uncopied."""
     samples = validate_data(estimator, X, **(_ANY_SAMPLES if single else _SAMPLES))
     if y is None:
         name = type(estimator).__name__
@@ -254,9 +226,7 @@ def check_two_classes(
     estimator: Any, X: Matrix, y: ArrayLike
 ) -> tuple[Matrix, NDArray[np.intp]]:
     """Check what the ``fit`` of a plain classifier was given; return classes as 0 and 1."""
-    samples, labels = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=[np.float64, np.float32]
-    )
+    samples, labels = validate_data(estimator, X, y, **_ANY_SAMPLES)
     check_classification_targets(labels)
     estimator.classes_, which = np.unique(labels, return_inverse=True)
     if estimator.classes_.size != 2:

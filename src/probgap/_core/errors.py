@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 
@@ -26,6 +28,11 @@ class MissingLibraryError(ProbgapError, ImportError):
             f"{library} must be installed for {purpose}. Got no such library; run "
             f"pip install 'probgap[{extra}]'."
         )
+        self._made_of = {"library": library, "extra": extra, "purpose": purpose}
+
+    def __reduce__(self) -> tuple[Callable[[], MissingLibraryError], tuple[()]]:
+        # Errors of other processes come back pickled, and are made of args otherwise.
+        return partial(type(self), **self._made_of), ()
 
 
 class ProbgapWarning(UserWarning):

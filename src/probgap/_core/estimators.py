@@ -1,20 +1,26 @@
-"""What classifiers share: predictions of the true label, soft labels as weights."""
+"""What classifiers share: decisions by sign, soft labels, parts of a fitted model."""
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
+from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.runtime import draw_seed
-from probgap._core.types import Matrix, Vector
+from probgap._core.runtime import draw_seed, one_thread
+from probgap._core.types import Mask, Matrix, Vector
 
 
 class SignClassifier(ClassifierMixin, BaseEstimator):
@@ -66,7 +72,6 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
         return predicted
 
     def __sklearn_tags__(self) -> Any:
-        """Declare two classes and sparse input."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
@@ -74,18 +79,13 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
 
 
 # A copy of a sample with less weight than this share of the largest changes little but
-# the run time.
+# the run time, and so does less than that part of a sample.
 _NEGLIGIBLE = 1e-3
-# And so does less than this of a sample.
 _SMALLEST_PART = 0.02
 
 
 def clone_with_seed(estimator: Any, rng: np.random.Generator) -> Any:
-    """Clone an estimator and fill in each ``random_state`` that was left at None.
-
-    The user's object is never fitted or changed, and a seed that the user chose is
-    kept.
-    """
+    """Clone an estimator and fill in each ``random_state`` that was left at None."""
     copy = clone(estimator)
     unset = {
         name: draw_seed(rng)
@@ -107,7 +107,12 @@ def require_predict_proba(estimator: Any, name: str) -> None:
 
 def require_sample_weight(estimator: Any, name: str) -> None:
     """Refuse an estimator that takes no weights, or gives nothing to decide by."""
-    if isinstance(estimator, Pipeline) or not _takes_weights(estimator):
+    # Meta-estimators pass on what they are given.
+    takes_weights = has_fit_parameter(estimator, "sample_weight") or any(
+        parameter.kind is Parameter.VAR_KEYWORD
+        for parameter in signature(estimator.fit).parameters.values()
+    )
+    if isinstance(estimator, Pipeline) or not takes_weights:
         msg = (
             f"{name} must accept sample_weight in fit, which carries the outcome of the "
             f"relabelling; put scalers and the like in front of it all. Got {estimator!r}."
@@ -118,71 +123,128 @@ def require_sample_weight(estimator: Any, name: str) -> None:
         raise InvalidInputError(msg)
 
 
-def _takes_weights(estimator: Any) -> bool:
-    if has_fit_parameter(estimator, "sample_weight"):
-        return True
-    # Meta-estimators pass on what they are given.
-    parameters = signature(estimator.fit).parameters.values()
-    return any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters)
-
-
 def fit_on_shares(
     estimator: Any, samples: Matrix, share: Vector, weight: Vector
 ) -> None:
-    """Fit on each sample as a positive, as a negative, or as a part of each.
-
-    ``share`` is how much of a sample counts as positive, NaN for one left out;
-    ``weight`` is what the sample counts for in all.
-    """
-    copies = weigh_copies(share, weight)
-    rows = [np.flatnonzero(copy) for copy in copies]
-    both = np.concatenate(rows)
+    """Fit on each sample as a positive, as a negative, or as a share of each."""
+    positive, negative = weigh_copies(share, weight)
+    rows = np.flatnonzero(positive), np.flatnonzero(negative)
     y = np.repeat([1, 0], [rows[0].size, rows[1].size])
-    weights = np.concatenate(
-        [copy[row] for copy, row in zip(copies, rows, strict=True)]
-    )
-    estimator.fit(samples[both], y, sample_weight=weights)
+    weights = np.concatenate([positive[rows[0]], negative[rows[1]]])
+    estimator.fit(samples[np.concatenate(rows)], y, sample_weight=weights)
 
 
 def weigh_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
     """Return what each sample counts for as a positive, and as a negative; 0 if nothing."""
-    copies = split_copies(share, weight)
-    most = [float(copy.max()) for copy in copies]
-    if min(most) <= 0.0:
+    part = np.where(np.isfinite(share), share, 0.0)
+    copies = weight * part, weight * (1.0 - part)
+    if min(copy.max() for copy in copies) <= 0.0:
         # The weights left a whole class out, and nothing to learn it from.
-        copies = split_copies(share, np.isfinite(share).astype(np.float64))
-        most = [float(copy.max()) for copy in copies]
-    positive, negative = map(without_negligible, copies, most)
+        used = np.isfinite(share).astype(np.float64)
+        copies = used * part, used * (1.0 - part)
+    positive, negative = (
+        np.where(copy > _NEGLIGIBLE * copy.max(), copy, 0.0) for copy in copies
+    )
     return positive, negative
 
 
-def split_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
-    """Split the weight of samples by their share; one left out counts for nothing."""
-    share = np.where(np.isfinite(share), share, 0.0)
-    return weight * share, weight * (1.0 - share)
-
-
-def without_negligible(copy: Vector, most: float) -> Vector:
-    """Return 0 where copies of samples weigh next to nothing beside the largest."""
-    return np.where(copy > _NEGLIGIBLE * most, copy, 0.0)
-
-
 def round_shares(share: Vector) -> Vector:
-    """Take a small part of a sample for nothing, if both classes remain.
-
-    Fewer copies of samples take a machine far less time.
-    """
+    """Take a small part of a sample for nothing, if both classes remain."""
     rounded = round_small_parts(share)
-    one_sided = is_one_sided(float(np.nanmin(rounded)), float(np.nanmax(rounded)))
-    return share if one_sided else rounded
+    both = np.nanmin(rounded) < 1.0 and np.nanmax(rounded) > 0.0
+    return rounded if both else share
 
 
 def round_small_parts(share: Vector) -> Vector:
-    """Take a small part of a sample for nothing."""
+    """Take a small part of a sample for nothing: fewer copies take far less time."""
     rounded = np.where(share < _SMALLEST_PART, 0.0, share)
     return np.where(share > 1.0 - _SMALLEST_PART, 1.0, rounded)
 
 
-def is_one_sided(least: float, most: float) -> bool:
-    """Tell whether shares between these leave but one class."""
-    return least >= 1.0 or most <= 0.0
+Rows = NDArray[np.intp]
+
+# Beyond these log-odds a probability is as good as 0 or 1.
+_FARTHEST = 30.0
+
+
+def classifier_of(model: Any) -> Any:
+    """Return the classifier, which is the model or its last step."""
+    classifier = model[-1] if isinstance(model, Pipeline) else model
+    check_is_fitted(classifier)
+    return classifier
+
+
+def samples_of(model: Any, X: Any) -> Matrix:
+    """Return rows as the classifier sees them, after what comes before it."""
+    if isinstance(model, Pipeline) and len(model) > 1:
+        return model[:-1].transform(X)
+    return X if hasattr(X, "shape") else np.asarray(X)
+
+
+def as_matrix(samples: Any) -> Matrix:
+    """Return samples without names, for distances between them."""
+    return samples.tocsr() if issparse(samples) else np.asarray(samples, dtype=float)
+
+
+def take_rows(X: Any, rows: Rows) -> Any:
+    """Take rows of an array, a sparse matrix or a frame."""
+    return _safe_indexing(X, rows)
+
+
+def check_rows(X: Any, labelled: ArrayLike) -> Mask:
+    """Check that every row is labelled or not, and that there are some of both."""
+    return check_labelled(labelled, _num_samples(X), both=True)
+
+
+def refit(classifier: Any, samples: Matrix, labelled: Mask, seed: int) -> Any:
+    """Fit a copy on other rows with labels 0 and 1, quietly and on one thread."""
+    copy = clone(classifier)
+    known = copy.get_params(deep=False)
+    ours = {"pos_label": None, "random_state": seed, "n_jobs": None, "verbose": 0}
+    copy.set_params(**{name: value for name, value in ours.items() if name in known})
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return copy.fit(samples, labelled.astype(np.int8))
+
+
+def chance_positive(classifier: Any, samples: Matrix) -> Vector:
+    """Return P(Y=1 | x) of samples as the classifier sees them."""
+    proba = classifier.predict_proba(samples)
+    column: Vector = proba[:, classifier.positive_index_]
+    return column
+
+
+def log_odds(probability: Vector) -> Vector:
+    """Return log(p / (1 - p)), cut where p is as good as 0 or 1."""
+    with np.errstate(divide="ignore"):
+        odds: Vector = np.clip(logit(probability), -_FARTHEST, _FARTHEST)
+    return odds
+
+
+def sample_rows(labelled: Mask, most: int, rng: np.random.Generator) -> Rows:
+    """Draw at most so many rows, and of both kinds as they are mixed; two at least."""
+    if labelled.size <= most:
+        return np.arange(labelled.size)
+    n_labelled = round(most * float(labelled.mean()))
+    n_labelled = min(max(n_labelled, 2), int(labelled.sum()))
+    drawn = [
+        rng.choice(np.flatnonzero(labelled), n_labelled, replace=False),
+        rng.choice(np.flatnonzero(~labelled), most - n_labelled, replace=False),
+    ]
+    return np.sort(np.concatenate(drawn))
+
+
+def input_columns(model: Any, X: Any) -> list[Any]:
+    """List the columns of X that the model looks at: names of a frame, else numbers."""
+    names = list(X.columns) if hasattr(X, "columns") else list(range(X.shape[1]))
+    first = model[0] if isinstance(model, Pipeline) else model
+    if not isinstance(first, ColumnTransformer) or not hasattr(X, "columns"):
+        return names
+    used: set[Any] = set()
+    for _, transformer, columns in first.transformers_:
+        if not (isinstance(transformer, str) and transformer == "drop"):
+            picked = columns if isinstance(columns, list | tuple) else [columns]
+            used.update(
+                names[c] if isinstance(c, int | np.integer) else c for c in picked
+            )
+    return [name for name in names if name in used]

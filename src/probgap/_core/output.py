@@ -1,27 +1,28 @@
-"""Files that are written whole, and tables of facts for notebooks."""
+"""What is written for people: files, numbers, tables for notebooks, pages."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
+from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from secrets import token_hex
+from types import ModuleType
 from typing import IO, Any
+
+from probgap._core.errors import load_library
 
 
 @contextmanager
 def whole_file(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """Yield a file to write to that takes its name only when it is complete.
-
-    Text is UTF-8, and line ends stay as they are written. A file that is replaced
-    leaves its permissions to the new one.
-    """
+    """Yield a file to write to that takes its name only when it is complete."""
     partial = path.with_name(f".{path.name[:100]}.{token_hex(4)}")
-    mode, encoding, newline = ("xb", None, None) if binary else ("x", "utf-8", "")
+    text: Any = {} if binary else {"encoding": "utf-8", "newline": ""}
     try:
-        with partial.open(mode, encoding=encoding, newline=newline) as file:
+        with partial.open("xb" if binary else "x", **text) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())  # or a crash could leave the name on an empty file
@@ -59,3 +60,106 @@ def number(value: float, digits: int = 3) -> str:
 def share(part: int, whole: int) -> str:
     """Write a count and what share of the whole it is."""
     return f"{part:,} ({part / whole:.1%})" if whole else f"{part:,}"
+
+
+NONE, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
+PAPER = (
+    "F. He, T. Liu, G. I. Webb, D. Tao. Instance-Dependent PU Learning by Bayesian "
+    "Optimal Relabeling. arXiv:1808.02180, 2018."
+)
+
+
+def check_libraries() -> None:
+    """Check before a long run that its page or report can be built.
+
+    Raises
+    ------
+    MissingLibraryError
+        If a library of the extra ``report`` is not installed.
+
+    Examples
+    --------
+    >>> from probgap.page import check_libraries
+    >>> check_libraries()  # doctest: +SKIP
+    """
+    for name in ("jinja2", "markdown_it", "matplotlib", "pandas"):
+        load(name)
+
+
+def load(name: str) -> ModuleType:
+    """Import a module of the extra ``report``, or raise an error that names the extra."""
+    return load_library(name, extra="report", purpose="a report")
+
+
+def make_environment(room: str, **options: Any) -> Any:
+    """Return a jinja2 environment with the room's templates, our style and formats."""
+    jinja2 = load("jinja2")
+    folder = files(room).joinpath("templates")
+    style = files("probgap._core").joinpath("style.css")
+
+    def read(name: str) -> str:
+        file = style if name == style.name else folder.joinpath(name)
+        return file.read_text(encoding="utf-8")
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(read),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        **options,
+    )
+    for write in (fixed, signed, count, plural, listed, duration):
+        environment.filters[write.__name__] = write
+    return environment
+
+
+def fixed(value: float | None, digits: int = 2) -> str:
+    """Format a number with a fixed number of decimals and a true minus sign."""
+    if value is None:
+        return NONE
+    text = f"{value:.{digits}f}"
+    if float(text) == 0.0:
+        text = text.lstrip("-")
+    return text.replace("-", MINUS)
+
+
+def signed(value: float | None, digits: int = 2) -> str:
+    """Format a difference with its sign."""
+    text = fixed(value, digits)
+    return text if value is None or text.startswith(MINUS) else f"+{text}"
+
+
+def count(value: int) -> str:
+    """Format a count with thousands separated."""
+    return f"{value:,}"
+
+
+def plural(value: int, noun: str) -> str:
+    """Format a count with its noun."""
+    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """Format a time in the units that suit it."""
+    if seconds is None:
+        return NONE
+    if seconds < 60.0:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def listed(names: list[str]) -> str:
+    """Join names as in a sentence."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def comparable_height(heights: Sequence[float]) -> float:
+    """Return the height of bars to show, without one or two that dwarf all others."""
+    ordered = sorted(heights, reverse=True)
+    for taller, shorter in pairwise(ordered[:3]):
+        if taller > 3.0 * shorter > 0.0:
+            return 1.15 * shorter
+    return max(1.0, *ordered)

@@ -1,7 +1,5 @@
 """Random numbers, threads and progress of a fit."""
 
-from __future__ import annotations
-
 import numbers
 import sys
 import time
@@ -23,12 +21,7 @@ _SEED_RANGE = 2**31 - 1  # what scikit-learn accepts as an integer random_state
 
 
 def as_generator(random_state: RandomStateLike) -> np.random.Generator:
-    """Turn ``random_state`` into a Generator without touching global state.
-
-    An integer gives the same stream each time. ``None`` gives fresh entropy. A
-    ``Generator`` is used as it is, a ``RandomState`` gives up one draw as the seed: with
-    either, two calls differ.
-    """
+    """Turn ``random_state`` into a Generator without touching global state."""
     if random_state is None:
         return np.random.default_rng()
     if isinstance(random_state, np.random.Generator):
@@ -52,45 +45,33 @@ def draw_seed(rng: np.random.Generator) -> int:
 # A limit of BLAS is one for the whole process: who comes first sets it, who leaves last
 # lifts it, or threads that overlap would take each other's limit for what was before.
 _lock = Lock()
-_inside = 0
-_limits: list[tuple[int, Any]] = []
+_inside: list[int] = []
+_limits: dict[int, Any] = {}
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep BLAS and OpenMP to one thread for a while.
-
-    Looking for the libraries to tell takes milliseconds, so it is done again only when
-    something was imported since, which may have brought another.
-    """
+    """Keep BLAS and OpenMP to one thread for a while."""
+    # Looking for libraries to limit takes milliseconds, so it is done again only when
+    # something was imported since, which may have brought another.
     n_modules = len(sys.modules)
     blas, openmp = _controllers(n_modules)
-    _enter(n_modules, blas)
+    with _lock:
+        _inside.append(n_modules)
+        if n_modules not in _limits:
+            _limits[n_modules] = blas.limit(limits=1)
     try:
         # A limit of OpenMP is one for the thread that sets it.
         with openmp.limit(limits=1):
             yield
     finally:
-        _leave()
-
-
-def _enter(n_modules: int, blas: ThreadpoolController) -> None:
-    global _inside  # noqa: PLW0603 (as the limit itself, one for the process)
-    with _lock:
-        _inside += 1
-        if not _limits or _limits[-1][0] != n_modules:
-            _limits.append((n_modules, blas.limit(limits=1)))
-
-
-def _leave() -> None:
-    global _inside  # noqa: PLW0603
-    with _lock:
-        _inside -= 1
-        if _inside == 0:
-            _let_any_thread_set_limits()
-            while _limits:
-                _limits.pop()[1].restore_original_limits()
-            _let_any_thread_set_limits()
+        with _lock:
+            _inside.pop()
+            if not _inside:
+                _let_any_thread_set_limits()
+                while _limits:
+                    _limits.popitem()[1].restore_original_limits()
+                _let_any_thread_set_limits()
 
 
 def _let_any_thread_set_limits() -> None:

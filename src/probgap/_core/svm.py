@@ -1,19 +1,17 @@
 """Support vector machines: scikit-learn's, faster to decide, and one for many rows."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from probgap._core.checks import check_two_classes
+from probgap._core.checks import check_predict_input, check_two_classes
 from probgap._core.estimators import SignClassifier
 from probgap._core.kernels import (
     KernelFeatures,
@@ -23,7 +21,7 @@ from probgap._core.kernels import (
 )
 from probgap._core.newton import SquaredHinge, fit_linear
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
-from probgap._core.types import Matrix, Vector
+from probgap._core.types import Array, Matrix, Vector
 
 # Few enough kernel values at a time to stay in the processor's cache.
 _BLOCK_VALUES = 2**18
@@ -36,50 +34,32 @@ class FastSVC(SVC):
     time. The values are the same up to rounding.
     """
 
-    def decision_function(self, X: Matrix) -> NDArray[np.float64]:
-        """Return the signed distance to the boundary, up to its scale.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Positive on the side of the second class.
-        """
+    def decision_function(self, X: Matrix) -> Vector:
+        """Return the signed distance to the boundary, up to its scale."""
         check_is_fitted(self)
-        two_classes = len(self.classes_) == 2
-        dense = not (issparse(X) or issparse(self.support_vectors_))
-        if not (dense and two_classes and self.kernel == "rbf"):
-            decision: NDArray[np.float64] = super().decision_function(X)
+        sparse = issparse(X) or issparse(self.support_vectors_)
+        if sparse or len(self.classes_) != 2 or self.kernel != "rbf":
+            decision: Vector = super().decision_function(X)
             return decision
         samples = validate_data(self, X, reset=False, dtype=np.float64)
         with one_thread():
             return rbf_decisions(self, samples)
 
 
-def rbf_decisions(machine: SVC, samples: Matrix) -> NDArray[np.float64]:
+def rbf_decisions(svm: SVC, samples: Matrix) -> Vector:
     """Decide by matrix products what libsvm decides one kernel value at a time."""
-    vectors, coef = machine.support_vectors_, machine.dual_coef_[0]
-    return rbf_sums(samples, vectors, coef, machine._gamma) + machine.intercept_[0]
+    vectors, coef = svm.support_vectors_, svm.dual_coef_[0]
+    return rbf_sums(samples, vectors, coef, svm._gamma) + svm.intercept_[0]
 
 
-def rbf_sums(
-    samples: Matrix,
-    vectors: NDArray[np.float64],
-    coef: NDArray[np.float64],
-    gamma: float,
-) -> NDArray[np.float64]:
+def rbf_sums(samples: Matrix, vectors: Array, coef: Vector, gamma: float) -> Vector:
     """Sum the kernel values of samples with support vectors, weighted."""
     # scikit-learn's rbf_kernel, without its checks of every small block.
     across = 2.0 * gamma * vectors.T
     length = gamma * np.einsum("ij,ij->i", vectors, vectors)
     decision = np.empty(samples.shape[0])
-    for rows in gen_batches(
-        samples.shape[0], max(1, _BLOCK_VALUES // max(1, vectors.shape[0]))
-    ):
+    size = max(1, _BLOCK_VALUES // max(1, vectors.shape[0]))
+    for rows in gen_batches(samples.shape[0], size):
         block = samples[rows]
         kernel = block @ across
         kernel -= length
@@ -90,22 +70,9 @@ def rbf_sums(
 
 
 class NystroemSVM(SignClassifier):
-    """Support vector machine with squared hinge loss, linear in features of an RBF kernel.
+    """SVM with squared hinge loss, linear in as many Nystroem features of an RBF kernel.
 
     Time and memory grow with the number of samples, not with its square.
-
-    Parameters
-    ----------
-    n_components : int, default=300
-        Number of landmarks of the features.
-    C : float, default=1.0
-        Inverse strength of the ridge penalty.
-    gamma : float or "scale", default="scale"
-        Width of the kernel.
-    max_iter : int, default=100
-        Most steps of the solver.
-    random_state : int, Generator, RandomState or None, default=None
-        Draws the landmarks.
     """
 
     def __init__(
@@ -136,11 +103,7 @@ class NystroemSVM(SignClassifier):
     def fit_on_features(
         self, features: TrainingFeatures, share: Vector, weight: Vector | None = None
     ) -> Self:
-        """Fit to features made before.
-
-        ``share`` is how much of each sample counts as the second class, NaN for one
-        left out; ``weight`` is what the sample counts for in all.
-        """
+        """Fit to the share of each sample that counts as the second class, or NaN."""
         share = share[features.rows]
         counts = np.isfinite(share).astype(np.float64)
         share = np.nan_to_num(share)
@@ -170,15 +133,11 @@ class NystroemSVM(SignClassifier):
         self.feature_map_ = features.map
         self.coef_, self.intercept_ = fits.coef[:, 0], float(fits.intercept[0])
         self.n_iter_ = fits.n_iter
-        self.n_features_in_ = features.map.n_inputs
+        self.n_features_in_ = features.map.landmarks.shape[1]
         self.classes_ = getattr(self, "classes_", np.array([0, 1]))
         return self
 
     def _decide(self, X: Matrix) -> Vector:
-        """Return the score of samples, positive on the side of the second class."""
-        check_is_fitted(self)
-        samples = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False
-        )
+        samples = check_predict_input(self, X)
         with one_thread():
             return self.feature_map_.score(samples, self.coef_) + self.intercept_

@@ -1,7 +1,5 @@
 """Names for the arrays that stages pass to each other."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

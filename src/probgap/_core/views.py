@@ -1,20 +1,18 @@
 """What learners see of samples: the columns, or components of sparse or wide ones."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, issparse
 from sklearn.utils.extmath import randomized_svd
 
-from probgap._core.kernels import spread_rows
 from probgap._core.types import Array, Matrix, Vector
+from probgap._core.validation import spread_rows
 
-# More columns than this are too many for trees and for memory.
-MOST_COLUMNS = 500
+Single = NDArray[np.float32]
+
 # Components: so many for each unit of the square root of the number of rows. Few rows do
 # not tell directions apart; many components make all rows equally far from each other.
 _COMPONENTS_PER_ROOT = 1.5
@@ -30,39 +28,6 @@ _NARROWEST = 1e-6
 _FARTHEST = 1e15
 
 
-class View(Protocol):
-    """Makes of samples what learners see."""
-
-    @property
-    def n_inputs(self) -> int:
-        """Number of columns of samples."""
-        ...
-
-    def __call__(self, samples: Matrix) -> Array:
-        """Return what learners see of samples, in double precision."""
-        ...
-
-
-def see(samples: Matrix, view: View | None) -> Array:
-    """Return what learners see of samples: the columns as they are, without a view."""
-    if view is not None:
-        return view(samples)
-    return np.ascontiguousarray(np.clip(as_dense(samples), -_LARGEST, _LARGEST))
-
-
-def choose_view(
-    samples: Matrix, seed: int, most_columns: int = MOST_COLUMNS
-) -> View | None:
-    """Find what to see of samples: their columns, unless these are too many."""
-    if samples.shape[1] <= most_columns:
-        return _find_odd_columns(as_dense(samples))
-    if issparse(samples):
-        return Words.fit(samples.tocsr(), seed)
-    if (samples == 0).mean() >= _MOSTLY_ZERO:
-        return Words.fit(csr_array(samples), seed)
-    return Directions.fit(samples, seed)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
     """Columns, some of them shifted and scaled to lie between -1 and 1."""
@@ -70,28 +35,21 @@ class Columns:
     centre: Vector
     scale: Vector
 
-    @property
-    def n_inputs(self) -> int:
-        """Number of columns of samples."""
-        return self.scale.size
+    @classmethod
+    def fit(cls, samples: Array) -> Self | None:
+        """Find columns too large, small or narrow to work with, if there are any."""
+        low, high = samples.min(axis=0), samples.max(axis=0)
+        half, most = high / 2.0 - low / 2.0, np.maximum(np.abs(low), np.abs(high))
+        narrow = half < np.maximum(_NARROWEST * most, 1.0 / _LARGEST)
+        odd = (most > _LARGEST) | (narrow & (half > 0.0))
+        if not odd.any():
+            return None
+        scale = np.where(odd, np.where(half > 0.0, half, most), 1.0)
+        return cls(np.where(odd, low / 2.0 + high / 2.0, 0.0), scale)
 
     def __call__(self, samples: Matrix) -> Array:
-        """Return what learners see of samples, in double precision."""
         with np.errstate(over="ignore"):
-            moved = (as_dense(samples) - self.centre) / self.scale
-        return np.ascontiguousarray(np.clip(moved, -_LARGEST, _LARGEST))
-
-
-def _find_odd_columns(samples: Array) -> Columns | None:
-    """Find columns too large, small or narrow to work with, if there are any."""
-    low, high = samples.min(axis=0), samples.max(axis=0)
-    half, most = high / 2.0 - low / 2.0, np.maximum(np.abs(low), np.abs(high))
-    narrow = half < np.maximum(_NARROWEST * most, 1.0 / _LARGEST)
-    odd = (most > _LARGEST) | (narrow & (half > 0.0))
-    if not odd.any():
-        return None
-    scale = np.where(odd, np.where(half > 0.0, half, most), 1.0)
-    return Columns(np.where(odd, low / 2.0 + high / 2.0, 0.0), scale)
+            return (_as_dense(samples) - self.centre) / self.scale
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +58,7 @@ class Directions:
 
     scale: Vector
     offset: Vector
-    basis: NDArray[np.float32]
+    basis: Single
 
     @classmethod
     def fit(cls, samples: Matrix, seed: int) -> Self:
@@ -113,17 +71,11 @@ class Directions:
         scale = np.where(constant | (deviation == 0.0), 1.0, deviation)
         mean = block.mean(axis=0, dtype=np.float64) / scale
         standard = _standard(block, scale) - mean.astype(np.float32)
-        basis = _directions(standard, n_rows, seed)
+        basis = _components(standard, n_rows, seed)
         return cls(scale, mean @ basis, basis)
 
-    @property
-    def n_inputs(self) -> int:
-        """Number of columns of samples."""
-        return self.basis.shape[0]
-
     def __call__(self, samples: Matrix) -> Array:
-        """Return what learners see of samples, in double precision."""
-        standard = _standard(as_dense(samples, np.float32), self.scale)
+        standard = _standard(_as_dense(samples, np.float32), self.scale)
         return (standard @ self.basis).astype(np.float64) - self.offset
 
 
@@ -138,7 +90,7 @@ class Words:
 
     counts: bool
     factor: Vector
-    basis: NDArray[np.float32]
+    basis: Single
 
     @classmethod
     def fit(cls, samples: Matrix, seed: int) -> Self:
@@ -152,26 +104,40 @@ class Words:
             most = np.asarray(abs(samples).max(axis=0).todense()).ravel()
             factor = 1.0 / np.where(most > 0.0, most, 1.0)
         weighted = _weighted(samples, factor, counts=counts)
-        return cls(counts, factor, _directions(weighted, n_rows, seed))
-
-    @property
-    def n_inputs(self) -> int:
-        """Number of columns of samples."""
-        return self.basis.shape[0]
+        return cls(counts, factor, _components(weighted, n_rows, seed))
 
     def __call__(self, samples: Matrix) -> Array:
-        """Return what learners see of samples, in double precision."""
         weighted = _weighted(csr_array(samples), self.factor, counts=self.counts)
         return np.asarray(weighted @ self.basis, dtype=np.float64)
 
 
-def as_dense(samples: Matrix, dtype: Any = np.float64) -> NDArray[Any]:
+View = Columns | Directions | Words
+
+
+def see(samples: Matrix, view: View | None) -> Array:
+    """Return what learners see of samples: the columns as they are, without a view."""
+    if isinstance(view, Directions | Words):
+        return view(samples)
+    columns = _as_dense(samples) if view is None else view(samples)
+    return np.ascontiguousarray(np.clip(columns, -_LARGEST, _LARGEST))
+
+
+def choose_view(samples: Matrix, seed: int, most_columns: int) -> View | None:
+    """Find what to see of samples: their columns, unless these are too many."""
+    if samples.shape[1] <= most_columns:
+        return Columns.fit(_as_dense(samples))
+    if issparse(samples) or (samples == 0).mean() >= _MOSTLY_ZERO:
+        return Words.fit(csr_array(samples), seed)
+    return Directions.fit(samples, seed)
+
+
+def _as_dense(samples: Matrix, dtype: Any = np.float64) -> NDArray[Any]:
     """Return samples as an array of floats: of ``dtype``, or as they are if larger."""
     dense = samples.toarray() if issparse(samples) else np.asarray(samples)
     return dense.astype(np.promote_types(dense.dtype, dtype), copy=False)
 
 
-def _standard(block: NDArray[Any], scale: Vector) -> NDArray[np.float32]:
+def _standard(block: NDArray[Any], scale: Vector) -> Single:
     with np.errstate(over="ignore"):
         standard = block / scale
     return np.clip(standard, -_FARTHEST, _FARTHEST).astype(np.float32)
@@ -191,10 +157,10 @@ def _weighted(samples: Matrix, factor: Vector, *, counts: bool) -> Any:
     return values.astype(np.float32)
 
 
-def _directions(samples: Any, n_rows: int, seed: int) -> NDArray[np.float32]:
+def _components(samples: Any, n_rows: int, seed: int) -> Single:
     """Find the leading right singular vectors, as columns."""
     usual = min(_COMPONENTS_PER_ROOT * np.sqrt(n_rows), _MOST_COMPONENTS)
     n_components = int(np.clip(usual, 1, min(samples.shape)))
     _, _, rows = randomized_svd(samples, n_components, n_iter=2, random_state=seed)
-    basis: NDArray[np.float32] = np.ascontiguousarray(rows.T, dtype=np.float32)
+    basis: Single = np.ascontiguousarray(rows.T, dtype=np.float32)
     return basis

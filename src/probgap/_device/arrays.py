@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,12 @@ class Arrays:
     xp: Any = np
 
     def put(self, array: NDArray[Any]) -> Any:
-        """Return an array where and as others are."""
         return np.asarray(array, dtype=np.float64)
 
     def get(self, array: Any) -> NDArray[Any]:
-        """Return an array of numpy."""
         return np.asarray(array)
 
     def true_rows(self, mask: Any) -> Any:
-        """Return where a vector is true."""
         return np.flatnonzero(mask)
 
     def take_along(self, array: Any, order: Any) -> Any:
@@ -51,7 +49,6 @@ class Device(Arrays):
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it is the computer's own processor."""
         return self.name == "cpu"
 
     def true_rows(self, mask: Tensor) -> Tensor:
@@ -67,20 +64,16 @@ class Device(Arrays):
         return self.xp.from_numpy(source).to(self.name)
 
     def put_rows(self, rows: NDArray[np.intp]) -> Tensor:
-        """Copy indices to the device."""
         return self.xp.from_numpy(np.array(rows, dtype=np.int64)).to(self.name)
 
     def empty(self, *shape: int, single: bool = False) -> Tensor:
-        """Take memory for an array."""
         kind = self.xp.float32 if single else self.xp.float64
         return self.xp.empty(shape, dtype=kind, device=self.name)
 
     def zeros(self, *shape: int) -> Tensor:
-        """Return an array of zeros, in double precision."""
         return self.xp.zeros(shape, dtype=self.xp.float64, device=self.name)
 
     def get(self, tensor: Tensor) -> NDArray[Any]:
-        """Copy an array from the device."""
         array: NDArray[Any] = tensor.detach().cpu().numpy()
         return array
 
@@ -91,11 +84,6 @@ class Device(Arrays):
         self.xp.cuda.empty_cache()
         free, _ = self.xp.cuda.mem_get_info(self.name)
         return _SHARE * float(free)
-
-    def synchronize(self) -> None:
-        """Wait until all is computed."""
-        if not self.is_cpu:
-            self.xp.cuda.synchronize(self.name)
 
     @contextmanager
     def computing(self) -> Iterator[None]:
@@ -132,11 +120,8 @@ def open_device(name: str) -> Device:
 
 def _host_memory() -> float:
     """Return the free memory of the computer in bytes; 4 GiB where it does not say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:  # noqa: PTH123 (no file)
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return 1024.0 * float(line.split()[1])
-    except OSError:
-        pass
+    with suppress(OSError):
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * float(line.split()[1])
     return 4.0 * 2**30

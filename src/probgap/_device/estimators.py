@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
     validate_data,
 )
 
+from probgap._core.checks import check_two_classes
 from probgap._core.errors import InvalidInputError, ProbgapError
-from probgap._core.estimators import weigh_copies
+from probgap._core.estimators import SignClassifier
 from probgap._core.kernels import scale_gamma
 from probgap._core.runtime import one_thread, remark
 from probgap._core.svm import rbf_sums
@@ -31,14 +32,13 @@ from probgap._device.arrays import open_device
 from probgap._device.kernel import stream_decisions
 from probgap._device.svm import SVMSolutions, solve_svms
 
-_SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64}
 _TOL = 1e-4
 # SVMs that are solved together at most: what they need in memory besides the kernel
 # grows with their number.
 _MOST = 48
 
 
-class DeviceSVM(ClassifierMixin, BaseEstimator):
+class DeviceSVM(SignClassifier):
     """Support vector machine with an RBF kernel and hinge loss, solved on a device.
 
     The same optimum as scikit-learn's ``SVC`` for two classes, to within the duality
@@ -60,25 +60,14 @@ class DeviceSVM(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    support_vectors_ : ndarray of shape (n_support, n_features)
-        Samples with weight in the decision.
-    dual_coef_ : ndarray of shape (1, n_support)
-        Those weights: label times dual variable.
-    intercept_ : ndarray of shape (1,)
-        Added to the decision.
-    dual_objective_, duality_gap_, kkt_residual_ : float
-        Evidence: the objective, its relative distance from the primal one, and how far
-        a unit step against the gradient moves a dual variable.
-    converged_ : bool
-        Whether the duality gap is at most ``tol``.
-    n_iter_ : int
-        Steps of the interior point method.
-    n_passes_ : float
-        Products with the kernel, in values of the whole one.
-    bytes_moved_ : float
-        Bytes that these products read or wrote.
-    plan_ : str
-        What was kept in memory, of the largest part.
+    support_vectors_, dual_coef_, intercept_ : ndarray
+        Samples with weight in the decision, those weights, and what is added.
+    dual_objective_, duality_gap_, kkt_residual_, converged_ : float, bool
+        The objective, its relative distance from the primal one, how far a unit step
+        against the gradient moves a dual variable, and whether ``tol`` is met.
+    n_iter_, n_passes_, bytes_moved_, plan_ : int, float, float, str
+        Steps, products in values of the whole kernel, bytes that these read or wrote,
+        and what was kept in memory for the largest part.
     """
 
     def __init__(
@@ -96,84 +85,27 @@ class DeviceSVM(ClassifierMixin, BaseEstimator):
         self.device = device
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        return tags
-
     def fit(
         self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
         """Fit to labels of two classes."""
-        samples, labels = validate_data(self, X, y, **_SAMPLES)
-        check_classification_targets(labels)
-        classes, which = np.unique(labels, return_inverse=True)
+        samples, which = check_two_classes(self, X, y)
         weight = _check_sample_weight(sample_weight, samples, ensure_non_negative=True)
-        if classes.size != 2:
-            msg = (
-                "Only binary classification is supported. y must have two classes. "
-                f"Got {classes.size} class(es)."
-            )
-            raise InvalidInputError(msg)
         if min(weight[which == k].max() for k in (0, 1)) <= 0.0:
             msg = "sample_weight must be positive for some sample of each class. Got 0."
             raise InvalidInputError(msg)
         counted = np.flatnonzero(weight)
-        self._solve(samples, counted, which[counted] == 1, weight[counted])
-        self.classes_ = classes
-        return self
-
-    def fit_on_shares(self, samples: Matrix, share: Vector, weight: Vector) -> Self:
-        """Fit on each sample as a positive, as a negative, or as a part of each.
-
-        As :func:`probgap._core.estimators.fit_on_shares`, without a second copy of a
-        sample that counts for both.
-        """
-        copies = weigh_copies(share, weight)
-        rows = [np.flatnonzero(copy) for copy in copies]
-        positive = np.repeat([True, False], [rows[0].size, rows[1].size])
-        weights = np.concatenate(
-            [copy[row] for copy, row in zip(copies, rows, strict=True)]
-        )
-        self._solve(samples, np.concatenate(rows), positive, weights)
-        self.classes_, self.n_features_in_ = np.array([0, 1]), samples.shape[1]
-        return self
-
-    def _solve(
-        self, samples: Matrix, rows: NDArray[np.intp], positive: Mask, weight: Vector
-    ) -> None:
-        used, at = np.unique(rows, return_inverse=True)
-        alone = used.size == rows.size
-        if alone:
-            used, at = rows, np.arange(rows.size)
-        dense = as_dense(samples[used])
-        gamma = scale_gamma(samples[rows]) if self.gamma == "scale" else self.gamma
-        device = open_device(self.device)
-        with one_thread():
-            solved = solve_svms(
-                device,
-                dense,
-                positive,
-                self.C * weight[:, None],
-                gamma=gamma,
-                tol=self.tol,
-                rows=None if alone else at,
-                say=remark if self.verbose else None,
-            )
-        self._store(dense, gamma, solved, 0, at)
-        _warn_unless_converged(solved, self.tol)
+        dense = as_dense(samples[counted])
+        gamma = scale_gamma(dense) if self.gamma == "scale" else self.gamma
+        caps = self.C * weight[counted, None]
+        solved = _solve(self, dense, which[counted] == 1, caps, gamma)
+        return self._store(dense, gamma, solved, 0)
 
     def _store(
-        self,
-        samples: Array,
-        gamma: float,
-        solved: SVMSolutions,
-        column: int,
-        at: NDArray[np.intp],
+        self, samples: Array, gamma: float, solved: SVMSolutions, column: int
     ) -> Self:
         """Keep one of the SVMs that were solved together."""
-        coef = np.bincount(at, solved.coef[:, column], minlength=samples.shape[0])
+        coef = solved.coef[:, column]
         self.support_ = np.flatnonzero(coef)
         self.support_vectors_ = samples[self.support_]
         self.dual_coef_ = coef[self.support_][None, :]
@@ -187,10 +119,9 @@ class DeviceSVM(ClassifierMixin, BaseEstimator):
         self.bytes_moved_, self.plan_ = solved.bytes_moved, str(solved.plan)
         return self
 
-    def decision_function(self, X: Matrix) -> Vector:
-        """Return the score of samples, positive on the side of the second class."""
+    def _decide(self, X: Matrix) -> Vector:
         check_is_fitted(self)
-        samples = as_dense(validate_data(self, X, **_SAMPLES, reset=False))
+        samples = as_dense(validate_data(self, X, accept_sparse="csr", reset=False))
         learnt = (self.support_vectors_, self.dual_coef_[0], self.gamma_)
         with one_thread():
             try:
@@ -200,12 +131,6 @@ class DeviceSVM(ClassifierMixin, BaseEstimator):
             else:
                 decision = stream_decisions(device, samples, *learnt)
         return decision + self.intercept_[0]
-
-    def predict(self, X: Matrix) -> NDArray[Any]:
-        """Return the class of samples."""
-        positive = self.decision_function(X) > 0.0
-        predicted: NDArray[Any] = self.classes_[positive.astype(np.intp)]
-        return predicted
 
 
 DeviceMachine = DeviceSVM  # what files written by earlier versions call it
@@ -241,7 +166,7 @@ class DevicePlatt(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True, slots=True)
 class PlattTask:
-    """Rows to fit on, and which of them each fold leaves out: a partition of them."""
+    """Rows to fit on, and which of them each fold leaves out, as many folds as others."""
 
     train: Mask
     held_out: list[Mask]
@@ -262,38 +187,29 @@ def fit_platt(
     product with the kernel. Those of the folds place the sigmoid. Returns the classifier
     of the first task and, for each task, the chance of every sample to be labelled.
     """
-    place = open_device(device)
     dense = as_dense(samples)
     gamma = scale_gamma(dense)
+    target = labelled.astype(np.int8)
     fitted: list[DevicePlatt] = []
     chances: list[Vector] = []
-    for batch in _batches(tasks, most):
+    for some in gen_batches(len(tasks), max(1, most // (1 + len(tasks[0].held_out)))):
+        batch = tasks[some]
         caps = [
             mask
             for task in batch
             for mask in (task.train, *(task.train & ~fold for fold in task.held_out))
         ]
-        with one_thread():
-            solved = solve_svms(
-                place,
-                dense,
-                labelled,
-                np.column_stack(caps).astype(np.float64),
-                gamma=gamma,
-                tol=_TOL,
-                say=remark if verbose else None,
-            )
-        _warn_unless_converged(solved, _TOL)
+        plain = DeviceSVM(device=device, verbose=verbose)
+        solved = _solve(plain, dense, labelled, 1.0 * np.column_stack(caps), gamma)
         column = 0
         for task in batch:
             decision = np.empty(labelled.size)
             for k, fold in enumerate(task.held_out, start=column + 1):
                 decision[fold] = solved.decision[fold, k]
             sigmoid = _SigmoidCalibration().fit(
-                decision[task.train], labelled[task.train].astype(np.int8)
+                decision[task.train], target[task.train]
             )
-            svm = DeviceSVM(device=device)
-            svm._store(dense, gamma, solved, column, np.arange(labelled.size))
+            svm = DeviceSVM(device=device)._store(dense, gamma, solved, column)
             svm.classes_, svm.n_features_in_ = np.array([0, 1]), dense.shape[1]
             fitted.append(DevicePlatt(svm, float(sigmoid.a_), float(sigmoid.b_)))
             chances.append(fitted[-1].chance(solved.decision[:, column]))
@@ -301,28 +217,25 @@ def fit_platt(
     return fitted[0], chances
 
 
-def _batches(tasks: Sequence[PlattTask], most: int) -> Iterator[list[PlattTask]]:
-    batch: list[PlattTask] = []
-    room = most
-    for task in tasks:
-        size = 1 + len(task.held_out)
-        if batch and size > room:
-            yield batch
-            batch, room = [], most
-        batch.append(task)
-        room -= size
-    yield batch
-
-
-def _warn_unless_converged(solved: SVMSolutions, tol: float) -> None:
+def _solve(
+    svm: DeviceSVM, samples: Array, positive: Mask, caps: Array, gamma: float
+) -> SVMSolutions:
+    """Solve SVMs with the settings of one, and warn of those that did not converge."""
+    say = remark if svm.verbose else None
+    place, tol = open_device(svm.device), svm.tol
+    with one_thread():
+        solved = solve_svms(
+            place, samples, positive, caps, gamma=gamma, tol=tol, say=say
+        )
     if not solved.converged.all():
         warnings.warn(
             f"The support vector machine did not meet tol={tol:g}: the relative duality "
             f"gap is {solved.duality_gap.max():.2g}. Scale the features, or use a smaller "
             "C or a larger tol.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
+    return solved
 
 
 def as_dense(samples: Matrix) -> Array:

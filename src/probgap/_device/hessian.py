@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from probgap._core.types import Mask, Vector
 from probgap._device.arrays import Tensor
 from probgap._device.kernel import DeviceKernel
 from probgap._device.plan import FACTOR_ROWS
@@ -19,41 +18,28 @@ _LEAST_REST = 1e-7
 
 
 class DeviceHessian:
-    """``scale * K[rows][:, rows]``: each variable belongs to a row of the kernel.
+    """``scale * K``, and a factor F of landmarks with ``K = F F^T + R``.
 
-    Landmarks drawn from the rows give a factor F with ``K = F F^T + R``, where R is
-    taken for its diagonal. That stands for K in a preconditioner, and in the first
-    steps of a solver. ``rows`` is None where variables are the rows.
+    R is taken for its diagonal. That stands for K in a preconditioner, and in the first
+    steps of a solver.
     """
 
-    def __init__(
-        self, kernel: DeviceKernel, *, rows: Tensor | None = None, scale: float = 1.0
-    ) -> None:
+    def __init__(self, kernel: DeviceKernel, *, scale: float = 1.0) -> None:
         self.kernel, self.device, self.scale = kernel, kernel.device, scale
-        self._rows = rows
-        factor = self._landmark_factor(kernel.plan.rank)
-        rest = (1.0 - (factor * factor).sum(dim=1)).clamp_(min=_LEAST_REST)
-        self._factor = factor if rows is None else factor[rows]
-        self._rest = (rest if rows is None else rest[rows])[:, None]
-
-    def _landmark_factor(self, rank: int) -> Tensor:
-        """Return F, one row for each row of the kernel."""
         rng = np.random.default_rng(_SEED)
-        drawn = np.sort(rng.choice(self.kernel.n, size=rank, replace=False))
+        drawn = np.sort(rng.choice(kernel.n, size=kernel.plan.rank, replace=False))
         landmarks = self.device.put_rows(drawn)
-        columns = self.kernel.columns(landmarks)
+        columns = kernel.columns(landmarks)
         xp = self.device.xp
         lower = _cholesky(columns[:, landmarks], xp)
         factor = xp.linalg.solve_triangular(lower, columns, upper=False)
-        return factor.T.contiguous()
+        self._factor = factor.T.contiguous()
+        rest = 1.0 - (self._factor * self._factor).sum(dim=1, keepdim=True)
+        self._rest = rest.clamp_(min=_LEAST_REST)
 
     def product(self, vectors: Tensor, *, careful: bool = False) -> Tensor:
         """Multiply with columns."""
-        if self._rows is None:
-            return self.scale * self.kernel.product(vectors, careful=careful)
-        gathered = self.device.zeros(self.kernel.n, vectors.shape[1])
-        gathered.index_add_(0, self._rows, vectors)
-        return self.scale * self.kernel.product(gathered, careful=careful)[self._rows]
+        return self.scale * self.kernel.product(vectors, careful=careful)
 
     def thin_product(self, vectors: Tensor) -> Tensor:
         """Multiply ``F F^T`` and the diagonal that it leaves, in place of the kernel."""
@@ -66,8 +52,8 @@ class DeviceHessian:
         inverse = self.device.xp.where(inside, inverse, 0.0)
         return Preconditioner(self._factor, inverse, self.scale, self.device.xp)
 
-    def part(self, free: Mask, near: Vector) -> tuple[slice, DeviceHessian]:  # noqa: ARG002 (there may be no memory for a copy)
-        """Return all rows."""
+    def part(self, *_: Any) -> tuple[slice, DeviceHessian]:
+        """Return all rows: there may be no memory for a copy of some."""
         return slice(None), self
 
 

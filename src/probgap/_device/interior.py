@@ -1,26 +1,23 @@
 """One interior point method for all quadratic programmes here, on any array namespace.
 
 Predictor and corrector after Mehrotra (1992), for several problems with one Hessian, step
-by step together. Each step solves systems with the Hessian and a positive diagonal by
-conjugate gradients, preconditioned by a low-rank factor, so that products with the
-Hessian are all that is needed. A product with a column for each problem reads a kernel
-once: the SVMs of all folds cost little more than one.
-
-Few steps reach any accuracy, whatever the data. The first ones, far from the bounds, need
-no kernel at all: the factor stands for it.
+by step together. Systems with the Hessian and a positive diagonal are solved by conjugate
+gradients, preconditioned by a low-rank factor. A product with a column for each problem
+reads a kernel once: the SVMs of all folds cost little more than one. The first steps, far
+from the bounds, need no kernel at all: the factor stands for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from probgap._core.types import Mask, Vector
-from probgap._device.arrays import Arrays, Tensor
-from probgap._device.programme import Programmes
+from probgap._device.arrays import Tensor
+from probgap._device.programme import TINY, Programmes
 
 _MAX_STEPS = 60
 _MAX_CG = 100
@@ -36,26 +33,6 @@ _SHARE_OF_WAY = 0.99
 # variable; and that of the solution for ones, which gives the multiplier of the sum.
 _ERROR = 0.1
 _ERROR_OF_ONES = 1e-2
-TINY = 1e-300
-
-
-class Hessian(Protocol):
-    """The second derivative that problems share."""
-
-    @property
-    def device(self) -> Arrays:
-        """Where it is."""
-
-    def product(self, vectors: Tensor, *, careful: bool = False) -> Tensor:
-        """Multiply with columns, ``careful`` with less rounding."""
-
-    def thin_product(self, vectors: Tensor) -> Tensor:
-        """Multiply with the factor and the diagonal that it leaves."""
-
-    def precondition(
-        self, diagonal: Tensor, inside: Tensor
-    ) -> Callable[[Tensor], Tensor]:
-        """Invert the sum of that and a diagonal for each problem, for some variables."""
 
 
 @dataclass(slots=True)
@@ -68,7 +45,6 @@ class State:
     level: Tensor  # multiplier of a sum that is given
 
     def only(self, columns: Any) -> State:
-        """Keep some problems."""
         return State(*(getattr(self, f.name)[..., columns] for f in fields(self)))
 
 
@@ -76,7 +52,7 @@ See = Callable[[Tensor, Programmes, State], Tensor]
 
 
 def follow_barrier(
-    hessian: Hessian,
+    hessian: Any,
     problems: Programmes,
     start: Tensor,
     see: See,
@@ -85,6 +61,9 @@ def follow_barrier(
 ) -> int:
     """Solve all problems from points strictly inside of their bounds; return the steps.
 
+    ``hessian`` has ``product(vectors, careful)`` with columns, ``thin_product(vectors)``
+    with the factor in its place, and ``precondition(diagonal, inside)``, which inverts the
+    sum of that and a diagonal for each problem.
     ``see`` is shown the numbers of the problems that are left, these problems and where
     they stand after each step, and returns a mask of those that are solved.
     """
@@ -97,11 +76,8 @@ def follow_barrier(
         if keep.shape[0] == 0 or steps >= max_steps:
             return steps
         if keep.shape[0] < active.shape[0]:
-            active, problems, state = (
-                active[keep],
-                problems.only(keep),
-                state.only(keep),
-            )
+            active, problems = active[keep], problems.only(keep)
+            state = state.only(keep)
         lengths = _step(hessian, problems, state, hessian.product)
         steps += 1
         state.gradient = hessian.product(state.x, careful=True) - problems.linear
@@ -109,7 +85,7 @@ def follow_barrier(
             max_steps = steps
 
 
-def _begin(hessian: Hessian, problems: Programmes, start: Tensor) -> State:
+def _begin(hessian: Any, problems: Programmes, start: Tensor) -> State:
     """Take the first steps with the factor in the place of the kernel."""
     where = problems.device.xp.where
 
@@ -153,7 +129,7 @@ def _first_state(problems: Programmes, x: Tensor, gradient: Tensor) -> State:
 
 
 def _step(
-    hessian: Hessian,
+    hessian: Any,
     problems: Programmes,
     state: State,
     product: Callable[..., Tensor],
@@ -165,12 +141,12 @@ def _step(
     mean = (newton.slacks * state.multipliers).sum(axis=0) / count
     size = xp.clip(xp.abs(state.x).sum(axis=0), TINY, None)
     error = _ERROR * mean * xp.clip(problems.inside.sum(axis=0), 1, None) / size
-    ahead, way = newton.toward(0.0 * newton.slacks, error)
-    there = newton.slacks + way * ahead.slacks
+    slacks, ahead, way = newton.toward(0.0 * newton.slacks, error)
+    there = newton.slacks + way * slacks
     there = (there * (state.multipliers + way * ahead.multipliers)).sum(axis=0) / count
     centring = mean * xp.clip(there / mean, 0.0, 1.0) ** 3
-    change, way = newton.toward(
-        centring - ahead.slacks * ahead.multipliers,
+    _slacks, change, way = newton.toward(
+        centring - slacks * ahead.multipliers,
         error * xp.clip(centring / mean, _ERROR, None),
     )
     # At the limits of precision there may be no direction left: stay.
@@ -181,22 +157,12 @@ def _step(
     return xp.where(sound, way, 0.0)
 
 
-@dataclass(slots=True)
-class _Change:
-    """A step of all that a state has, and of the slacks."""
-
-    x: Tensor
-    slacks: Tensor
-    multipliers: Tensor
-    level: Tensor
-
-
 class _Newton:
     """Directions of one step, from one preconditioner."""
 
     def __init__(
         self,
-        hessian: Hessian,
+        hessian: Any,
         problems: Programmes,
         state: State,
         product: Callable[..., Tensor],
@@ -219,8 +185,11 @@ class _Newton:
         self._solved: tuple[Tensor, Tensor, Tensor] | None = None
         self._of_ones: Tensor = None
 
-    def toward(self, products: Tensor, error: Tensor) -> tuple[_Change, Tensor]:
-        """Aim at products of slacks and multipliers; also return how far one can go."""
+    def toward(self, products: Tensor, error: Tensor) -> tuple[Tensor, State, Tensor]:
+        """Aim at products of slacks and multipliers.
+
+        Returns the changes of slacks and of the state, and how far one can go.
+        """
         state, xp, n = self._state, self._xp, self._state.x.shape[0]
         force = xp.where(self._exists, products / self.slacks, 0.0)
         level = xp.where(self._given, state.level, force[-1] - force[-2])
@@ -246,28 +215,23 @@ class _Newton:
         )
         way = _SHARE_OF_WAY / xp.clip(fall, _SHARE_OF_WAY, None)
         level = xp.where(self._given, pull, 0.0)
-        return _Change(x, slacks, multipliers, level), way
+        return slacks, State(x, None, multipliers, level), way
 
     def _solve(self, right: Tensor, error: Tensor) -> Tensor:
         """Solve, from where the last solution left off; and for ones, the first time."""
-        stack = self._xp.stack
         if self._solved is None:
-            both = stack([right, 1.0 * self._inside], axis=2)
-            errors = stack([error, 0.0 * error + _ERROR_OF_ONES], axis=1)
-            solution, left = conjugate_gradients(
-                self._times, self._inverse, 0.0 * both, both, errors, self._xp
-            )
-            self._of_ones = solution[:, :, 1]
+            residual = self._xp.stack([right, 1.0 * self._inside], axis=2)
+            start = 0.0 * residual
+            errors = self._xp.stack([error, 0.0 * error + _ERROR_OF_ONES], axis=1)
         else:
-            solution, left, before = self._solved
-            solution, left = conjugate_gradients(
-                self._times,
-                self._inverse,
-                solution[:, :, None],
-                (left + right - before)[:, :, None],
-                error[:, None],
-                self._xp,
-            )
+            start, left, before = self._solved
+            start, residual = start[:, :, None], (left + right - before)[:, :, None]
+            errors = error[:, None]
+        solution, left = conjugate_gradients(
+            self._times, self._inverse, start, residual, errors, self._xp
+        )
+        if self._solved is None:
+            self._of_ones = solution[:, :, 1]
         self._solved = solution[:, :, 0], left[:, :, 0], right
         return self._solved[0]
 
@@ -303,7 +267,7 @@ def conjugate_gradients(
 
 
 def solve_part(
-    hessian: Hessian,
+    hessian: Any,
     inside: Mask,
     right: Vector,
     diagonal: Vector,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -58,11 +59,9 @@ class Points:
 
     @property
     def n(self) -> int:
-        """Number of samples."""
         return int(self.left.shape[0])
 
     def only(self, rows: Tensor) -> Points:
-        """Keep some samples."""
         return replace(self, left=self.left[rows], right=self.right[rows])
 
     def _both_sides(self, samples: Array) -> tuple[Tensor, Tensor]:
@@ -75,30 +74,17 @@ class Points:
         put = self.device.put
         return put(left, single=self.single), put(right, single=self.single)
 
-    def fill(self, room: Tensor, left: Tensor, right: Tensor, width: int) -> None:
-        """Write kernel values in single precision, so many columns at a time."""
-        if self.single:
-            self.device.xp.mm(left, right.T, out=room)
-            room.clamp_(max=0.0).exp_()
-            return
-        for start in range(0, right.shape[0], width):
-            some = slice(start, start + width)
-            exponent = left @ right[some].T
-            room[:, some] = exponent.clamp_(max=0.0).exp_()
-
     def tile(self, left: Tensor, right: Tensor) -> Tensor:
         """Return kernel values in single precision."""
-        room = self.device.empty(left.shape[0], right.shape[0], single=True)
-        self.fill(room, left, right, right.shape[0])
-        return room
+        exponent = left @ right.T
+        return exponent.clamp_(max=0.0).exp_().float()
 
     def mean_with(self, others: Array, side: int) -> Tensor:
         """Average the kernel of each sample with other samples, by square tiles."""
         total = self.device.zeros(self.n)
-        for start in range(0, others.shape[0], side):
-            _, right = self._both_sides(others[start : start + side])
-            for top in range(0, self.n, side):
-                some = slice(top, top + side)
+        for part in _slices(others.shape[0], side):
+            _, right = self._both_sides(others[part])
+            for some in _slices(self.n, side):
                 tile = self.tile(self.left[some], right)
                 total[some] += tile.sum(dim=1, dtype=self.device.xp.float64)
         return total / others.shape[0]
@@ -128,24 +114,18 @@ class DeviceKernel:
         self.device, self.n = points.device, points.n
         self.traffic = Traffic(self.n) if traffic is None else traffic
         self._stored: Tensor | None = None
+        self._parts = list(_slices(self.n, plan.tile))
         if plan.stored:
             self._stored = self.device.empty(self.n, self.n, single=True)
-            for top in range(0, self.n, plan.tile):
-                some = slice(top, top + plan.tile)
-                points.fill(
-                    self._stored[some], points.left[some], points.right, plan.tile
-                )
+            for here, there in product(self._parts, self._parts):
+                tile = points.tile(points.left[here], points.right[there])
+                self._stored[here, there] = tile
 
     def columns(self, rows: Tensor) -> Tensor:
         """Return some columns in double precision, as rows."""
-        result = self.device.empty(rows.shape[0], self.n)
-        height = max(1, self.plan.tile**2 // self.n)
-        left = self.points.left[rows]
-        for top in range(0, rows.shape[0], height):
-            few = slice(top, top + height)
-            exponent = left[few].double() @ self.points.right.double().T
-            result[few] = exponent.clamp_(max=0.0).exp_()
-        return result
+        left, right = self.points.left[rows], self.points.right
+        exponent = left.double() @ right.double().T
+        return exponent.clamp_(max=0.0).exp_()
 
     def product(self, vectors: Tensor, *, careful: bool = False) -> Tensor:
         """Multiply with columns in double precision; ``careful`` keeps more digits.
@@ -154,24 +134,19 @@ class DeviceKernel:
         takes the vectors as a sum of two in single precision.
         """
         self.traffic.values += float(self.n) ** 2
-        if self._stored is None:
-            return _in_two(vectors, self._multiply_tiles, careful)
         return _in_two(vectors, self._multiply, careful)
 
     def _multiply(self, vectors: Tensor, width: int) -> Tensor:
-        assert self._stored is not None  # or tiles would be multiplied
-        self.traffic.bytes_moved += 4.0 * self.n**2
         result = self.device.zeros(*vectors.shape)
-        # The matrix is its own mirror image, and whole rows of it are read faster.
-        add_product(result, self._stored.T, vectors, width)
-        return result
-
-    def _multiply_tiles(self, vectors: Tensor, width: int) -> Tensor:
-        """Compute half of the tiles, and use each for itself and for its mirror image."""
-        result = self.device.zeros(*vectors.shape)
-        points, parts = self.points, list(_slices(self.n, self.plan.tile))
-        for k, here in enumerate(parts):
-            for there in parts[: k + 1]:
+        if self._stored is not None:
+            self.traffic.bytes_moved += 4.0 * self.n**2
+            # The matrix is its own mirror image, and whole rows of it are read faster.
+            add_product(result, self._stored.T, vectors, width)
+            return result
+        # Half of the tiles, each for itself and for its mirror image.
+        points = self.points
+        for k, here in enumerate(self._parts):
+            for there in self._parts[: k + 1]:
                 tile = points.tile(points.left[here], points.right[there])
                 self.traffic.bytes_moved += _BYTES_COMPUTED * tile.numel()
                 add_product(result[here], tile, vectors[there], width)
@@ -236,27 +211,23 @@ def stream_decisions(
     *,
     budget: float | None = None,
 ) -> Vector:
-    """Sum kernel values of any number of samples with support vectors, by tiles.
+    """Sum kernel values of any number of samples with support vectors, in double precision.
 
-    All in double precision. ``budget`` is the bytes to plan with, by default what the
-    device has.
+    ``budget`` is the bytes to plan with, by default what the device has.
     """
     budget = device.budget() if budget is None else budget
-    values = int(min(_TILE, max(1.0, _SHARE * budget / _BYTES_PER_VALUE)))
-    width = min(vectors.shape[0], values)
-    centre = vectors.mean(axis=0)
-    scale = np.sqrt(2.0 * gamma)
+    values = min(_TILE, _SHARE * budget / _BYTES_PER_VALUE)
+    centre, scale = vectors.mean(axis=0), np.sqrt(2.0 * gamma)
     decision = np.zeros(samples.shape[0])
     with device.computing():
-        for some in _slices(samples.shape[0], max(1, values // width)):
+        right = device.put(scale * (vectors - centre))
+        of_right = 0.5 * (right * right).sum(dim=1)
+        weights = device.put(coef)
+        for some in _slices(samples.shape[0], max(1, int(values) // coef.size)):
             left = device.put(scale * (samples[some] - centre))
-            of_left = 0.5 * (left * left).sum(dim=1, keepdim=True)
-            total = device.zeros(left.shape[0])
-            for part in _slices(vectors.shape[0], width):
-                right = device.put(scale * (vectors[part] - centre))
-                exponent = left @ right.T
-                exponent -= of_left
-                exponent -= 0.5 * (right * right).sum(dim=1)
-                total += exponent.clamp_(max=0.0).exp_() @ device.put(coef[part])
+            exponent = left @ right.T
+            exponent -= 0.5 * (left * left).sum(dim=1, keepdim=True)
+            exponent -= of_right
+            total = exponent.clamp_(max=0.0).exp_() @ weights
             decision[some] = device.get(total)
     return decision

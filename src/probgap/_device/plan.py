@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from probgap._core.errors import InvalidInputError
 
-_SINGLE, _DOUBLE = 4, 8
+_SINGLE, _DOUBLE = 4.0, 8.0
 # Landmarks of the preconditioner: so many for each unit of the root of the number of
 # rows, at most this share of the rows, and more only where memory is left.
 _PER_ROOT = 8.0
@@ -41,7 +41,6 @@ class MemoryPlan:
     budget: float
 
     def __str__(self) -> str:
-        """Describe it in one line."""
         where = "kept" if self.stored else "computed in tiles for each product"
         return (
             f"kernel of {self.n_rows:,} rows, {_gib(self.kernel_bytes)} in single "
@@ -51,18 +50,21 @@ class MemoryPlan:
 
 
 def plan_memory(
-    n_rows: int, n_features: int, n_variables: int, n_problems: int, budget: float
+    n_rows: int, n_features: int, n_problems: int, budget: float
 ) -> MemoryPlan:
-    """Decide what fits: the kernel if it can be, the preconditioner as large as helps.
-
-    Variables of a problem are as many as rows, or more where rows count twice.
-    """
-    kernel = float(_SINGLE) * n_rows**2
+    """Decide what fits: the kernel if it can be, the preconditioner as large as helps."""
+    kernel = _SINGLE * n_rows**2
     rank = max(1, min(int(_PER_ROOT * math.sqrt(n_rows)), int(_SHARE_OF_ROWS * n_rows)))
     tile = _TILE
     while True:
         side = min(n_rows, math.isqrt(tile))
-        other = _others(n_rows, n_features, n_variables, n_problems, rank, side)
+        samples = 4 * n_rows * (n_features + 2)
+        # While the factor is made, there are the columns of the landmarks as well.
+        factor = rank * (3 * n_rows + 2 * min(n_rows, FACTOR_ROWS))
+        small = rank**2 * (n_problems + 4)
+        vectors = _ARRAYS * n_rows * n_problems
+        other = _DOUBLE * (samples + factor + small + vectors)
+        other += _BYTES_IN_TILE * side**2
         if other <= budget:
             stored = other + kernel <= budget
             return MemoryPlan(n_rows, stored, rank, side, kernel, other, budget)
@@ -82,24 +84,6 @@ def tile_side(n_rows: int, budget: float) -> int:
     """Return the rows, and columns, of tiles that are used once and take a quarter."""
     values = max(1.0, budget / (4.0 * _BYTES_IN_TILE))
     return max(1, min(n_rows, math.isqrt(int(min(_TILE, values)))))
-
-
-def _others(
-    n_rows: int,
-    n_features: int,
-    n_variables: int,
-    n_problems: int,
-    rank: int,
-    side: int,
-) -> float:
-    samples = _DOUBLE * 4 * n_rows * (n_features + 2)
-    factor = _DOUBLE * rank * (n_variables + 2 * min(n_variables, FACTOR_ROWS))
-    # While it is made, there are the columns of the landmarks and their solution.
-    making = _DOUBLE * rank * 2 * n_rows
-    small = _DOUBLE * rank**2 * (n_problems + 4)
-    vectors = _DOUBLE * _ARRAYS * n_variables * n_problems
-    tiles = _BYTES_IN_TILE * side**2
-    return float(samples + factor + making + small + vectors + tiles)
 
 
 def _gib(size: float) -> str:

@@ -9,6 +9,7 @@ from probgap._device.arrays import Arrays, Tensor
 # A band narrower than this share of the box has no inside: it is an equation.
 _NARROWEST = 1e-9
 _BISECTIONS = 100
+TINY = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,6 @@ class Programmes:
 
     @property
     def inside(self) -> Tensor:
-        """Which variables each problem has."""
         return self.upper > self.lower
 
     @property
@@ -53,14 +53,11 @@ class Programmes:
         return xp.where(self.exists, slacks, 1.0)
 
     def only(self, columns: Tensor) -> Programmes:
-        """Keep some problems."""
         names = ("linear", "lower", "upper", "low", "high", "reference")
-        return replace(
-            self, **{name: getattr(self, name)[..., columns] for name in names}
-        )
+        kept = {name: getattr(self, name)[..., columns] for name in names}
+        return replace(self, **kept)
 
     def at(self, rows: Tensor) -> Programmes:
-        """Keep some variables, of all problems."""
         names = ("linear", "lower", "upper")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
@@ -101,6 +98,12 @@ class Programmes:
         value, multiplier = self.least(gradient)
         gap = (x * gradient).sum(axis=0) - value
         return self.device.xp.clip(gap, 0.0, None), multiplier
+
+    def relative_gap(self, x: Tensor, gradient: Tensor) -> Tensor:
+        """Return the duality gap as a share of what can be gained over the reference."""
+        gap, _multiplier = self.duality_gap(x, gradient)
+        gain = self.reference - self.objective(x, gradient)
+        return gap / self.device.xp.clip(gain + gap, TINY, None)
 
     def kkt_residual(self, x: Tensor, gradient: Tensor, multiplier: Tensor) -> Tensor:
         """Measure how far a unit step against the gradient moves, cut to the box."""

@@ -15,16 +15,16 @@ of its values, and for more samples than a whole kernel would have memory for.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap._core.types import Array, Mask
+from probgap._core.types import Array, Mask, Vector
 from probgap._device.arrays import Device, Tensor
 from probgap._device.hessian import DeviceHessian
-from probgap._device.interior import TINY, State, follow_barrier
+from probgap._device.interior import State, follow_barrier
 from probgap._device.kernel import DeviceKernel, Points, Traffic, multiply_part
 from probgap._device.plan import MemoryPlan, plan_memory, tile_side
 from probgap._device.programme import Programmes
@@ -61,76 +61,27 @@ _IN_VAIN = 3
 _ENOUGH = 0.1
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class SVMSolutions:
     """Dual solutions of SVMs, one column or number for each.
 
-    ``coef`` is label times dual variable. ``gap`` bounds how far the objective is from the
-    least, ``duality_gap`` is that as a share of the primal objective, ``kkt_residual`` how
-    far a unit step against the gradient moves a dual variable. ``n_iter`` are the steps of
-    all parts, ``n_passes`` products in values of the whole kernel, ``plan`` that of the
-    largest part, ``decision`` that of the sample of each variable. Arrays are the device's
-    until all is solved.
+    ``coef`` is label times dual variable, ``decision`` that of each sample,
+    ``duality_gap`` a share of the primal objective, ``kkt_residual`` how far a unit step
+    against the gradient moves a dual variable. ``n_iter`` are the steps of all parts,
+    ``n_passes`` products in values of the whole kernel, ``plan`` that of the largest part.
     """
 
-    coef: Tensor
-    gradient: Tensor
-    objective: Tensor
-    gap: Tensor
-    duality_gap: Tensor
-    intercept: Tensor
-    kkt_residual: Tensor
-    converged: Tensor
-    n_iter: int = 0
-    n_passes: float = 0.0
-    bytes_moved: float = 0.0
-    plan: MemoryPlan | None = None
-    decision: Tensor = None
-
-    @property
-    def dual_objective(self) -> Tensor:
-        """The objective as it is maximised."""
-        return -self.objective
-
-    @classmethod
-    def nothing(cls, problems: Programmes) -> SVMSolutions:
-        """Return what is known before the first point."""
-        full_like, low = problems.device.xp.full_like, problems.low
-        objective, gap, share, residual = (
-            full_like(low, float("inf")) for _ in range(4)
-        )
-        x, level = 0.0 * problems.linear, 0.0 * low
-        gradient, never = x - problems.linear, gap < 0.0
-        return cls(x, gradient, objective, gap, share, level, residual, never)
-
-    def arrays(self) -> list[str]:
-        """Return the names of what there is of each SVM."""
-        return [f.name for f in fields(self)[:8]]
-
-    def see(
-        self,
-        active: Tensor,
-        problems: Programmes,
-        x: Tensor,
-        gradient: Tensor,
-        tol: float,
-    ) -> None:
-        """Keep points that are better than those found before."""
-        objective = problems.objective(x, gradient)
-        gap, level = problems.duality_gap(x, gradient)
-        share = gap / (problems.reference - objective + gap).clamp(min=TINY)
-        level = problems.device.xp.where(problems.sum_is_given, level, 0.0)
-        residual = problems.kkt_residual(x, gradient, level)
-        good = share <= tol
-        better = problems.device.true_rows(good | (gap < self.gap[active]))
-        new = (x, gradient, objective, gap, share, level, residual, good)
-        for name, value in zip(self.arrays(), new, strict=True):
-            getattr(self, name)[..., active[better]] = value[..., better]
-
-    def take(self, columns: Tensor, other: SVMSolutions, chosen: Tensor) -> None:
-        """Put some of what others found in the place of some of this."""
-        for name in self.arrays():
-            getattr(self, name)[..., columns] = getattr(other, name)[..., chosen]
+    coef: Array
+    decision: Array
+    intercept: Vector
+    dual_objective: Vector
+    duality_gap: Vector
+    kkt_residual: Vector
+    converged: NDArray[np.bool_]
+    n_iter: int
+    n_passes: float
+    bytes_moved: float
+    plan: MemoryPlan
 
 
 def solve_svms(
@@ -141,7 +92,6 @@ def solve_svms(
     *,
     gamma: float,
     tol: float,
-    rows: NDArray[np.intp] | None = None,
     budget: float | None = None,
     say: Callable[[MemoryPlan], None] | None = None,
     smallest: int | None = None,
@@ -149,57 +99,50 @@ def solve_svms(
 ) -> SVMSolutions:
     """Solve the duals of SVMs with hinge loss that differ in what samples count for.
 
-    ``positive`` is the class of each variable, ``rows`` its sample where one counts for
-    both classes. ``caps`` is what a sample counts for in each SVM, C times its weight, 0
-    for one that is left out; each SVM has both classes. ``budget`` is the bytes to plan
-    with, by default what the device has, and ``say`` is told each plan before memory is
-    taken. ``smallest`` variables are one part, and parts are tried ``max_rounds`` times.
+    ``caps`` is what a sample counts for in each SVM, C times its weight, 0 for one that
+    is left out; each SVM has both classes. ``budget`` is the bytes to plan with, by
+    default what the device has, and ``say`` is told each plan before memory is taken.
+    ``smallest`` variables are one part, and parts are tried ``max_rounds`` times.
     """
-    n_variables, n_svms = caps.shape
     if smallest is None:
         smallest = _SMALLEST if device.is_cpu else _SMALLEST_ELSEWHERE
     with device.computing():
-        field = _Field(
-            points=Points.of(device, samples, gamma),
-            rows=None if rows is None else device.put_rows(rows),
-            traffic=Traffic(samples.shape[0]),
-            plans=[],
-            budget=budget,
-            say=say,
-            smallest=smallest,
-            max_rounds=max_rounds,
-        )
+        points, traffic = Points.of(device, samples, gamma), Traffic(samples.shape[0])
+        work = _Workspace(points, traffic, [], budget, say, smallest, max_rounds)
         sign = device.put(np.where(positive, 1.0, -1.0)[:, None])
-        cap = device.put(caps)
-        zero = device.zeros(n_svms)
+        cap, zero = device.put(caps), device.zeros(caps.shape[1])
         problems = Programmes(
             device,
-            linear=sign.expand(n_variables, n_svms),
+            linear=sign.expand(caps.shape),
             lower=-cap * (sign < 0.0),
             upper=cap * (sign > 0.0),
             low=zero,
             high=zero,
             reference=zero,
         )
-        found = _solve_in_parts(field, problems, tol)
-        found.decision = device.get(found.gradient + sign + found.intercept)
-        for name in found.arrays():
-            setattr(found, name, device.get(getattr(found, name)))
-        traffic = field.traffic
-        found.n_passes, found.bytes_moved = traffic.passes, traffic.bytes_moved
-        found.plan = max(field.plans, key=lambda plan: plan.n_rows)
-        return found
+        found = _solve_in_parts(work, problems, tol)
+        x, gradient, get = found.x, found.gradient, device.get
+        _gap, level = problems.duality_gap(x, gradient)
+        return SVMSolutions(
+            coef=get(x),
+            decision=get(gradient + sign + level),
+            intercept=get(level),
+            dual_objective=get(-problems.objective(x, gradient)),
+            duality_gap=get(found.gap),
+            kkt_residual=get(problems.kkt_residual(x, gradient, level)),
+            converged=get(found.good),
+            n_iter=found.steps,
+            n_passes=traffic.passes,
+            bytes_moved=traffic.bytes_moved,
+            plan=max(work.plans, key=lambda plan: plan.n_rows),
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Field:
-    """Samples, the variables that belong to them, and the memory there is.
-
-    ``rows`` is the sample of each variable, None where they are the same.
-    """
+class _Workspace:
+    """Samples on a device, the memory there is for them, and what was done with it."""
 
     points: Points
-    rows: Tensor | None
     traffic: Traffic
     plans: list[MemoryPlan]
     budget: float | None
@@ -207,69 +150,86 @@ class _Field:
     smallest: int
     max_rounds: int
 
-    @property
-    def device(self) -> Device:
-        return self.points.device
-
-    def at(self, variables: Tensor) -> _Field:
-        """Keep some variables and their samples."""
-        if self.rows is None:
-            return replace(self, points=self.points.only(variables))
-        used, rows = self.rows[variables].unique(return_inverse=True)
-        return replace(self, points=self.points.only(used), rows=rows)
+    def only(self, rows: Tensor) -> _Workspace:
+        return replace(self, points=self.points.only(rows))
 
     def room(self) -> float:
-        """Return the bytes that may be taken now."""
-        return self.device.budget() if self.budget is None else self.budget
+        return self.points.device.budget() if self.budget is None else self.budget
 
-    def hessian(self, problems: Programmes) -> DeviceHessian:
+    def hessian(self, n_problems: int) -> DeviceHessian:
         """Plan memory for the kernel of all samples, and take it."""
-        n_features = int(self.points.left.shape[1]) - 2
-        n_variables, n_problems = problems.linear.shape
-        plan = plan_memory(
-            self.points.n, n_features, n_variables, n_problems, self.room()
-        )
+        n, width = self.points.left.shape
+        plan = plan_memory(n, width - 2, n_problems, self.room())
         self.plans.append(plan)
         if self.say is not None:
             self.say(plan)
-        kernel = DeviceKernel(self.points, plan, self.traffic)
-        return DeviceHessian(kernel, rows=self.rows)
+        return DeviceHessian(DeviceKernel(self.points, plan, self.traffic))
 
-    def product(self, variables: Tensor, vectors: Tensor) -> Tensor:
-        """Multiply some columns of the kernel, for all variables."""
+    def product(self, vectors: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Multiply the columns of some rows, or of all that are not 0, for all samples."""
+        used = self.points.device.true_rows((vectors != 0.0).any(dim=1))
         side = tile_side(self.points.n, self.room())
-        if self.rows is None:
-            return multiply_part(self.points, variables, vectors, side, self.traffic)
-        used, rows = self.rows[variables].unique(return_inverse=True)
-        summed = self.device.zeros(used.shape[0], vectors.shape[1])
-        summed.index_add_(0, rows, vectors)
-        product = multiply_part(self.points, used, summed, side, self.traffic)
-        return product[self.rows]
+        columns = used if rows is None else rows[used]
+        return multiply_part(self.points, columns, vectors[used], side, self.traffic)
 
 
-def _solve_in_parts(field: _Field, problems: Programmes, tol: float) -> SVMSolutions:
+@dataclass(slots=True)
+class _Found:
+    """The best points so far, their duality gaps as shares, and which are good enough."""
+
+    x: Tensor
+    gradient: Tensor
+    gap: Tensor
+    good: Tensor
+    steps: int = 0
+
+    @classmethod
+    def nothing(cls, problems: Programmes) -> _Found:
+        gap = problems.device.xp.full_like(problems.low, float("inf"))
+        return cls(0.0 * problems.linear, -1.0 * problems.linear, gap, gap < 0.0)
+
+    def put(self, columns: Tensor, x: Tensor, gradient: Tensor, gap: Tensor) -> None:
+        self.x[:, columns], self.gradient[:, columns] = x, gradient
+        self.gap[columns] = gap
+
+    def see(
+        self,
+        active: Tensor,
+        problems: Programmes,
+        x: Tensor,
+        gradient: Tensor,
+        tol: float,
+    ) -> None:
+        """Keep points that are better than those found before."""
+        gap = problems.relative_gap(x, gradient)
+        good = gap <= tol
+        better = problems.device.true_rows(good | (gap < self.gap[active]))
+        columns = active[better]
+        self.put(columns, x[:, better], gradient[:, better], gap[better])
+        self.good[columns] = good[better]
+
+
+def _solve_in_parts(work: _Workspace, problems: Programmes, tol: float) -> _Found:
     """Solve all problems, from a guess, to a share of the gain over their reference."""
     n = problems.linear.shape[0]
-    drawn = _guess(field, problems) if n > field.smallest else None
+    drawn = _guess(work, problems) if n > work.smallest else None
     if drawn is None:
-        return _solve_whole(field, problems, tol)
+        return _solve_whole(work, problems, tol)
     guess, worth = drawn
     xp, true_rows = problems.device.xp, problems.device.true_rows
-    found = SVMSolutions.nothing(problems)
+    found = _Found.nothing(problems)
     active = true_rows(problems.low == problems.low)
     before = xp.full_like(problems.low, float("inf"))
     share, part_tol, farness = _SHARE, max(_FIRST_TOL, tol), guess.abs()
     x = xp.where(guess < 0.0, problems.upper, problems.lower)
     gradient: Tensor | None = None
-    for _ in range(field.max_rounds):
+    for _ in range(work.max_rounds):
         part = _nearest(problems, farness, share)
         middle = _centre(problems, x, part)
         if middle is None:
             share *= _MORE
         elif gradient is None:  # only now is the sum right
-            x = middle
-            some = true_rows((x != 0.0).any(dim=1))
-            gradient = field.product(some, x[some]) - problems.linear
+            x, gradient = middle, work.product(middle) - problems.linear
         if share > _ALL:
             break
         if middle is None or gradient is None:
@@ -278,46 +238,46 @@ def _solve_in_parts(field: _Field, problems: Programmes, tol: float) -> SVMSolut
         least = problems.objective(x, gradient) + worth
         judged = replace(problems, reference=xp.maximum(problems.reference, least))
         start = x + _INWARD * (middle - x)
-        x, gradient, steps = _improve(field, judged, x, gradient, part, start, part_tol)
-        found.n_iter += steps
+        x, gradient, steps = _improve(work, judged, x, gradient, part, start, part_tol)
+        found.steps += steps
         found.see(active, problems, x, gradient, tol)
-        keep = true_rows(~found.converged[active])
+        keep = true_rows(~found.good[active])
         if not keep.numel():
             return found
         active, problems = active[keep], problems.only(keep)
         x, gradient, worth = x[:, keep], gradient[:, keep], worth[keep]
-        gap, before = found.duality_gap[active], before[keep]
+        gap, before = found.gap[active], before[keep]
         share *= _MORE if bool((gap > _GAIN * before).any()) else _LESS
         before = gap
         part_tol = max(_SHARE_OF_TOL * tol, _SHARE_OF_GAP * float(gap.max()))
         _gap, level = problems.duality_gap(x, gradient)
         farness = _farness(problems, x, gradient + level)
-    rest = _solve_whole(field, problems, tol)
-    found.see(active, problems, rest.coef, rest.gradient, tol)
-    found.n_iter += rest.n_iter
+    rest = _solve_whole(work, problems, tol)
+    found.see(active, problems, rest.x, rest.gradient, tol)
+    found.steps += rest.steps
     return found
 
 
-def _solve_whole(field: _Field, problems: Programmes, tol: float) -> SVMSolutions:
-    hessian = field.hessian(problems)
+def _solve_whole(work: _Workspace, problems: Programmes, tol: float) -> _Found:
+    hessian = work.hessian(problems.linear.shape[1])
     return _follow(hessian, problems, _first_point(problems, hessian), tol)
 
 
 def _follow(
     hessian: DeviceHessian, problems: Programmes, start: Tensor, tol: float
-) -> SVMSolutions:
+) -> _Found:
     """Solve until what is rounded to bounds is good."""
-    found = SVMSolutions.nothing(problems)
+    found = _Found.nothing(problems)
     in_vain = problems.device.xp.zeros_like(problems.low)
     see = partial(_see_rounded, found, hessian, tol, in_vain)
-    found.n_iter = follow_barrier(hessian, problems, start, see)
+    found.steps = follow_barrier(hessian, problems, start, see)
     # Where there is no step left, what could not be rounded is good as it is.
-    found.converged |= found.duality_gap <= tol
+    found.good |= found.gap <= tol
     return found
 
 
 def _see_rounded(
-    found: SVMSolutions,
+    found: _Found,
     hessian: DeviceHessian,
     tol: float,
     in_vain: Tensor,
@@ -327,26 +287,24 @@ def _see_rounded(
 ) -> Tensor:
     """Round what is good; return which of it still is, or is good enough without."""
     found.see(active, problems, state.x, state.gradient, tol)
-    chosen = problems.device.true_rows(found.converged[active])
+    chosen = problems.device.true_rows(found.good[active])
     if chosen.numel():
-        these, some, columns = problems.only(chosen), state.only(chosen), active[chosen]
-        xp = problems.device.xp
+        these, columns = problems.only(chosen), active[chosen]
         late = in_vain[columns] >= _IN_VAIN
-        enough = late & (found.duality_gap[columns] <= _ENOUGH * tol)
-        x = _round(these, some, xp.where(late, _NEARER, _NEAR))
+        enough = late & (found.gap[columns] <= _ENOUGH * tol)
+        near = problems.device.xp.where(late, _NEARER, _NEAR)
+        x = _round(these, state.only(chosen), near)
         gradient = hessian.product(x, careful=True) - these.linear
-        rounded = SVMSolutions.nothing(these)
-        every = xp.arange(columns.numel(), device=columns.device)
-        rounded.see(every, these, x, gradient, tol)
-        fine = problems.device.true_rows(rounded.converged)
-        found.take(columns[fine], rounded, fine)
+        gap = these.relative_gap(x, gradient)
+        fine = problems.device.true_rows(gap <= tol)
+        found.put(columns[fine], x[:, fine], gradient[:, fine], gap[fine])
         # What is good inside the bounds is kept, but another step may let it be rounded.
-        found.converged[columns] = rounded.converged | enough
+        found.good[columns] = (gap <= tol) | enough
         in_vain[columns] += 1.0
-    return found.converged[active]
+    return found.good[active]
 
 
-def _guess(field: _Field, problems: Programmes) -> tuple[Tensor, Tensor] | None:
+def _guess(work: _Workspace, problems: Programmes) -> tuple[Tensor, Tensor] | None:
     """Return slopes of the objective and its gain, by SVMs of fewer samples.
 
     None, if such an SVM would have but one class.
@@ -354,7 +312,7 @@ def _guess(field: _Field, problems: Programmes) -> tuple[Tensor, Tensor] | None:
     n = problems.linear.shape[0]
     rng = np.random.default_rng(_SEED)
     drawn = np.sort(rng.choice(n, size=n // _FEWER, replace=False))
-    few = field.device.put_rows(drawn)
+    few = work.points.device.put_rows(drawn)
     heavier = (n / drawn.size) ** 0.5
     smaller = problems.at(few)
     smaller = replace(
@@ -363,11 +321,11 @@ def _guess(field: _Field, problems: Programmes) -> tuple[Tensor, Tensor] | None:
     sides = (smaller.upper.sum(dim=0) > 0.0) & (smaller.lower.sum(dim=0) < 0.0)
     if not bool(sides.all()):
         return None
-    found = _solve_in_parts(replace(field.at(few), say=None), smaller, _TOL_OF_GUESS)
-    used = field.device.true_rows((found.coef != 0.0).any(dim=1))
-    product = field.product(few[used], found.coef[used])
-    gain = smaller.reference - found.objective
-    return product - problems.linear + found.intercept, gain
+    quiet = replace(work.only(few), say=None)
+    found = _solve_in_parts(quiet, smaller, _TOL_OF_GUESS)
+    _gap, level = smaller.duality_gap(found.x, found.gradient)
+    slope = work.product(found.x, few) - problems.linear + level
+    return slope, smaller.reference - smaller.objective(found.x, found.gradient)
 
 
 def _nearest(problems: Programmes, farness: Tensor, share: float) -> Tensor:
@@ -398,7 +356,7 @@ def _centre(problems: Programmes, x: Tensor, part: Tensor) -> Tensor | None:
 
 
 def _improve(
-    field: _Field,
+    work: _Workspace,
     problems: Programmes,
     x: Tensor,
     gradient: Tensor,
@@ -407,10 +365,9 @@ def _improve(
     tol: float,
 ) -> tuple[Tensor, Tensor, int]:
     """Solve for a part of the variables; return all, the gradient, and the steps."""
-    where, true_rows = problems.device.xp.where, problems.device.true_rows
-    some = true_rows(part.any(dim=1))
-    here, mine = x[some], part[some]
-    few = problems.at(some)
+    where = problems.device.xp.where
+    some = problems.device.true_rows(part.any(dim=1))
+    here, mine, few = x[some], part[some], problems.at(some)
     few = replace(
         few,
         lower=where(mine, few.lower, here),
@@ -418,20 +375,18 @@ def _improve(
         low=here.sum(dim=0),
         high=here.sum(dim=0),
     )
-    hessian = field.at(some).hessian(few)
+    hessian = work.only(some).hessian(x.shape[1])
     product = hessian.product(here, careful=True)
     few = replace(few, linear=product - gradient[some])
     done = problems.objective(x, gradient) - few.objective(here, gradient[some])
     few = replace(few, reference=problems.reference - done)
     found = _follow(hessian, few, start[some], tol)
     del hessian  # its memory is needed
-    change = found.coef - here
-    moved = true_rows((change != 0.0).any(dim=1))
-    gradient = gradient + field.product(some[moved], change[moved])
+    gradient = gradient + work.product(found.x - here, some)
     gradient[some] = found.gradient
     x = x.clone()
-    x[some] = found.coef
-    return x, gradient, found.n_iter
+    x[some] = found.x
+    return x, gradient, found.steps
 
 
 def _first_point(problems: Programmes, hessian: DeviceHessian) -> Tensor:

@@ -1,22 +1,25 @@
-"""What the baselines share: a weighted classifier at the end, and its decision."""
+"""What the baselines share: their fit, a weighted classifier, and its decision."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
 from sklearn.svm import SVC
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from probgap._core.checks import check_predict_input
+from probgap._core.checks import ObservedLabels, check_fit_inputs, check_predict_input
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import (
     SignClassifier,
     clone_with_seed,
     require_sample_weight,
 )
-from probgap._core.runtime import RandomStateLike, draw_seed
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.gap import ObservedGapEstimator
 
@@ -33,6 +36,33 @@ class BaselineClassifier(SignClassifier):
     estimator: Any
     pos_label: object
     random_state: RandomStateLike
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Fit the classifier to observed labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Observed labels: labelled positive, or unlabelled.
+
+        Returns
+        -------
+        object
+            The fitted classifier.
+        """
+        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
+        self._fit(samples, labels, as_generator(self.random_state))
+        return self
+
+    @abstractmethod
+    def _fit(
+        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
+    ) -> None:
+        """Fit to what was checked."""
 
     def _final_estimator(self, rng: np.random.Generator) -> Any:
         if self.estimator is None:
@@ -51,23 +81,29 @@ class BaselineClassifier(SignClassifier):
         return decision
 
 
-GAP_CONSTRAINTS: dict[str, Any] = {
-    "gap_estimator": [HasMethods(["fit"]), None],
-    "gap_method": [StrOptions({"out_of_fold", "in_sample"})],
-    "n_jobs": [Integral, None],
-}
+class GapBaseline(BaselineClassifier):
+    """A baseline that starts from P(s=1 | x)."""
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **BaselineClassifier._parameter_constraints,
+        "gap_estimator": [HasMethods(["fit"]), None],
+        "gap_method": [StrOptions({"out_of_fold", "in_sample"})],
+        "n_jobs": [Integral, None],
+    }
 
-def fit_gap(
-    model: Any, samples: Matrix, labelled: Mask, rng: np.random.Generator
-) -> ObservedGapEstimator:
-    """Fit P(s=1 | x) as the baselines do: by Platt scaling, unless told otherwise."""
-    return ObservedGapEstimator(
-        model.gap_estimator,
-        method=model.gap_method,
-        random_state=draw_seed(rng),
-        n_jobs=model.n_jobs,
-    ).fit(samples, labelled)
+    gap_estimator: Any
+    gap_method: Literal["out_of_fold", "in_sample"]
+    n_jobs: int | None
+
+    def _fit_gap(
+        self, samples: Matrix, labelled: Mask, rng: np.random.Generator
+    ) -> ObservedGapEstimator:
+        return ObservedGapEstimator(
+            self.gap_estimator,
+            method=self.gap_method,
+            random_state=draw_seed(rng),
+            n_jobs=self.n_jobs,
+        ).fit(samples, labelled)
 
 
 def check_rates(rho_plus: float, rho_minus: float) -> None:

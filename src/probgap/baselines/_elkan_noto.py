@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import warnings
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.model_selection import train_test_split
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from probgap._core.checks import check_fit_inputs, check_predict_input
+from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.errors import ProbgapWarning
 from probgap._core.estimators import fit_on_shares
-from probgap._core.folds import Fold, smaller_group
-from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
+from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
-from probgap.baselines._base import GAP_CONSTRAINTS, BaselineClassifier, fit_gap
+from probgap._core.validation import Fold, smaller_group
+from probgap.baselines._base import GapBaseline
 
 _TINY = float(np.finfo(np.float64).eps)
 # Below this many of a kind, holding some out leaves too few to fit on.
 _FEWEST_TO_HOLD_OUT = 4
 
 
-class ElkanNotoClassifier(BaselineClassifier):
+class ElkanNotoClassifier(GapBaseline):
     """Divide P(s=1 | x) by the rate at which positives are labelled.
 
     It assumes that labels are missing completely at random: each positive is labelled
@@ -53,8 +51,7 @@ class ElkanNotoClassifier(BaselineClassifier):
     gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
         Where the probabilities of training samples in the weighted form come from.
     pos_label : object, default=None
-        The value of ``y`` that marks a labelled positive. ``None`` takes the
-        greater of the two.
+        The value of ``y`` for a labelled positive; the greater if None.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the split and the estimators.
     n_jobs : int, default=None
@@ -69,13 +66,9 @@ class ElkanNotoClassifier(BaselineClassifier):
     estimator_ : object or None
         The second classifier; None in the scaling form.
     classes_ : ndarray of shape (2,)
-        The two labels, in ascending order.
-    positive_index_ : int
-        Which of them is positive: 1, unless ``pos_label`` says otherwise.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where ``X`` had names that are all strings.
+        The two labels, in ascending order; ``positive_index_`` is that of the positive.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Features seen in ``fit``, and their names if they were all strings.
 
     References
     ----------
@@ -94,8 +87,7 @@ class ElkanNotoClassifier(BaselineClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaselineClassifier._parameter_constraints,
-        **GAP_CONSTRAINTS,
+        **GapBaseline._parameter_constraints,
         "form": [StrOptions({"scaling", "weighted"})],
         "rule": [StrOptions({"e1", "e2", "e3"})],
         "hold_out": [Interval(Real, 0, 1, closed="neither")],
@@ -124,31 +116,15 @@ class ElkanNotoClassifier(BaselineClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Estimate the label frequency, and the second classifier if there is one.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            Observed labels: labelled positive, or unlabelled.
-
-        Returns
-        -------
-        ElkanNotoClassifier
-            The fitted classifier.
-        """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+    def _fit(
+        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
+    ) -> None:
         labelled = labels.labelled
-        rng = as_generator(self.random_state)
-        self.classes_, self.positive_index_ = labels.classes, labels.positive
         train, held_out = self._split(labelled, rng)
-        first = fit_gap(self, samples[train], labelled[train], rng)
+        first = self._fit_gap(samples[train], labelled[train], rng)
         chance = first.predict_proba(samples[held_out])[:, 1]
         self.label_frequency_ = label_frequency(chance, labelled[held_out], self.rule)
-        self.gap_estimator_ = fit_gap(self, samples, labelled, rng)
+        self.gap_estimator_ = self._fit_gap(samples, labelled, rng)
         self.estimator_ = None
         if self.form == "weighted":
             p = 0.5 * (1.0 + self.gap_estimator_.observed_gap_)
@@ -161,12 +137,11 @@ class ElkanNotoClassifier(BaselineClassifier):
                     "unlabelled sample is positive; the quarter of them least likely "
                     "to be labelled is taken as negative. Try form='scaling'.",
                     ProbgapWarning,
-                    stacklevel=2,
+                    stacklevel=4,
                 )
                 share[~labelled & (p <= np.quantile(p[~labelled], 0.25))] = 0.0
             self.estimator_ = self._final_estimator(rng)
             fit_on_shares(self.estimator_, samples, share, np.ones(labelled.size))
-        return self
 
     def _split(self, labelled: Mask, rng: np.random.Generator) -> Fold:
         rows = np.arange(labelled.size)

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
-from probgap._core.checks import check_fit_inputs
-from probgap._core.runtime import RandomStateLike, as_generator
+from probgap._core.checks import ObservedLabels
+from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Mask, Matrix, Vector
-from probgap.baselines._base import (
-    GAP_CONSTRAINTS,
-    BaselineClassifier,
-    check_rates,
-    fit_gap,
-)
+from probgap.baselines._base import GapBaseline, check_rates
 
 
-class LiuTaoClassifier(BaselineClassifier):
+class LiuTaoClassifier(GapBaseline):
     r"""Weigh each sample by how likely its observed label is to be its true one.
 
     The weight is
@@ -42,17 +35,10 @@ class LiuTaoClassifier(BaselineClassifier):
         Rate at which negatives are labelled. ``None`` takes the least P(s=1 | x).
     estimator : classifier whose fit takes sample_weight, default=None
         ``None`` takes an RBF support vector machine.
-    gap_estimator : classifier with predict_proba, default=None
-        Estimates P(s=1 | x). ``None`` takes a Platt-scaled support vector machine.
-    gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
-        Where the probabilities of training samples come from.
-    pos_label : object, default=None
-        The value of ``y`` that marks a labelled positive. ``None`` takes the
-        greater of the two.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds folds and estimators.
-    n_jobs : int, default=None
-        Number of folds to fit at once, for out-of-fold probabilities.
+    gap_estimator, gap_method : classifier, {"out_of_fold", "in_sample"}
+        How to estimate P(s=1 | x), as in :class:`ElkanNotoClassifier`.
+    pos_label, random_state, n_jobs : object
+        As in :class:`ElkanNotoClassifier`.
 
     Attributes
     ----------
@@ -63,13 +49,9 @@ class LiuTaoClassifier(BaselineClassifier):
     estimator_ : object
         The fitted classifier.
     classes_ : ndarray of shape (2,)
-        The two labels, in ascending order.
-    positive_index_ : int
-        Which of them is positive: 1, unless ``pos_label`` says otherwise.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where ``X`` had names that are all strings.
+        The two labels, in ascending order; ``positive_index_`` is that of the positive.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Features seen in ``fit``, and their names if they were all strings.
 
     References
     ----------
@@ -88,8 +70,7 @@ class LiuTaoClassifier(BaselineClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaselineClassifier._parameter_constraints,
-        **GAP_CONSTRAINTS,
+        **GapBaseline._parameter_constraints,
         "rho_plus": [Interval(Real, 0, 1, closed="left"), None],
         "rho_minus": [Interval(Real, 0, 1, closed="left"), None],
     }
@@ -115,33 +96,16 @@ class LiuTaoClassifier(BaselineClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Fit the reweighted classifier on the observed labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            Observed labels: labelled positive, or unlabelled.
-
-        Returns
-        -------
-        LiuTaoClassifier
-            The fitted classifier.
-        """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
+    def _fit(
+        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
+    ) -> None:
         labelled = labels.labelled
-        rng = as_generator(self.random_state)
-        self.classes_, self.positive_index_ = labels.classes, labels.positive
-        chance = 0.5 * (1.0 + fit_gap(self, samples, labelled, rng).observed_gap_)
-        self.rho_plus_ = (
-            float(1.0 - chance.max()) if self.rho_plus is None else self.rho_plus
-        )
-        self.rho_minus_ = (
-            float(chance.min()) if self.rho_minus is None else self.rho_minus
-        )
+        chance = 0.5 * (1.0 + self._fit_gap(samples, labelled, rng).observed_gap_)
+        self.rho_plus_, self.rho_minus_ = self.rho_plus, self.rho_minus
+        if self.rho_plus_ is None:
+            self.rho_plus_ = float(1.0 - chance.max())
+        if self.rho_minus_ is None:
+            self.rho_minus_ = float(chance.min())
         weight = importance(chance, labelled, self.rho_plus_, self.rho_minus_)
         for kind in (labelled, ~labelled):
             if weight[kind].max() <= 0.0:
@@ -151,7 +115,6 @@ class LiuTaoClassifier(BaselineClassifier):
         self.estimator_ = self._final_estimator(rng).fit(
             samples, labelled.astype(np.int8), sample_weight=weight
         )
-        return self
 
 
 def importance(

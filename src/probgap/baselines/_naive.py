@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 
-from probgap._core.checks import check_fit_inputs
-from probgap._core.runtime import RandomStateLike, as_generator
+from probgap._core.checks import ObservedLabels
+from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Matrix
 from probgap.baselines._base import BaselineClassifier
 
@@ -26,8 +24,7 @@ class NaiveClassifier(BaselineClassifier):
     estimator : classifier whose fit takes sample_weight, default=None
         ``None`` takes an RBF support vector machine.
     pos_label : object, default=None
-        The value of ``y`` that marks a labelled positive. ``None`` takes the
-        greater of the two.
+        The value of ``y`` for a labelled positive; the greater if None.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the estimator.
 
@@ -36,13 +33,9 @@ class NaiveClassifier(BaselineClassifier):
     estimator_ : object
         The fitted classifier.
     classes_ : ndarray of shape (2,)
-        The two labels, in ascending order.
-    positive_index_ : int
-        Which of them is positive: 1, unless ``pos_label`` says otherwise.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where ``X`` had names that are all strings.
+        The two labels, in ascending order; ``positive_index_`` is that of the positive.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Features seen in ``fit``, and their names if they were all strings.
 
     Examples
     --------
@@ -64,26 +57,8 @@ class NaiveClassifier(BaselineClassifier):
         self.pos_label = pos_label
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Fit on the observed labels as if they were true.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            Observed labels: labelled positive, or unlabelled.
-
-        Returns
-        -------
-        NaiveClassifier
-            The fitted classifier.
-        """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
-        rng = as_generator(self.random_state)
-        self.classes_, self.positive_index_ = labels.classes, labels.positive
-        self.estimator_ = self._final_estimator(rng).fit(
-            samples, labels.labelled.astype(np.int8)
-        )
-        return self
+    def _fit(
+        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
+    ) -> None:
+        observed = labels.labelled.astype(np.int8)
+        self.estimator_ = self._final_estimator(rng).fit(samples, observed)

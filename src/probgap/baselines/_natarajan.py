@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from probgap._core.checks import ObservedLabels, check_fit_inputs
-from probgap._core.folds import make_splitter
-from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
-from probgap._core.scores import observed_accuracy
+from probgap._core.checks import ObservedLabels
+from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix
-from probgap.baselines._base import (
-    GAP_CONSTRAINTS,
-    BaselineClassifier,
-    check_rates,
-    fit_gap,
-)
+from probgap._core.validation import make_splitter, observed_accuracy
+from probgap.baselines._base import GapBaseline, check_rates
 
 _RATES_TO_TRY = np.round(np.linspace(0.0, 0.9, 10), 1)
 
 
-class NatarajanClassifier(BaselineClassifier):
+class NatarajanClassifier(GapBaseline):
     """Weigh the two kinds of error by what label noise does to them.
 
     The second method of the paper, a support vector machine with weight 1 - alpha on
@@ -44,20 +36,13 @@ class NatarajanClassifier(BaselineClassifier):
         Rate at which negatives are labelled.
     estimator : classifier whose fit takes sample_weight, default=None
         ``None`` takes an RBF support vector machine.
-    gap_estimator : classifier with predict_proba, default=None
-        Estimates P(s=1 | x). ``None`` takes a Platt-scaled support vector machine.
-    gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
-        Where the probabilities of training samples come from.
+    gap_estimator, gap_method : classifier, {"out_of_fold", "in_sample"}
+        How to estimate P(s=1 | x), as in :class:`ElkanNotoClassifier`.
     cv : int, splitter or None, default=None
         Folds for ``rho_plus="cv"``. ``None`` takes five, or as many as there are
         labelled positives.
-    pos_label : object, default=None
-        The value of ``y`` that marks a labelled positive. ``None`` takes the
-        greater of the two.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds folds and estimators.
-    n_jobs : int, default=None
-        Number of folds to fit at once, for out-of-fold probabilities.
+    pos_label, random_state, n_jobs : object
+        As in :class:`ElkanNotoClassifier`.
 
     Attributes
     ----------
@@ -68,13 +53,9 @@ class NatarajanClassifier(BaselineClassifier):
     estimator_ : object
         The fitted classifier.
     classes_ : ndarray of shape (2,)
-        The two labels, in ascending order.
-    positive_index_ : int
-        Which of them is positive: 1, unless ``pos_label`` says otherwise.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where ``X`` had names that are all strings.
+        The two labels, in ascending order; ``positive_index_`` is that of the positive.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Features seen in ``fit``, and their names if they were all strings.
 
     References
     ----------
@@ -92,8 +73,7 @@ class NatarajanClassifier(BaselineClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BaselineClassifier._parameter_constraints,
-        **GAP_CONSTRAINTS,
+        **GapBaseline._parameter_constraints,
         "rho_plus": [Real, StrOptions({"estimate", "cv"})],
         "rho_minus": [Interval(Real, 0, 1, closed="left")],
         "cv": ["cv_object"],
@@ -122,41 +102,20 @@ class NatarajanClassifier(BaselineClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Fit the weighted classifier on the observed labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            Observed labels: labelled positive, or unlabelled.
-
-        Returns
-        -------
-        NatarajanClassifier
-            The fitted classifier.
-        """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
-        rng = as_generator(self.random_state)
-        self.classes_, self.positive_index_ = labels.classes, labels.positive
-        self.rho_plus_ = self._find_rate(samples, labels, rng)
-        self.alpha_ = self._alpha(self.rho_plus_)
-        self.estimator_ = self._fit_weighted(
-            samples, labels.labelled, self.alpha_, draw_seed(rng)
-        )
-        return self
-
-    def _find_rate(
+    def _fit(
         self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
-    ) -> float:
+    ) -> None:
+        labelled = labels.labelled
         if self.rho_plus == "estimate":
-            gap = fit_gap(self, samples, labels.labelled, rng).observed_gap_
-            return float(0.5 * (1.0 - gap.max()))
-        if self.rho_plus == "cv":
-            return self._search(samples, labels, rng)
-        return float(self.rho_plus)
+            gap = self._fit_gap(samples, labelled, rng).observed_gap_
+            self.rho_plus_ = float(0.5 * (1.0 - gap.max()))
+        elif self.rho_plus == "cv":
+            self.rho_plus_ = self._search(samples, labels, rng)
+        else:
+            self.rho_plus_ = float(self.rho_plus)
+        self.alpha_ = self._alpha(self.rho_plus_)
+        seed = draw_seed(rng)
+        self.estimator_ = self._fit_weighted(samples, labelled, self.alpha_, seed)
 
     def _search(
         self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator

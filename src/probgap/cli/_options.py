@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from probgap.cli._terminal import refuse
+
 _HEAD = 65_536  # bytes: a completion must not wait for a file
 
 
@@ -21,29 +23,36 @@ class EngineName(StrEnum):
 
 def complete_column(context: typer.Context, incomplete: str) -> list[str]:
     """Return the columns of the table whose names begin with what was typed."""
-    source = context.params.get("table") or _positional(context)
-    if not source or source == "-":
-        return []
+    source = context.params.get("table")
+    if not source:  # at an unfinished option the parser leaves the words alone
+        parameters = context.command.params
+        arguments = [p.name for p in parameters if p.param_type_name == "argument"]
+        words = [word for word in context.args if not word.startswith("--")]
+        source = dict(zip(arguments, words, strict=False)).get("table", "-")
     try:
         with open(source, encoding="utf-8-sig") as file:  # noqa: PTH123 (a name as typed)
             line = file.readline(_HEAD)
-    except (OSError, UnicodeDecodeError):  # Parquet, gzip, not there: nothing to offer
+    except (OSError, UnicodeDecodeError):  # standard input, Parquet, gzip, not there
         return []
     separator = max(",;\t|", key=line.count)
     names = next(csv.reader([line], delimiter=separator), [])
     return [name for name in names if name.startswith(incomplete)]
 
 
-def _positional(context: typer.Context) -> str | None:
-    """Find the table among words that the parser, at an unfinished option, left alone."""
-    arguments = [
-        parameter.name
-        for parameter in context.command.params
-        if parameter.param_type_name == "argument"
-    ]
-    words = [word for word in context.args if not word.startswith("--")]
-    at = arguments.index("table")
-    return words[at] if at < len(words) else None
+def read_class_prior(text: str | None) -> tuple[float, float] | None:
+    """Read a share, or a range of two with a comma."""
+    if text is None:
+        return None
+    try:
+        shares = [float(part) for part in text.split(",")]
+    except ValueError:
+        shares = []
+    if len(shares) not in (1, 2) or not all(0.0 < share < 1.0 for share in shares):
+        refuse(
+            "--class-prior must be a share between 0 and 1, or a range such as 0.1,0.3. "
+            f"Got {text!r}."
+        )
+    return shares[0], shares[-1]
 
 
 def column(description: str, *names: str, metavar: str = "COLUMN") -> Any:

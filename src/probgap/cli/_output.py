@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NoReturn
+from tempfile import TemporaryDirectory
 
-from probgap._core.errors import InvalidInputError, MissingLibraryError
+from probgap._core.errors import MissingLibraryError
+from probgap.cli._terminal import refuse
 
-Writer = Callable[[Path], object]
+# What fit writes.
+FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json")
 
 
 def check_libraries() -> None:
     """Refuse, before a long run, to begin one whose results could not be written."""
-    from importlib.util import find_spec
-
     for library in ("pandas", "jinja2", "matplotlib", "skops"):
         if find_spec(library) is None:
             raise MissingLibraryError(
@@ -35,101 +33,72 @@ def check_folder(
     and not the table that the run reads (``read``).
     """
     if folder.exists() and not folder.is_dir():
-        _refuse(f"--out must name a folder. Got the file {folder}.")
+        refuse(f"--out must name a folder. Got the file {folder}.")
     found = {entry.name for entry in folder.iterdir()} if folder.exists() else set()
     if found and not force:
-        _refuse(
+        refuse(
             f"--out must name a new or empty folder. Got {folder}, which holds "
             f"{_some(found)}; choose another, or replace earlier results with --force."
         )
     if foreign := found.difference(ours):
-        _refuse(
+        refuse(
             f"--force replaces earlier results only, but {folder} also holds "
             f"{_some(foreign)}; choose another --out."
         )
     if any(_is_same(folder / name, read) for name in found):
-        _refuse(
+        refuse(
             f"--force would replace the table itself, {read}; move it, or choose another "
             "--out."
         )
     if folder.is_symlink() and not folder.exists():
-        _refuse(f"--out must name a folder. Got {folder}, a link to nothing.")
+        refuse(f"--out must name a folder. Got {folder}, a link to nothing.")
     _require_writable(_nearest_parent(folder))
 
 
 def check_file(path: Path, *, force: bool, read: Iterable[str | Path] = ()) -> None:
     """Refuse a file that could not or must not be written, or that is read here."""
     if path.is_dir():
-        _refuse(f"--out must name a file. Got the folder {path}.")
+        refuse(f"--out must name a file. Got the folder {path}.")
     if path.exists() and not force:
-        _refuse(f"--out must name a new file. Got {path}; replace it with --force.")
+        refuse(f"--out must name a new file. Got {path}; replace it with --force.")
     if path.exists() and any(_is_same(path, other) for other in read):
-        _refuse(f"--out must name a file that is not read here. Got {path}.")
+        refuse(f"--out must name a file that is not read here. Got {path}.")
     parent = path.absolute().parent
     if not parent.is_dir():
-        _refuse(f"--out must be in a folder that exists. Got {path}.")
+        refuse(f"--out must be in a folder that exists. Got {path}.")
     _require_writable(parent)
 
 
-def write_folder(folder: Path, writers: Mapping[str, Writer]) -> None:
-    """Write all files into a new folder beside the place, then move it there."""
+def write_folder(folder: Path, writers: Mapping[str, Callable[[Path], object]]) -> None:
+    """Write all files into a folder nearby, then move it to its place."""
     folder = folder.absolute()
-    nearest = _nearest_parent(folder)
-    try:
+    prefix = f".{folder.name[:100]}."  # a name has a longest length
+    with TemporaryDirectory(
+        dir=_nearest_parent(folder), prefix=prefix, ignore_cleanup_errors=True
+    ) as nearby:
+        new, old = Path(nearby, "new"), Path(nearby, "old")
+        new.mkdir(0o755)
+        for name, write in writers.items():
+            write(new / name)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = _make_beside(folder)
+        replaced = folder.exists()
+        if replaced:
+            folder.rename(old)
         try:
-            partial.chmod(0o755)
-            for name, write in writers.items():
-                write(partial / name)
-            _swap(partial, folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-    except BaseException:
-        with contextlib.suppress(OSError):  # folders that were made for the results
-            place = folder.parent
-            while place != nearest:
-                place.rmdir()
-                place = place.parent
-        raise
-
-
-def _swap(partial: Path, folder: Path) -> None:
-    """Put the new folder in the place of the old one, which is removed last."""
-    if not folder.exists():
-        partial.rename(folder)
-        return
-    old = _make_beside(folder)
-    try:
-        folder.rename(old / folder.name)
-        try:
-            partial.rename(folder)
+            new.rename(folder)
         except BaseException:
-            (old / folder.name).rename(folder)
+            if replaced:
+                old.rename(folder)
             raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InvalidInputError(message)
 
 
 def _nearest_parent(folder: Path) -> Path:
-    place = folder.absolute().parent
-    while not place.exists():
-        place = place.parent
-    return place
+    return next(place for place in folder.absolute().parents if place.exists())
 
 
 def _require_writable(place: Path) -> None:
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        _refuse(f"--out must be in a folder that can be written to. Got {place}.")
-
-
-def _make_beside(folder: Path) -> Path:
-    prefix = f".{folder.name[:100]}."  # a name has a longest length
-    return Path(tempfile.mkdtemp(dir=folder.parent, prefix=prefix))
+        refuse(f"--out must be in a folder that can be written to. Got {place}.")
 
 
 def _is_same(path: Path, other: str | Path) -> bool:

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations
+from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 
-from probgap._core.errors import InvalidInputError
-from probgap.cli._scores import label_values
-from probgap.cli._terminal import one_line
+from probgap import tables
+from probgap._core.types import Mask
+from probgap.cli._output import FILES
+from probgap.cli._terminal import one_line, refuse
+from probgap.tables import ColumnPlan, LabelColumn
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from numpy.typing import NDArray
-
-    from probgap.tables import ColumnPlan, LabelColumn, Table
-
-# The steps of a fit, and how long each takes relative to the others.
-READ, FIT, CHECK, PAGE = (
-    "Reading the table",
-    "Fitting the model",
-    "Checking it",
-    "Writing the page",
-)
-COSTS = {READ: 10.0, FIT: 45.0, CHECK: 40.0, PAGE: 5.0}
+# The word for "not positive" beside a word for positive, so that predictions read like
+# the label column.
+_OPPOSITES = {
+    style(positive): style(negative)
+    for style in (str.lower, str.capitalize, str.upper)
+    for positive, negative in (("yes", "no"), ("y", "n"), ("t", "f"))
+}
 
 
 @dataclass(frozen=True)
@@ -51,27 +50,39 @@ class Request:
 class Prepared:
     """A table whose columns have found their use.
 
-    ``inputs`` holds what a model learns from, with numbers parsed once. ``rows`` are the
-    places in the table of rows that were drawn from it; None for all.
+    Rows that were drawn from several files are indexed by their place in the whole.
     """
 
-    table: Table
-    inputs: pd.DataFrame
-    label: str
+    request: Request
+    table: tables.Table
     labels: LabelColumn
     plan: ColumnPlan
-    ids: NDArray[Any] | None
-    rows: NDArray[np.intp] | None = None
+    files: tuple[str, ...] | None = None
 
-    def number(self, at: int) -> int:
-        """Return the number of a row in the table, counted from 1."""
-        return (at if self.rows is None else int(self.rows[at])) + 1
+    @cached_property
+    def inputs(self) -> pd.DataFrame:
+        """What a model learns from, with numbers parsed once."""
+        return read_inputs(self.table.frame, self.plan)
+
+    @cached_property
+    def ids(self) -> NDArray[Any]:
+        """The user's names of the rows; None where no column holds them."""
+        frame, column = self.table.frame, self.request.id
+        if column is None:
+            return np.full(len(frame), None)
+        return frame[column].astype("string").fillna("").to_numpy(dtype=object)
+
+    @property
+    def numbers(self) -> NDArray[np.intp]:
+        """Numbers of the rows in the whole table, counted from 1."""
+        return self.table.frame.index.to_numpy() + 1
 
 
 class MemoryEngine:
     """Reads a table whole and fits to all its rows; other engines override how."""
 
-    scores_all = True  # so that scores.csv can be written
+    name: str | None = None  # in run.json
+    files: tuple[str, ...] = FILES
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -85,27 +96,22 @@ class MemoryEngine:
         from sklearn.pipeline import Pipeline
 
         from probgap.pgpu import PGPUClassifier
-        from probgap.tables import make_preprocessor
 
         prepared, labels = self._prepared, self._prepared.labels
-        classifier = PGPUClassifier(**self.parameters(labels.positive))
-        steps = [("columns", make_preprocessor(prepared.plan))]
-        model = Pipeline([*steps, ("classifier", classifier)])
-        observed = np.array(label_values(labels.positive))[labels.labelled.astype(int)]
+        classifier = PGPUClassifier(**self.parameters(labels))
+        columns = tables.make_preprocessor(prepared.plan)
+        model = Pipeline([("columns", columns), ("classifier", classifier)])
+        observed = observed_labels(labels.positive, labels.labelled)
         return model.fit(prepared.inputs, observed), prepared
 
-    def parameters(self, positive: str) -> dict[str, Any]:
+    def parameters(self, labels: LabelColumn) -> dict[str, Any]:
         """Return the parameters of the classifier."""
         return {
             "class_prior": self.request.class_prior,
-            "pos_label": label_values(positive)[1],
+            "pos_label": label_values(labels.positive)[1],
             "random_state": self.request.seed,
             "n_jobs": self.request.jobs,
         }
-
-    def about(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what the account tells of table and run in the words of this engine."""
-        return {}, {}
 
     def close(self) -> None:
         """End what was started."""
@@ -113,47 +119,36 @@ class MemoryEngine:
 
 def prepare(request: Request) -> Prepared:
     """Read the table and find the use of its columns."""
-    from probgap.tables import open_table, plan_columns, read_labels, read_table
-
     if Path(request.source).is_file():  # what is no file can be read only once
-        with open_table(request.source) as reader:
+        with tables.open_table(request.source) as reader:
             choose_columns(request, reader.columns)
-    table = read_table(request.source)
-    chosen = choose_columns(request, [str(name) for name in table.frame.columns])
-    labels = read_labels(table.frame[request.label], request.positive)
-    require_labels(labels.n_labelled, labels.labelled.size, request.label)
-    plan = plan_columns(table.frame, **chosen)
-    inputs = read_inputs(table.frame, plan)
-    ids = read_ids(table.frame, request.id)
-    return Prepared(table, inputs, request.label, labels, plan, ids)
+    table = tables.read_table(request.source)
+    chosen = choose_columns(request, list(table.frame.columns))
+    labels = tables.read_labels(table.frame[request.label], request.positive)
+    require_labels(labels.n_labelled, len(table.frame), request.label)
+    return Prepared(request, table, labels, tables.plan_columns(table.frame, **chosen))
 
 
 def choose_columns(request: Request, names: Sequence[str]) -> dict[str, Any]:
     """Return the arguments of ``plan_columns``, or refuse a column that is not there."""
-    asked = {"--label": request.label, "--id": request.id, "--truth": request.truth}
-    for option, name in asked.items():
+    taken: dict[str, str] = {}
+    for option in ("label", "id", "truth"):
+        name = getattr(request, option)
         if name is not None:
-            require_column(option, name, names)
-    for other, option in combinations(asked, 2):
-        if asked[option] is not None and asked[option] == asked[other]:
-            msg = (
-                f"{option} must name another column than {other}. Got "
-                f"{asked[option]!r} for both."
-            )
-            raise InvalidInputError(msg)
-    drop, category = (
-        _split_columns(option, given, names)
-        for option, given in (
-            ("--drop", request.drop),
-            ("--category", request.category),
-        )
-    )
+            require_column(f"--{option}", name, names)
+            if name in taken:
+                refuse(
+                    f"--{option} must name another column than --{taken[name]}. Got "
+                    f"{name!r} for both."
+                )
+            taken[name] = option
+    drop = _split_columns("--drop", request.drop, names)
     return {
         "label": request.label,
         "id": request.id,
         "drop": drop if request.truth is None else [*drop, request.truth],
         "positive": request.positive,
-        "category": category,
+        "category": _split_columns("--category", request.category, names),
     }
 
 
@@ -174,66 +169,48 @@ def require_column(option: str, name: str, names: Sequence[str]) -> None:
     """Refuse a column that the table does not have, and offer one that is like it."""
     if name in names:
         return
-    import difflib
-
-    close = difflib.get_close_matches(name, names, n=1)
+    close = get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     shown = ", ".join(one_line(column) for column in names[:8])
     shown += ", ..." if len(names) > 8 else ""
-    msg = (
+    refuse(
         f"{option} must name a column of the table. Got {name!r}; it has {shown}.{hint}"
     )
-    raise InvalidInputError(msg)
 
 
 def require_labels(n_labelled: int, n_rows: int, column: str) -> None:
     """Refuse a label column from which nothing can be learnt."""
-    rule = ""
     if n_labelled < 2:
         rule = "mark at least 2 positives (30 before the numbers mean much)"
     elif n_rows - n_labelled < 2:
         rule = "leave at least 2 rows unlabelled"
-    if rule:
-        msg = (
-            f"The label column {column!r} must {rule}. Got {n_labelled} labelled of "
-            f"{n_rows} rows."
-        )
-        raise InvalidInputError(msg)
+    else:
+        return
+    refuse(
+        f"The label column {column!r} must {rule}. Got {n_labelled} labelled of "
+        f"{n_rows} rows."
+    )
 
 
-def read_ids(frame: pd.DataFrame, name: str | None) -> NDArray[Any] | None:
-    """Return the user's names of rows, if there is a column of them."""
-    if name is None:
-        return None
-    return frame[name].astype("string").fillna("").to_numpy(dtype=object)
+def label_values(positive: str) -> tuple[Any, Any]:
+    """Return the two values that the model predicts: negative, positive."""
+    word = positive.strip()
+    if word.lower() in ("true", "false"):
+        return word.lower() != "true", word.lower() == "true"
+    with suppress(ValueError):
+        if float(word) == 1.0:
+            return 0, 1
+    return _OPPOSITES.get(word, f"not {positive}"), positive
+
+
+def observed_labels(positive: str, labelled: Mask) -> NDArray[Any]:
+    """Return the labels to fit to."""
+    return np.array(label_values(positive))[labelled.astype(int)]
 
 
 def read_inputs(frame: pd.DataFrame, plan: ColumnPlan) -> pd.DataFrame:
     """Return what a model learns from, with numbers parsed."""
-    import pandas as pd
-
-    from probgap.tables import to_numbers
-
     names = list(plan.names("number"))
     others = frame[list(plan.names("date", "category", "text"))]
-    if not names:
-        return others
-    numbers = pd.DataFrame(to_numbers(frame[names]), frame.index, names)
+    numbers = pd.DataFrame(tables.to_numbers(frame[names]), frame.index, names)
     return pd.concat([numbers, others], axis=1)
-
-
-def read_class_prior(text: str | None) -> tuple[float, float] | None:
-    """Read a share, or a range of two with a comma."""
-    if text is None:
-        return None
-    try:
-        shares = tuple(float(part) for part in text.split(","))
-    except ValueError:
-        shares = ()
-    if len(shares) not in (1, 2) or not all(0.0 < share < 1.0 for share in shares):
-        msg = (
-            "--class-prior must be a share between 0 and 1, or a range such as 0.1,0.3. "
-            f"Got {text!r}."
-        )
-        raise InvalidInputError(msg)
-    return shares[0], shares[-1]

@@ -7,50 +7,54 @@ import io
 import json
 import signal
 import sys
+import threading
 import time
-from collections.abc import Iterator
+import warnings
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import IO, Any, NoReturn, Self
 
 import typer
 
-from probgap._core.errors import ProbgapError
+from probgap._core.errors import InvalidInputError, ProbgapError, ProbgapWarning
 
 BAD_INPUT = 1
 INTERRUPTED = 130
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def refuse(message: str) -> NoReturn:
+    """Raise an error of the input."""
+    raise InvalidInputError(message)
+
+
 @contextmanager
 def plain_errors(*, debug: bool) -> Iterator[None]:
     """Turn what ends a command into a sentence on stderr and an exit code."""
     try:
-        with _orderly_termination():
+        with signal_handler(signal.SIGTERM, _unwind):
             yield
     except (BrokenPipeError, typer.Exit):
         raise  # of a closed pipe click makes a quiet end
     except KeyboardInterrupt:
-        _end("Stopped. Nothing was written.", INTERRUPTED)
+        message, code = "Stopped. Nothing was written.", INTERRUPTED
     except Exception as error:
         if debug:
             raise
-        _end(_sentence(error), BAD_INPUT)
-
-
-def _end(message: str, code: int) -> NoReturn:
+        message, code = _sentence(error), BAD_INPUT
+    else:
+        return
     typer.echo(message, err=True)
-    raise typer.Exit(code) from None
+    raise typer.Exit(code)
 
 
 def _sentence(error: Exception) -> str:
     for each in (error, error.__cause__, error.__context__):
         if isinstance(each, OSError) and each.errno in _NO_ROOM:
             return f"Error: no room for the results: {each.strerror}."
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"Error: cannot use {error.filename}: {error.strerror}."
     if isinstance(error, OSError) and error.strerror is not None:
-        return f"Error: cannot read or write: {error.strerror}."
+        to = "read or write" if error.filename is None else f"use {error.filename}"
+        return f"Error: cannot {to}: {error.strerror}."
     if isinstance(error, ProbgapError | OSError):
         return f"Error: {error}"
     if isinstance(error, MemoryError):
@@ -62,21 +66,21 @@ def _sentence(error: Exception) -> str:
 
 
 @contextmanager
-def _orderly_termination() -> Iterator[None]:
-    """Unwind on SIGTERM, so that nothing half-written stays behind."""
-
-    def unwind(number: int, _: FrameType | None) -> NoReturn:
-        raise SystemExit(128 + number)
-
-    try:
-        before = signal.signal(signal.SIGTERM, unwind)
-    except ValueError:  # not the main thread: whoever called looks after signals
+def signal_handler(number: int, handler: Any) -> Iterator[None]:
+    """Handle a signal, where it can be done: in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
+    before = signal.signal(number, handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)
+
+
+def _unwind(number: int, _: object) -> NoReturn:
+    """End by an exception, so that nothing half-written stays behind."""
+    raise SystemExit(128 + number)
 
 
 class Progress:
@@ -90,53 +94,43 @@ class Progress:
         self.seconds: dict[str, float] = {}
         self._costs = costs
         self._shown = shown
-        self._step: str | None = None
+        self._step = ""
         self._begun = 0.0
         self._bar: Any = None
-        self._task: Any = None
 
     def __enter__(self) -> Self:
         if self._shown and sys.stderr.isatty():
             self._bar = _make_bar()
-            self._bar.start()
             self._task = self._bar.add_task("", total=sum(self._costs.values()))
+            self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:  # else the step is not done, and the bar must not show it so
-            self._end_step()
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.stop()
 
     def begin(self, step: str) -> None:
         """End the current step and begin the next."""
-        self._end_step()
-        self._step, self._begun = step, time.perf_counter()
-        if self._bar is not None:
-            self._bar.update(self._task, description=step, refresh=True)
-        elif self._shown:
+        now = time.perf_counter()
+        if self._step:
+            self.seconds[self._step] = now - self._begun
+        self._step, self._begun = step, now
+        self.advance(0, 1)
+        if self._shown and self._bar is None:
             sys.stderr.write(f"{step} ...\n")
             sys.stderr.flush()
 
     def advance(self, done: float, total: float, what: str = "") -> None:
         """Show how far the current step has come."""
-        if self._bar is None or self._step is None or total <= 0:
+        if self._bar is None:
             return
-        share = min(done / total, 1.0) * self._costs[self._step]
-        text = f"{self._step}: {what}" if what else self._step
-        self._bar.update(self._task, completed=self._before + share, description=text)
-
-    @property
-    def _before(self) -> float:
-        return sum(cost for step, cost in self._costs.items() if step in self.seconds)
-
-    def _end_step(self) -> None:
-        if self._step is None:
-            return
-        self.seconds[self._step] = time.perf_counter() - self._begun
-        self._step = None
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._before)
+        before = sum(self._costs[step] for step in self.seconds)
+        self._bar.update(
+            self._task,
+            completed=before + self._costs[self._step] * done / total,
+            description=f"{self._step}: {what}" if what else self._step,
+            refresh=True,
+        )
 
 
 def _make_bar() -> Any:
@@ -184,14 +178,40 @@ def one_line(text: str, longest: int = 24) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def plain_table(*headings: str) -> Any:
-    """Return a rich table without lines; ``>`` in front of a heading aligns it right."""
+def make_console() -> Any:
+    """Return a console that prints text as it is: names and numbers are the user's."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, soft_wrap=True)
+
+
+def plain_table(*headings: str, right: Collection[str] = ()) -> Any:
+    """Return a rich table without lines, with numbers on the right of their columns."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.show_header = any(headings)
+    table.show_header = bool(headings)
     for heading in headings:
-        justify: Any = "right" if heading.startswith(">") else "left"
-        table.add_column(Text(heading.removeprefix(">")), justify=justify)
+        if heading in right:
+            longest = max(map(len, heading.split()))
+            table.add_column(Text(heading), justify="right", min_width=longest)
+        else:
+            table.add_column(Text(heading), no_wrap=True)
     return table
+
+
+@contextmanager
+def caught_warnings() -> Iterator[list[Warning]]:
+    """Collect what the library warns of, once each; other people's warnings are not ours."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    heard: list[Warning] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield heard
+    first: dict[str, Any] = {}
+    for warning in caught:
+        if issubclass(warning.category, ProbgapWarning | ConvergenceWarning):
+            first.setdefault(str(warning.message), warning.message)
+    heard += first.values()

@@ -2,60 +2,54 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from probgap._core.errors import InvalidInputError
 from probgap.cli import _options as given
+from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_libraries
-from probgap.cli._terminal import Progress, plain_errors, plain_table, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
     from probgap._core.types import Mask
     from probgap.cli._prepare import Prepared
 
 READ, COMPARE = "Reading the table", "Comparing"
-# Heading, key, format.
-_WITHOUT_TRUTH = (
-    ("Lee-Liu", "lee_liu", ".2f"),
-    ("recall of labelled", "recall", ".1%"),
-    ("called positive", "share_positive", ".1%"),
-    ("hidden called", "hidden", ",.0f"),
-    ("agrees with ours", "agreement", ".1%"),
+# Keys, and their headings and formats.
+_WITHOUT_TRUTH = {
+    "lee_liu": ("Lee-Liu", ".2f"),
+    "recall": ("recall of labelled", ".1%"),
+    "share_positive": ("called positive", ".1%"),
+    "hidden": ("hidden called", ",.0f"),
+    "agreement": ("agrees with ours", ".1%"),
+}
+_WITH_TRUTH = {
+    "accuracy": ("accuracy", ".1%"),
+    "balanced_accuracy": ("balanced", ".1%"),
+    "f1": ("F1", ".3f"),
+    "roc_auc": ("AUC", ".3f"),
+    "hidden_found": ("hidden found", ",.0f"),
+    "false_alarms": ("false alarms", ",.0f"),
+    "lee_liu": ("Lee-Liu", ".2f"),
+}
+_TRUTH = (
+    "A column with the true labels, if there is one: used to judge, never to learn."
 )
-_WITH_TRUTH = (
-    ("accuracy", "accuracy", ".1%"),
-    ("balanced", "balanced_accuracy", ".1%"),
-    ("F1", "f1", ".3f"),
-    ("AUC", "roc_auc", ".3f"),
-    ("hidden found", "hidden_found", ",.0f"),
-    ("false alarms", "false_alarms", ",.0f"),
-    ("Lee-Liu", "lee_liu", ".2f"),
-)
+_FOLDS = "Folds of cross-validation."
 
 
 def compare(
     table: given.Table,
     *,
     label: given.Label,
-    truth: Annotated[
-        str | None,
-        given.column(
-            "A column with the true labels, if there is one: used to judge, never to "
-            "learn."
-        ),
-    ] = None,
+    truth: Annotated[str | None, given.column(_TRUTH)] = None,
     positive: given.Positive = None,
     id_column: given.Id = None,
     drop: given.Drop = None,
     category: given.Category = None,
-    folds: Annotated[
-        int, typer.Option(min=2, max=20, metavar="N", help="Folds of cross-validation.")
-    ] = 5,
+    folds: Annotated[int, typer.Option(min=2, max=20, metavar="N", help=_FOLDS)] = 5,
     seed: given.Seed = 0,
     jobs: given.Jobs = 1,
     as_json: given.Json = False,
@@ -71,30 +65,21 @@ def compare(
 
     Example: probgap compare cases.csv --label flagged --truth audited
     """
-    with plain_errors(debug=debug):
+    with terminal.plain_errors(debug=debug):
         check_libraries()
         from probgap.cli._prepare import Request, prepare
 
-        request = Request(
-            source=table,
-            label=label,
-            positive=positive,
-            id=id_column,
-            drop=drop,
-            category=category,
-            truth=truth,
-        )
-        shown = not (quiet or as_json)
-        with Progress({READ: 1.0, COMPARE: 60.0}, shown=shown) as progress:
+        columns = Request(table, label, positive, id_column, drop, category, truth)
+        costs, shown = {READ: 1.0, COMPARE: 60.0}, not (quiet or as_json)
+        with terminal.Progress(costs, shown=shown) as progress:
             progress.begin(READ)
-            prepared = prepare(request)
+            prepared = prepare(columns)
             known = None if truth is None else _true_rows(prepared, truth)
-            from probgap.cli._analysis import heard_warnings
             from probgap.diagnostics import compare_methods
             from probgap.tables import make_preprocessor
 
             progress.begin(COMPARE)
-            with heard_warnings():
+            with terminal.caught_warnings():
                 rows = compare_methods(
                     prepared.inputs,
                     prepared.labels.labelled,
@@ -106,7 +91,7 @@ def compare(
                     progress=progress.advance,
                 )
         if as_json:
-            print_json(rows)
+            terminal.print_json(rows)
         else:
             _show(rows, prepared.labels.sentence, with_truth=truth is not None)
 
@@ -117,42 +102,38 @@ def _true_rows(prepared: Prepared, column: str) -> Mask:
 
     cells, labels = prepared.table.frame[column], prepared.labels
     for word in (labels.positive, None):
-        try:
+        with suppress(InvalidInputError):
             positive = read_labels(cells, word).labelled
-        except InvalidInputError:
-            continue
-        if (positive & labels.labelled).any():
-            return positive
-        msg = (
+            break
+    else:
+        values = cells.astype("string").fillna("").unique()
+        shown = ", ".join(repr(value[:40]) for value in values[:4])
+        more = f" and {len(values) - 4} more" if len(values) > 4 else ""
+        terminal.refuse(
+            "--truth must name a column with positives and negatives, spelt as in "
+            f"--label or as yes and no. Got {column!r} with {shown}{more}."
+        )
+    if not (positive & labels.labelled).any():
+        terminal.refuse(
             f"--truth must call labelled rows positive. Got {column!r}, in which not one "
             "of them is."
         )
-        raise InvalidInputError(msg)
-    values = cells.astype("string").fillna("").unique()
-    shown = ", ".join(repr(value[:40]) for value in values[:4])
-    more = f" and {len(values) - 4} more" if len(values) > 4 else ""
-    msg = (
-        f"--truth must name a column with positives and negatives, spelt as in --label "
-        f"or as yes and no. Got {column!r} with {shown}{more}."
-    )
-    raise InvalidInputError(msg)
+    return positive
 
 
-def _show(
-    rows: Sequence[Mapping[str, Any]], sentence: str, *, with_truth: bool
-) -> None:
-    from rich.console import Console
+def _show(rows: list[dict[str, Any]], sentence: str, *, with_truth: bool) -> None:
     from rich.text import Text
 
-    console = Console(highlight=False, soft_wrap=True)
-    console.print(sentence, markup=False)
+    console = terminal.make_console()
+    console.print(sentence)
     console.print("Held-out rows, pooled over folds.\n", style="dim")
     columns = _WITH_TRUTH if with_truth else _WITHOUT_TRUTH
-    table = plain_table("method", *(f">{heading}" for heading, _, _ in columns))
+    headings = [heading for heading, _ in columns.values()]
+    table = terminal.plain_table("method", *headings, right=headings)
     for row in rows:
         cells = [
             "-" if row[key] is None else format(row[key], spec)
-            for _, key, spec in columns
+            for key, (_, spec) in columns.items()
         ]
         if row["error"] is not None:
             cells = [f"failed: {row['error']}"]

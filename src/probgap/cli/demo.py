@@ -20,14 +20,12 @@ TABLE = "tumours.csv"
 RESULTS = "results"
 _LABEL, _ID = "malignant", "tumour"
 _SEED = 0
+_OUT = "Folder for the table and the results."
 
 
 def demo(
     *,
-    out: Annotated[
-        Path,
-        typer.Option(metavar="DIR", help="Folder for the table and the results."),
-    ] = Path("probgap-demo"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help=_OUT)] = Path("probgap-demo"),
     force: given.Force = False,
     quiet: given.Quiet = False,
     debug: given.Debug = False,
@@ -42,7 +40,6 @@ def demo(
         check_folder(out, (TABLE, RESULTS), force=force)
         check_libraries()
         from probgap.cli._prepare import MemoryEngine, Request
-        from probgap.cli._summary import show_summary
         from probgap.cli.fit import fit_into
         from probgap.tables import write_csv
 
@@ -59,9 +56,8 @@ def demo(
             )
             typer.echo(f"$ {command}\n")
         request = Request(str(path), _LABEL, id=_ID, seed=_SEED, command=command)
-        analysis = fit_into(MemoryEngine(request), results, force=True, shown=not quiet)
+        analysis = fit_into(results, MemoryEngine(request), force=True, shown=not quiet)
         if not quiet:
-            show_summary(analysis, results)
             typer.echo("\n" + _verdict(analysis.scores, table, truth))
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import typer
 
 from probgap import __version__
 from probgap.cli import _options as given
-from probgap.cli._terminal import BAD_INPUT, plain_errors, print_json
+from probgap.cli._terminal import BAD_INPUT, make_console, plain_errors, print_json
 
 _CORE = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "typer")
 # Library, the extra that brings it, and what it is for.
@@ -38,56 +41,50 @@ def doctor(*, as_json: given.Json = False, debug: given.Debug = False) -> None:
     two solvers, and a model saved and loaded. Exit code 1 if a part of it fails.
     """
     with plain_errors(debug=debug):
-        checks = self_test()
-        passed = all(check["passed"] for check in checks)
+        keys = ("library", "extra", "for", "version")
+        optional = [(*part, version_of(part[0])) for part in _OPTIONAL]
+        parts = {
+            "fit on data with a known answer": _try_fit,
+            "kernel mean matching by two solvers": _try_matching,
+        }
+        if version_of("skops") is not None:
+            parts["a model saved and loaded"] = _try_saving
+        checks = [_try(name, part) for name, part in parts.items()]
         found = {
             "probgap": __version__,
             "python": platform.python_version(),
             "platform": platform.platform(),
             "cores": os.cpu_count(),
             "data": os.environ.get("PROBGAP_DATA"),
-            "core": {name: _version(name) for name in _CORE},
-            "optional": [
-                {"library": name, "version": _version(name), "extra": extra, "for": use}
-                for name, extra, use in _OPTIONAL
-            ],
+            "core": {name: version_of(name) for name in _CORE},
+            "optional": [dict(zip(keys, part, strict=True)) for part in optional],
             "self_test": checks,
-            "passed": passed,
+            "passed": all(check["passed"] for check in checks),
         }
         if as_json:
             print_json(found)
         else:
             _show(found)
-    if not passed:
-        raise typer.Exit(BAD_INPUT)
+        if not found["passed"]:
+            raise typer.Exit(BAD_INPUT)
 
 
-def _version(name: str) -> str | None:
+def version_of(name: str) -> str | None:
+    """Return the version of a library, or None where it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
         return None
 
 
-def self_test() -> list[dict[str, Any]]:
-    """Try the main parts, each whether or not another fails."""
-    parts = {
-        "fit on data with a known answer": _try_fit,
-        "kernel mean matching by two solvers": _try_matching,
-    }
-    if _version("skops") is not None:
-        parts["a model saved and loaded"] = _try_saving
-    checks = []
-    for name, part in parts.items():
-        started = time.perf_counter()
-        try:
-            passed, found = part()
-        except Exception as error:  # noqa: BLE001 (a broken part is what is looked for)
-            passed, found = False, f"{type(error).__name__}: {error}"
-        seconds = time.perf_counter() - started
-        check = {"name": name, "passed": passed, "found": found, "seconds": seconds}
-        checks.append(check)
-    return checks
+def _try(name: str, part: Callable[[], tuple[bool, str]]) -> dict[str, Any]:
+    started = time.perf_counter()
+    try:
+        passed, found = part()
+    except Exception as error:  # noqa: BLE001 (a broken part is what is looked for)
+        passed, found = False, f"{type(error).__name__}: {error}"
+    seconds = time.perf_counter() - started
+    return {"name": name, "passed": passed, "found": found, "seconds": seconds}
 
 
 def _fitted() -> tuple[Any, Any, Any]:
@@ -124,44 +121,34 @@ def _try_matching() -> tuple[bool, str]:
 
 
 def _try_saving() -> tuple[bool, str]:
-    import tempfile
-    from pathlib import Path
-
-    import numpy as np
-
     from probgap.io import load, save
 
     model, samples, _ = _fitted()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.skops"
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "model.skops")
         save(model, path)
         loaded = load(path)
-    same = np.array_equal(model.predict_proba(samples), loaded.predict_proba(samples))
-    return same, "same predictions" if same else "predictions differ"
+    same = (model.predict_proba(samples) == loaded.predict_proba(samples)).all()
+    return bool(same), "same predictions" if same else "predictions differ"
 
 
 def _show(found: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.text import Text
 
     # How to install a part is to be copied: better a long line than a broken one.
-    console = Console(highlight=False, soft_wrap=True)
-    line = Text(f"probgap {__version__}", "bold")
+    console = make_console()
     rest = f", Python {found['python']}, {found['cores']} cores"
-    console.print(line.append(rest, "not bold"))
+    console.print(Text.assemble((f"probgap {__version__}", "bold"), rest))
     console.print(", ".join(f"{name} {at}" for name, at in found["core"].items()))
     console.print("\nOptional parts", style="dim")
     for part in found["optional"]:
-        line = Text(f"{part['library']:<10}  ")
-        how = f"missing: pip install 'probgap[{part['extra']}]'"
-        line.append(
-            f"{part['version'] or how:<43}  ", "" if part["version"] else "yellow"
-        )
-        console.print(line.append(part["for"], "dim"))
+        state, style = part["version"], ""
+        if state is None:
+            state, style = f"missing: pip install 'probgap[{part['extra']}]'", "yellow"
+        line = (f"{part['library']:<10}  ", (f"{state:<43}  ", style))
+        console.print(Text.assemble(*line, (part["for"], "dim")))
     console.print("\nSelf-test", style="dim")
     for check in found["self_test"]:
-        line = (
-            Text("passed", "green") if check["passed"] else Text("FAILED", "bold red")
-        )
+        state = ("passed", "green") if check["passed"] else ("FAILED", "bold red")
         what = f"  {check['name']}: {check['found']} ({check['seconds']:.1f} s)"
-        console.print(line.append(what, "not bold default"))
+        console.print(Text.assemble(state, what))

@@ -5,21 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probgap._core.errors import InvalidInputError
 from probgap.cli import _options as given
+from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_libraries
-from probgap.cli._terminal import (
-    can_print,
-    one_line,
-    plain_errors,
-    plain_table,
-    print_json,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,36 +21,24 @@ if TYPE_CHECKING:
 _MOST_COLUMNS = 20
 _N_NEAREST = 5
 _BAR = 20
-# The parts of run.json that explain reads, and their types; a tuple lists alternatives.
+_FOLDER = "A folder that fit wrote."
+_ROW = "One row: its id, or its number (from 1) if the table has no id column."
+_TABLE = "The table of the fit, if it is no longer where it was."
+# The parts of run.json that explain reads, and the types in them.
 _NUMBER = int | float
-_USE = {"name": str, "use": str}
 _DRIVER = {"column": str, "importance": _NUMBER, "spread": _NUMBER}
-_RUN: dict[str, Any] = {
+_SHAPES: dict[str, Any] = {
     "table": dict.fromkeys(("path", "sha256", "label", "positive"), str)
-    | {"id": str | None, "columns": [_USE]},
-    "drivers": (NoneType, {"scored_by": str, "score": _NUMBER, "columns": [_DRIVER]}),
+    | {"id": str | None, "columns": [{"name": str, "use": str}]},
+    "drivers": {"scored_by": str, "score": _NUMBER, "columns": [_DRIVER]},
 }
 
 
 def explain(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A folder that fit wrote.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help=_FOLDER)],
     *,
-    row: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID",
-            help="One row: its id, or its number (from 1) if the table has no id column.",
-        ),
-    ] = None,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TABLE",
-            help="The table of the fit, if it is no longer where it was.",
-        ),
-    ] = None,
+    row: Annotated[str | None, typer.Option(metavar="ID", help=_ROW)] = None,
+    table: Annotated[str | None, typer.Option(metavar="TABLE", help=_TABLE)] = None,
     seed: given.Seed = 0,
     as_json: given.Json = False,
     quiet: given.Quiet = False,
@@ -73,17 +53,14 @@ def explain(
 
     Example: probgap explain results --row C-1043
     """
-    with plain_errors(debug=debug):
+    with terminal.plain_errors(debug=debug):
         if row is None:
             explained = _read_run(folder, "drivers")
-            if explained is None:
-                msg = "There were too few labelled rows to explain the scores."
-                raise InvalidInputError(msg)
         else:
             prepared = _read_table(_read_run(folder, "table"), table)
             explained = _explain_row(folder, prepared, _position(prepared, row), seed)
         if as_json:
-            print_json(explained)
+            terminal.print_json(explained)
         elif row is None:
             _show_drivers(explained)
         else:
@@ -94,24 +71,30 @@ def _read_run(folder: Path, part: str) -> Any:
     """Return a part of run.json, or refuse what fit has not written."""
     path = folder / "run.json"
     if not path.is_file():
-        msg = f"DIR must be a folder that probgap fit wrote. Got {folder}, without run.json."
-        raise InvalidInputError(msg)
+        terminal.refuse(
+            f"DIR must be a folder that probgap fit wrote. Got {folder}, without run.json."
+        )
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
         run = None
-    number = run.get("format") if isinstance(run, dict) else None
-    if isinstance(number, int) and number > 1:
-        msg = f"{path} has format {number}, and this version reads format 1; use a newer probgap."
-        raise InvalidInputError(msg)
-    found = run.get(part, ...) if isinstance(run, dict) else ...
-    if part == "table" and isinstance(found, dict) and "files" in found:
-        msg = "--row requires a fit to one table in memory, not with --engine dask."
-        raise InvalidInputError(msg)
-    if number != 1 or not _has_shape(found, _RUN[part]):
-        msg = f"{path} is damaged or was altered; fit again."
-        raise InvalidInputError(msg)
-    return found
+    match run:
+        case {"format": int(number)} if number > 1:
+            terminal.refuse(
+                f"{path} has format {number}, and this version reads format 1; use a "
+                "newer probgap."
+            )
+        case {"format": 1, "drivers": None} if part == "drivers":
+            terminal.refuse("There were too few labelled rows to explain the scores.")
+        case {"format": 1, "table": {"files": _}} if part == "table":
+            terminal.refuse(
+                "--row requires a fit to one table in memory, not with --engine dask."
+            )
+        case {"format": 1} if _has_shape(run.get(part), _SHAPES[part]):
+            pass
+        case _:
+            terminal.refuse(f"{path} is damaged or was altered; fit again.")
+    return run[part]
 
 
 def _has_shape(value: Any, shape: Any) -> bool:
@@ -122,8 +105,6 @@ def _has_shape(value: Any, shape: Any) -> bool:
         )
     if isinstance(shape, list):
         return isinstance(value, list) and all(_has_shape(v, shape[0]) for v in value)
-    if isinstance(shape, tuple):
-        return any(_has_shape(value, each) for each in shape)
     return isinstance(value, shape)
 
 
@@ -144,8 +125,9 @@ def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
         if sha256 != described["sha256"]:
             found = f"a file with other contents: {source}"
     if found:
-        msg = f"--table must name the table that the model was fitted to. Got {found}."
-        raise InvalidInputError(msg)
+        terminal.refuse(
+            f"--table must name the table that the model was fitted to. Got {found}."
+        )
     use = {column["name"]: column["use"] for column in described["columns"]}
     return prepare(
         Request(
@@ -161,31 +143,32 @@ def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
 
 def _position(prepared: Prepared, row: str) -> int:
     """Return the place of a row that is named by its id or its number."""
-    n_rows = len(prepared.table.frame)
-    if prepared.ids is not None:
-        found = [i for i, name in enumerate(prepared.ids) if name == row]
-        if len(found) == 1:
-            return found[0]
-        msg = (
-            f"--row must name one row by its id. Got {row!r}, which "
-            f"{'none has' if not found else f'{len(found)} rows have'}."
+    named = prepared.request.id is not None
+    names = prepared.ids if named else prepared.numbers.astype(str)
+    found = (names == row).nonzero()[0]
+    if found.size != 1 and not named:
+        terminal.refuse(f"--row must be a number from 1 to {names.size}. Got {row!r}.")
+    if found.size != 1:
+        which = f"{found.size} rows have" if found.size else "none has"
+        terminal.refuse(
+            f"--row must name one row by its id. Got {row!r}, which {which}."
         )
-        raise InvalidInputError(msg)
-    if row.isdecimal() and 1 <= int(row) <= n_rows:
-        return int(row) - 1
-    msg = f"--row must be a number from 1 to {n_rows}. Got {row!r}."
-    raise InvalidInputError(msg)
+    return int(found[0])
 
 
 def _explain_row(
     folder: Path, prepared: Prepared, at: int, seed: int
 ) -> dict[str, Any]:
-    from probgap.cli._account import cell_text, name_of
-    from probgap.cli._scores import shorten
+    from probgap.cli._analysis import cell_text
+    from probgap.cli.predict import score_rows
     from probgap.inspection import nearest_labelled, row_contributions
     from probgap.io import load
 
     model = load(folder / "model.skops")
+    classifier = model[-1]
+    # As in scores.csv: by models that had not seen the row.
+    held_out = (classifier.observed_gap_[[at]], classifier.posterior_[[at]])
+    scores = score_rows(classifier, *held_out).iloc[0]
     frame, labelled = prepared.inputs, prepared.labels.labelled
     one, cells = frame.iloc[[at]], prepared.table.frame.iloc[at]
     parts = row_contributions(model, one, frame, random_state=seed)
@@ -198,28 +181,25 @@ def _explain_row(
     ]
     return {
         "row": at + 1,
-        "id": name_of(prepared.ids, at + 1),
+        "id": prepared.ids[at],
         "labelled": bool(labelled[at]),
-        # As in scores.csv: by models that had not seen the row.
-        "probability": float(shorten(model[-1].posterior_[at])),
-        "gap": float(shorten(model[-1].observed_gap_[at])),
+        "probability": float(scores["probability"]),
+        "gap": float(scores["gap"]),
         "average_log_odds": float(parts.baseline),
         "log_odds": float(parts.prediction),
         "contributions": sorted(contributions, key=lambda c: -abs(c["log_odds"])),
         "nearest_labelled": [
-            {
-                "row": int(other) + 1,
-                "id": name_of(prepared.ids, int(other) + 1),
-                "distance": float(distance),
-            }
-            for other, distance in zip(nearest.index, nearest.distance, strict=True)
+            {"row": other + 1, "id": prepared.ids[other], "distance": float(distance)}
+            for other, distance in zip(
+                nearest.index.tolist(), nearest.distance, strict=True
+            )
         ],
     }
 
 
 def _show_drivers(drivers: Mapping[str, Any]) -> None:
-    console = _console()
-    console.print(f"{drivers['scored_by']}: {drivers['score']:.3f}", markup=False)
+    console = terminal.make_console()
+    console.print(f"{drivers['scored_by']}: {drivers['score']:.3f}")
     console.print("Drop in this score when a column is shuffled:\n", style="dim")
     shown = drivers["columns"][:_MOST_COLUMNS]
     _print_bars([(c["column"], c["importance"], f"± {c['spread']:.3f}") for c in shown])
@@ -229,13 +209,12 @@ def _show_drivers(drivers: Mapping[str, Any]) -> None:
 
 
 def _show_row(explained: Mapping[str, Any], *, n_columns: int) -> None:
-    console = _console()
+    console = terminal.make_console()
     name = explained["id"] or f"row {explained['row']}"
     state = "labelled positive" if explained["labelled"] else "unlabelled"
     console.print(
         f"{name} ({state}): probability {explained['probability']:.3f}, "
-        f"gap {explained['gap']:.2f}",
-        markup=False,
+        f"gap {explained['gap']:.2f}"
     )
     console.print(
         "The model of all rows gives it log-odds of "
@@ -251,7 +230,7 @@ def _show_row(explained: Mapping[str, Any], *, n_columns: int) -> None:
     console.print("\nLabelled positives most like it", style="dim")
     for other in explained["nearest_labelled"]:
         label = other["id"] or f"row {other['row']}"
-        console.print(f"  {label}  (distance {other['distance']:.2f})", markup=False)
+        console.print(f"  {label}  (distance {other['distance']:.2f})")
 
 
 def _print_bars(entries: list[tuple[str, float, str]]) -> None:
@@ -259,22 +238,14 @@ def _print_bars(entries: list[tuple[str, float, str]]) -> None:
     from rich.text import Text
 
     largest = max((abs(value) for _, value, _ in entries), default=0.0) or 1.0
-    sign = "█" if can_print("█") else "#"
-    table = plain_table()
+    sign = "█" if terminal.can_print("█") else "#"
+    table = terminal.plain_table()
     for name, value, remark in entries:
+        bar = sign * round(_BAR * abs(value) / largest)
         table.add_row(
-            Text(one_line(name, 40)),
+            Text(terminal.one_line(name, 40)),
             f"{value:+.3f}",
-            Text(
-                sign * round(_BAR * abs(value) / largest),
-                "red" if value < 0 else "blue",
-            ),
-            Text(one_line(remark, 40)),
+            Text(bar, "red" if value < 0 else "blue"),
+            Text(terminal.one_line(remark, 40)),
         )
-    _console().print(table)
-
-
-def _console() -> Any:
-    from rich.console import Console
-
-    return Console(highlight=False, soft_wrap=True)
+    terminal.make_console().print(table)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from probgap._core.errors import InvalidInputError
 from probgap.cli import _options as given
-from probgap.cli._output import check_folder, check_libraries, write_folder
-from probgap.cli._terminal import Progress, plain_errors, print_json
+from probgap.cli import _terminal as terminal
+from probgap.cli._output import FILES, check_folder, check_libraries
 
 if TYPE_CHECKING:
     from probgap.cli._analysis import Analysis
     from probgap.cli._prepare import MemoryEngine
 
-FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json")
+READ, FIT, CHECK, PAGE = (
+    "Reading the table",
+    "Fitting the model",
+    "Checking it",
+    "Writing the page",
+)
+# How long each step takes relative to the others.
+_COSTS = {READ: 10.0, FIT: 45.0, CHECK: 40.0, PAGE: 5.0}
 
 
 def fit(
@@ -61,93 +65,56 @@ def fit(
 
     Example: probgap fit 'data/*.parquet' --label flagged --engine dask --out results
     """
-    with plain_errors(debug=debug):
-        from probgap.cli._prepare import MemoryEngine, Request, read_class_prior
+    with terminal.plain_errors(debug=debug):
+        check_libraries()
+        prior = given.read_class_prior(class_prior)
+        if scheduler is not None and engine != given.EngineName.DASK:
+            terminal.refuse("--scheduler requires --engine dask.")
+        from probgap.cli._prepare import MemoryEngine, Request
 
+        columns = (table, label, positive, id_column, drop, category)
+        command = shlex.join(["probgap", *sys.argv[1:]])
         request = Request(
-            source=table,
-            label=label,
-            positive=positive,
-            id=id_column,
-            drop=drop,
-            category=category,
-            seed=seed,
-            jobs=jobs,
-            class_prior=read_class_prior(class_prior),
-            command=shlex.join(["probgap", *sys.argv[1:]]),
+            *columns, seed=seed, jobs=jobs, class_prior=prior, command=command
         )
         shown = not (quiet or as_json)
+        chosen = MemoryEngine(request)
         if engine == given.EngineName.DASK:
             from probgap.cli._cluster import DaskEngine
 
-            chosen: MemoryEngine = DaskEngine(request, scheduler, shown=shown)
-        elif scheduler is not None:
-            msg = "--scheduler requires --engine dask."
-            raise InvalidInputError(msg)
-        else:
-            chosen = MemoryEngine(request)
-        analysis = fit_into(chosen, out, force=force, shown=shown)
+            chosen = DaskEngine(request, scheduler, shown=shown)
+        analysis = fit_into(out, chosen, force=force, shown=shown)
         if as_json:
-            print_json(analysis.to_dict())
-        elif not quiet:
-            from probgap.cli._summary import show_summary
-
-            show_summary(analysis, out)
+            terminal.print_json(analysis.to_dict())
 
 
-def fit_into(engine: MemoryEngine, out: Path, *, force: bool, shown: bool) -> Analysis:
-    """Fit to a table and write the results: all of them, or none."""
-    files = tuple(n for n in FILES if engine.scores_all or n != "scores.csv")
-    check_folder(out, files, force=force, read=engine.request.source)
-    check_libraries()
-    from probgap.cli._prepare import COSTS, PAGE
-
-    with Progress(COSTS, shown=shown) as progress:
+def fit_into(out: Path, engine: MemoryEngine, *, force: bool, shown: bool) -> Analysis:
+    """Fit to a table and write the results, all of them or none; show the main points."""
+    check_folder(out, FILES, force=force, read=engine.request.source)
+    with terminal.Progress(_COSTS, shown=shown) as progress:
         analysis = analyse(engine, progress)
-        progress.begin(PAGE)
-        seconds = {step: round(taken, 3) for step, taken in progress.seconds.items()}
-        table, run = engine.about()
-        analysis = replace(
-            analysis,
-            table=replace(analysis.table, **table),
-            run=replace(analysis.run, files=files, timings=seconds, **run),
-        )
-        _write_results(analysis, files, out)
+        analysis.write(out)
+    if shown:
+        from probgap.cli._summary import show_summary
+
+        show_summary(analysis, out)
     return analysis
 
 
-def analyse(engine: MemoryEngine, progress: Progress) -> Analysis:
-    """Read, fit, check: everything but the files."""
-    from probgap.cli._prepare import FIT, READ
-
-    started = datetime.now(UTC)
+def analyse(engine: MemoryEngine, progress: terminal.Progress) -> Analysis:
+    """Read, fit, check, describe: everything but the files."""
+    started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     with closing(engine):
         progress.begin(READ)
         engine.read()
         # Not earlier: a bad table is refused before scikit-learn is loaded.
-        from probgap.cli._analysis import caught_warnings, check_fit
+        from probgap.cli._analysis import Analysis, check_fit, describe_run
 
         progress.begin(FIT)
-        with caught_warnings() as heard:
+        with terminal.caught_warnings() as heard:
             model, prepared = engine.fit()
-    return check_fit(engine.request, prepared, model, heard, started, progress)
-
-
-def _write_results(analysis: Analysis, files: tuple[str, ...], out: Path) -> None:
-    from probgap.io import save
-    from probgap.tables import write_csv
-
-    page = analysis.page
-    account = json.dumps(
-        analysis.to_dict(), ensure_ascii=False, allow_nan=False, indent=1
-    )
-    write = {
-        "report.html": lambda path: path.write_text(page, encoding="utf-8"),
-        "scores.csv": lambda path: write_csv(analysis.scores, path),
-        "label_next.csv": lambda path: write_csv(analysis.label_next, path),
-        "model.skops": lambda path: save(
-            analysis.model, path, metadata=analysis.metadata
-        ),
-        "run.json": lambda path: path.write_text(account + "\n", encoding="utf-8"),
-    }
-    write_folder(out, {name: write[name] for name in files})
+    progress.begin(CHECK)
+    account = check_fit(model, prepared, heard, progress)
+    progress.begin(PAGE)
+    run = describe_run(engine, model, started, progress)
+    return Analysis(model, prepared, account, run)

@@ -2,49 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
-from itertools import chain, repeat
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager, nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probgap._core.errors import InvalidInputError
 from probgap.cli import _options as given
+from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_file, check_libraries
-from probgap.cli._terminal import Progress, data_stream, plain_errors, print_json
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from probgap._core.types import Mask, Vector
     from probgap.tables import TableReader
-
-    Write = Callable[[pd.DataFrame], object]
 
 SCORE = "Scoring rows"
 _ROWS_AT_ONCE = 20_000
-_PARQUET = frozenset({".parquet", ".pq"})
+_DECIMALS = 8  # more have no meaning
+_MODEL = "model.skops, as fit wrote it, or the folder it is in."
+_OUT = (
+    "File for the scores: CSV, or Parquet if it is named .parquet; printed by default."
+)
 
 
 def predict(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="model.skops, as fit wrote it, or the folder it is in.",
-        ),
-    ],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=_MODEL)],
     table: given.Tables,
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File for the scores: CSV, or Parquet if it is named .parquet; "
-            "printed by default.",
-        ),
-    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help=_OUT)] = None,
     id_column: given.Id = None,
     force: given.Force = False,
     as_json: given.Json = False,
@@ -60,7 +49,7 @@ def predict(
 
     Example: probgap predict results/model.skops new.csv --out scored.csv
     """
-    with plain_errors(debug=debug):
+    with terminal.plain_errors(debug=debug):
         check_libraries()
         from probgap.tables import find_tables
 
@@ -70,33 +59,34 @@ def predict(
         if out is not None:
             check_file(out, force=force, read=(model, *sources))
         if not model.is_file():
-            msg = f"MODEL must be a file that probgap fit wrote. Got {model}: No such file or directory."
-            raise InvalidInputError(msg)
+            terminal.refuse(
+                f"MODEL must be a file that probgap fit wrote. Got {model}: No such file "
+                "or directory."
+            )
         with closing(_open_each(sources)) as readers:
             first = next(readers)
             # All that does not need scikit-learn has been checked before it is loaded.
             fitted, noted = _load(model, quiet=quiet)
-            wanted = noted if id_column is None else id_column
-            name = _select(first, fitted, wanted, required=id_column is not None)
-            counts = {"rows": 0, "positive": 0}
+            name = id_column
+            if name is None and noted in first.columns:
+                name = noted
+            _select_columns(first, fitted, name)
+            called = fitted.classes_[fitted[-1].positive_index_]
+            rows, positive, shown = 0, 0, not (quiet or as_json)
             with (
-                Progress({SCORE: 1.0}, shown=not (quiet or as_json)) as progress,
+                terminal.Progress({SCORE: 1.0}, shown=shown) as progress,
                 _sink(out, as_json=as_json) as write,
             ):
                 progress.begin(SCORE)
-                for at, reader in enumerate(chain([first], readers)):
-                    if at:  # what the first file has, the others must have
-                        _select(reader, fitted, name, required=True)
-                    for frame in reader:
-                        write(_score(fitted, frame, name, counts))
-                        if reader.n_bytes:
-                            done = at + reader.bytes_read / reader.n_bytes
-                            text = f"{counts['rows']:,} rows"
-                            progress.advance(done, len(sources), text)
+                scores = _score_tables(chain([first], readers), fitted, name)
+                for scored, done in scores:
+                    write(scored, header=rows == 0)
+                    rows += len(scored)
+                    positive += int((scored["predicted_label"] == called).sum())
+                    progress.advance(done, len(sources), f"{rows:,} rows")
         if out is not None and as_json:
-            print_json({**counts, "file": str(out)})
+            terminal.print_json({"rows": rows, "positive": positive, "file": str(out)})
         elif out is not None and not quiet:
-            rows, positive = counts["rows"], counts["positive"]
             typer.echo(f"{rows:,} rows, {positive:,} called positive. Scores: {out}")
 
 
@@ -108,22 +98,18 @@ def _open_each(sources: list[str]) -> Generator[TableReader, None, None]:
             yield reader
 
 
-def _load(path: Path, *, quiet: bool) -> tuple[Any, str | None]:
+def _load(path: Path, *, quiet: bool) -> tuple[Any, Any]:
     """Return a model, and the id column of the table that it was fitted to."""
-    from probgap.cli._analysis import heard_warnings
     from probgap.io import load, read_metadata
 
-    with heard_warnings() as heard:
+    with terminal.caught_warnings() as heard:
         model = load(path)
-    for sentence in heard if not quiet else ():
-        typer.echo(f"Warning: {sentence}", err=True)
-    noted = read_metadata(path).get("id")
-    return model, noted if isinstance(noted, str) else None
+    for warning in heard if not quiet else ():
+        typer.echo(f"Warning: {warning}", err=True)
+    return model, read_metadata(path).get("id")
 
 
-def _select(
-    reader: TableReader, model: Any, name: str | None, *, required: bool
-) -> str | None:
+def _select_columns(reader: TableReader, model: Any, name: str | None) -> None:
     """Read only the columns that are needed, and the id column if there is one."""
     from probgap.cli._prepare import require_column
     from probgap.tables import missing_columns, needed_columns
@@ -132,60 +118,79 @@ def _select(
     if missing:
         shown = ", ".join(repr(column) for column in missing[:8])
         more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
-        msg = (
+        terminal.refuse(
             "The table must have every column that the model learnt from. Got none "
             f"named {shown}{more}."
         )
-        raise InvalidInputError(msg)
-    if required and name is not None:
-        require_column("--id", name, reader.columns)
-    elif name not in reader.columns:
-        name = None
-    reader.select([*needed_columns(model), *([name] if name else [])])
-    return name
-
-
-def _score(
-    model: Any, frame: pd.DataFrame, name: str | None, counts: dict[str, int]
-) -> pd.DataFrame:
-    """Return the scores of a chunk of rows, and count them."""
-    from probgap.cli._scores import score_rows
-
-    scored = score_rows(model, frame)
-    first = counts["rows"] + 1
-    scored.insert(0, "row", range(first, first + len(frame)))
     if name is not None:
-        ids = frame[name]
-        kept = ids.dtype if ids.dtype.kind in "iu" else object
-        scored.insert(1, "id", ids.to_numpy(dtype=kept))
-    positive = model.classes_[model[-1].positive_index_]
-    counts["rows"] += len(frame)
-    counts["positive"] += int((scored["predicted_label"] == positive).sum())
-    return scored
+        require_column("--id", name, reader.columns)
+    reader.select([*needed_columns(model), *([] if name is None else [name])])
+
+
+def _score_tables(
+    readers: Iterable[TableReader], model: Any, name: str | None
+) -> Iterator[tuple[pd.DataFrame, float]]:
+    """Yield the scores of rows, a chunk at a time, and how many tables are done."""
+    classifier, first = model[-1], 1
+    for at, reader in enumerate(readers):
+        _select_columns(reader, model, name)
+        for frame in reader:
+            samples = model[:-1].transform(frame)
+            chances = classifier.predict_proba(samples)
+            gap = classifier.gap_estimator_.transform(samples)[:, 0]
+            scored = score_rows(classifier, gap, chances[:, classifier.positive_index_])
+            scored.insert(0, "row", range(first, first + len(frame)))
+            if name is not None:
+                ids = frame[name]
+                kept = ids.dtype if ids.dtype.kind in "iu" else object
+                scored.insert(1, "id", ids.to_numpy(dtype=kept))
+            first += len(frame)
+            share = reader.bytes_read / reader.n_bytes if reader.n_bytes else 0.0
+            yield scored, at + min(1.0, share)
+
+
+def score_rows(
+    classifier: Any, gap: Vector, probability: Vector, labelled: Mask | None = None
+) -> pd.DataFrame:
+    """Return gap, what it alone decides, probability and predicted label of each row."""
+    import numpy as np
+    import pandas as pd
+
+    lower, positive = classifier.boundary_.value, classifier.positive_index_
+    decided = np.select(
+        [gap <= lower, gap > max(0.0, lower)],
+        ["negative", "positive"],
+        default="undecided",
+    )
+    if labelled is not None:
+        decided[labelled] = "positive"
+    # predict would compute the kernel once more for the same answer.
+    called = np.where(probability > 0.5, positive, 1 - positive)
+    return pd.DataFrame(
+        {
+            "gap": np.round(gap, _DECIMALS),
+            "decided": decided,
+            "probability": np.round(probability, _DECIMALS),
+            "predicted_label": classifier.classes_[called],
+        }
+    )
 
 
 @contextmanager
-def _sink(out: Path | None, *, as_json: bool) -> Iterator[Write]:
-    """Yield what writes scores, chunk after chunk."""
+def _sink(out: Path | None, *, as_json: bool) -> Iterator[Callable[..., Any]]:
+    """Yield what writes scores, chunk after chunk, the first with a header."""
     from probgap._core.output import whole_file
     from probgap.tables import append_parquet, write_csv
 
-    if out is None:
-        stream = data_stream()
-        if as_json:
-            options: Any = {"orient": "records", "lines": True, "double_precision": 15}
-            yield lambda scored: stream.write(scored.to_json(**options))
-        else:
-            yield _with_one_header(write_csv, stream)
-        stream.flush()
-    elif out.suffix.lower() in _PARQUET:
+    if out is not None and out.suffix.lower() in (".parquet", ".pq"):
         with whole_file(out, binary=True) as file, append_parquet(file) as write:
-            yield write
-    else:
-        with whole_file(out) as file:
-            yield _with_one_header(write_csv, file)
-
-
-def _with_one_header(write_csv: Callable[..., None], file: Any) -> Write:
-    headers = chain([True], repeat(False))
-    return lambda scored: write_csv(scored, file, header=next(headers))
+            yield lambda scored, **_: write(scored)
+        return
+    stream = nullcontext(terminal.data_stream()) if out is None else whole_file(out)
+    with stream as file:
+        if out is None and as_json:
+            options: Any = {"orient": "records", "lines": True, "double_precision": 15}
+            yield lambda scored, **_: file.write(scored.to_json(**options))
+        else:
+            yield lambda scored, header: write_csv(scored, file, header=header)
+        file.flush()

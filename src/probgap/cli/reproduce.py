@@ -10,105 +10,83 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probgap.cli._terminal import BAD_INPUT, INTERRUPTED, plain_errors
+from probgap.cli import _options as given
+from probgap.cli import _terminal as terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from probgap.reproduction import Job, RowFile
+    from probgap.reproduction import Job
 
 _MOST_ROWS = 10_000  # of a table
 _SELECTION = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
+_RUN = "Running"
+
+_OUT = "Folder for the rows and the report."
+_TABLE = (
+    "A table to run: 1 to 8, boundaries or figure1; may be repeated. All of them, if none "
+    "is named."
+)
+_ROWS = (
+    "Which rows of each table, such as 1-3,5. Or a file of result rows: then nothing is "
+    "run, and the report is built from it."
+)
+_SPEC = "A table of your own, as TOML, in place of the paper's."
+_QUICK = "Two splits of 400 samples: two minutes, to see that all works."
+_RESUME = "Go on with the rows that the folder has."
+_FORCE = "Start anew: delete the rows it has."
+_JOBS = "Processes at once; one for each core, if not said."
+_PLAN = "List the jobs, one a line; run none."
 
 
 def reproduce(
     *,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder for the rows and the report.")
-    ] = Path("reproduction"),
-    table: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="N",
-            help="A table to run: 1 to 8, boundaries or figure1; may be repeated. "
-            "All of them, if none is named.",
-            show_default=False,
-        ),
-    ] = None,
-    rows: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROWS",
-            help="Which rows of each table, such as 1-3,5. Or a file of result rows: "
-            "then nothing is run, and the report is built from it.",
-        ),
-    ] = None,
-    spec: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="A table of your own, as TOML, in place of the paper's.",
-        ),
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option(
-            "--quick",
-            help="Two splits of 400 samples: two minutes, to see that all works.",
-        ),
-    ] = False,
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on with the rows that the folder has."),
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Start anew: delete the rows it has.")
-    ] = False,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Processes at once; one for each core, if not said.",
-        ),
-    ] = None,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="List the jobs, one a line; run none.")
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error.")
-    ] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help=_OUT)] = Path("reproduction"),
+    table: Annotated[list[str] | None, typer.Option(metavar="N", help=_TABLE)] = None,
+    rows: Annotated[str | None, typer.Option(metavar="ROWS", help=_ROWS)] = None,
+    spec: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=_SPEC)] = None,
+    quick: Annotated[bool, typer.Option("--quick", help=_QUICK)] = False,
+    resume: Annotated[bool, typer.Option("--resume", help=_RESUME)] = False,
+    force: Annotated[bool, typer.Option("--force", help=_FORCE)] = False,
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help=_JOBS)] = None,
+    plan: Annotated[bool, typer.Option("--plan", help=_PLAN)] = False,
+    quiet: given.Quiet = False,
+    debug: given.Debug = False,
 ) -> None:
     """Run the experiments of the paper and set the numbers beside the printed ones.
 
     Writes rows.jsonl, one line for each method, labelling and split, as each ends; then
     report.html and report.md. A run that was stopped goes on with --resume.
     """
-    with plain_errors(debug=debug):
+    with terminal.plain_errors(debug=debug):
+        selected, source = rows, None
         if rows is not None and not _SELECTION.fullmatch(rows):
-            Path(rows).open("rb").close()  # refuse it before the slow import
-            from probgap.reproduction import read_rows
-
-            _report(read_rows(rows), out, command=None, quiet=quiet)
-            return
+            selected, source = None, Path(rows)
+            source.open("rb").close()  # refuse it before the slow import
         from probgap import reproduction
 
+        if source is not None:
+            _report(reproduction.read_rows(source), out, quiet=quiet)
+            return
         tables = [reproduction.load_spec(file) for file in spec or []]
         planned = reproduction.plan(
             tables or reproduction.paper_specs(),
             tables=table,
-            rows=_numbers(rows),
+            rows=_numbers(selected),
             quick=quick,
         )
         if plan:
             typer.echo("\n".join(job.key for job in planned))
             return
-        failed = _run(planned, out, jobs, resume=resume, force=force, quiet=quiet)
-    if failed:
-        raise typer.Exit(BAD_INPUT)
+        _check(planned, out / "rows.jsonl", resume=resume, force=force)
+        made = _run(planned, out / "rows.jsonl", jobs, fresh=force, quiet=quiet)
+        _report(made, out, command=shlex.join(["probgap", *sys.argv[1:]]), quiet=quiet)
+        failed = [row for row in made if row["status"] != "ok"]
+        if failed:
+            typer.echo(
+                f"Error: {len(failed)} of {len(made)} jobs failed; the first, "
+                f"{failed[0]['key']}: {failed[0]['error']}. Try them again with --resume.",
+                err=True,
+            )
+            raise typer.Exit(terminal.BAD_INPUT)
 
 
 def _numbers(selection: str | None) -> set[int] | None:
@@ -123,132 +101,72 @@ def _numbers(selection: str | None) -> set[int] | None:
     return chosen
 
 
-def _run(
-    planned: list[Job],
-    out: Path,
-    n_jobs: int | None,
-    *,
-    resume: bool,
-    force: bool,
-    quiet: bool,
-) -> int:
-    """Run what is not done yet, build the report, and return the number of failures."""
-    import joblib
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-    from probgap.page import check_libraries
-    from probgap.reproduction import RowFile, latest_rows, pending, rows_of
-
-    path = out / "rows.jsonl"
-    _check_target(path, resume=resume, force=force)
-    check_libraries()
-    _check_data({job.data for job in planned})
-    with RowFile(path, fresh=force) as file:
-        todo = pending(planned, file.rows)
-        made = list(file.rows)
-        try:
-            for row in _rows_with_progress(
-                todo, n_jobs or joblib.cpu_count(), len(planned), quiet=quiet
-            ):
-                file.append(row)
-                made.append(row)
-        except (KeyboardInterrupt, TerminatedWorkerError) as stop:
-            killed = isinstance(stop, TerminatedWorkerError)
-            left = len(pending(planned, made))
-            _say_how_to_go_on(file, len(planned), left, killed=killed)
-            raise typer.Exit(BAD_INPUT if killed else INTERRUPTED) from None
-    rows = latest_rows(rows_of(planned, made))
-    command = shlex.join(["probgap", *sys.argv[1:]])
-    _report(rows, out, command=command, quiet=quiet)
-    failures = [row for row in rows if row["status"] != "ok"]
-    if failures:
-        first = failures[0]
-        typer.echo(
-            f"Error: {len(failures)} of {len(rows)} jobs failed; the first, "
-            f"{first['key']}: {first['error']}. Try them again with --resume.",
-            err=True,
-        )
-    return len(failures)
-
-
-def _check_data(names: set[str]) -> None:
+def _check(planned: list[Job], path: Path, *, resume: bool, force: bool) -> None:
+    """Refuse what could not be run to its end."""
     from probgap.datasets import DataFileError
     from probgap.exceptions import MissingLibraryError, ProbgapError
+    from probgap.page import check_libraries
     from probgap.reproduction import check_data
 
+    if resume and force:
+        terminal.refuse("--resume and --force must not be given together. Got both.")
+    if path.exists() and not resume and not force:
+        terminal.refuse(
+            f"{path} must not exist yet. Got a file of an earlier run; go on with "
+            "--resume, start anew with --force, or choose another --out."
+        )
+    check_libraries()
     try:
-        check_data(names)
+        check_data({job.data for job in planned})
     except (DataFileError, MissingLibraryError) as error:
         msg = f"{error} Tables 1 to 6 need neither: choose them with --table."
         raise ProbgapError(msg) from None
 
 
-def _check_target(path: Path, *, resume: bool, force: bool) -> None:
-    from probgap.exceptions import InvalidInputError
+def _run(
+    planned: list[Job], path: Path, n_jobs: int | None, *, fresh: bool, quiet: bool
+) -> list[dict[str, Any]]:
+    """Run what is not done yet, and return the rows of all jobs."""
+    import joblib
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    if resume and force:
-        msg = "--resume and --force must not be given together. Got both."
-        raise InvalidInputError(msg)
-    if path.exists() and not resume and not force:
-        msg = (
-            f"{path} must not exist yet. Got a file of an earlier run; go on with "
-            "--resume, start anew with --force, or choose another --out."
-        )
-        raise InvalidInputError(msg)
+    from probgap import reproduction
 
-
-def _rows_with_progress(
-    todo: list[Job], n_jobs: int, n_all: int, *, quiet: bool
-) -> Iterator[dict[str, Any]]:
-    from probgap.reproduction import run
-
-    if quiet or not sys.stderr.isatty():
-        yield from run(todo, n_jobs=n_jobs)
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.fields[done]}/{task.fields[jobs]} jobs"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(elapsed_when_finished=False),
-        TextColumn("{task.description}"),
-    )
-    cost = {job.key: job.cost for job in todo}
-    with Progress(
-        *columns, console=Console(stderr=True), speed_estimate_period=600
-    ) as bar:
-        done = n_all - len(todo)
-        task = bar.add_task("", total=sum(cost.values()), done=done, jobs=n_all)
-        for row in run(todo, n_jobs=n_jobs):
-            done += 1
-            bar.update(
-                task, advance=cost[row["key"]], done=done, description=row["key"]
+    n_all, shown = len(planned), not quiet and sys.stderr.isatty()
+    with (
+        reproduction.RowFile(path, fresh=fresh) as file,
+        terminal.Progress({_RUN: 1.0}, shown=shown) as progress,
+    ):
+        made = list(file.rows)
+        todo = reproduction.pending(planned, made)
+        cost, spent = {job.key: job.cost for job in todo}, 0.0
+        progress.begin(_RUN)
+        try:
+            rows = reproduction.run(todo, n_jobs=n_jobs or joblib.cpu_count())
+            for n_run, row in enumerate(rows, start=n_all - len(todo) + 1):
+                file.append(row)
+                made.append(row)
+                spent += cost[row["key"]]
+                what = f"{n_run}/{n_all} jobs, {row['key']}"
+                progress.advance(spent, sum(cost.values()), what)
+        except (KeyboardInterrupt, TerminatedWorkerError) as stop:
+            killed = isinstance(stop, TerminatedWorkerError)
+            why = "A worker died, perhaps of too little memory" if killed else "Stopped"
+            n_made = n_all - len(reproduction.pending(planned, made))
+            words = [a for a in sys.argv[1:] if a not in ("--resume", "--force")]
+            typer.echo(
+                f"{why}. {path} has {n_made} of {n_all} rows. Go on with:\n"
+                f"  {shlex.join(['probgap', *words, '--resume'])}",
+                err=True,
             )
-            yield row
-
-
-def _say_how_to_go_on(file: RowFile, n_jobs: int, n_left: int, *, killed: bool) -> None:
-    arguments = [a for a in sys.argv[1:] if a not in ("--resume", "--force")]
-    command = shlex.join(["probgap", *arguments, "--resume"])
-    typer.echo(
-        ("A worker died, perhaps of too little memory. " if killed else "Stopped. ")
-        + f"{file.path} has {n_jobs - n_left} of {n_jobs} rows. Go on with:\n"
-        f"  {command}",
-        err=True,
-    )
+            raise typer.Exit(
+                terminal.BAD_INPUT if killed else terminal.INTERRUPTED
+            ) from None
+    return reproduction.latest_rows(reproduction.rows_of(planned, made))
 
 
 def _report(
-    rows: Sequence[dict[str, Any]], out: Path, *, command: str | None, quiet: bool
+    rows: list[dict[str, Any]], out: Path, *, command: str | None = None, quiet: bool
 ) -> None:
     from probgap.reproduction import build_report
 

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
+from sklearn.utils.validation import validate_data
 
 from probgap import pgpu
 from probgap._core.checks import check_fit_inputs
 from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import InvalidInputError, load_library
-from probgap._core.folds import DEFAULT_FOLDS, RowFolds
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
-from probgap.boundary import Boundary, BoundaryRule
-from probgap.dask._estimators import BlockSteps, in_memory, is_made_for_dask
+from probgap._core.validation import DEFAULT_FOLDS, RowFolds
+from probgap.boundary import BoundaryRule
+from probgap.dask._estimators import AllRows, in_memory, is_made_for_dask
 from probgap.dask._predict import LazyClassifier
 from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
+from probgap.dask.engine import Lazy
 from probgap.gap import ObservedGapEstimator
 from probgap.pgpu.base import BasePGPU, CountedByReading
 from probgap.pgpu.steps import Steps
-from probgap.reading import Reading
 from probgap.reweight import KernelMeanMatching
-
-Lazy = Any  # a dask array or dataframe
 
 
 class PGPUClassifier(CountedByReading, LazyClassifier):
@@ -44,10 +42,8 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
 
     Parameters
     ----------
-    boundary : "auto", float, MeanSmallest or Quantile, default="auto"
-        As in :class:`probgap.PGPUClassifier`, and so are all others up to ``max_memory``.
-    class_prior : float or tuple of float, default=None
-        The share of all rows that are positive, or a range, if it is known.
+    boundary, class_prior : object
+        As in :class:`probgap.PGPUClassifier`, and so is all that is not said here.
     gap_estimator : classifier with predict_proba, default=None
         Estimates P(s=1 | x). One made for dask is fitted on all rows, out of fold:
         ``fit(X, y)`` and ``predict_proba(X)`` get dask arrays of known length, and the
@@ -55,10 +51,8 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         inherits from, comes from a module named after dask: ``xgboost.dask``,
         ``lightgbm.dask``, ``dask_ml``. How much memory its workers need is its own
         affair.
-    relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
-        How to relabel.
-    keep_labelled : bool, default=True
-        Whether labelled positives stay positive.
+    relabelling, keep_labelled : object
+        As in :class:`probgap.PGPUClassifier`.
     reweight : KernelMeanMatching or None, default=None
         How to weight what was chosen; not with an ``estimator`` made for dask.
     estimator : classifier whose fit takes sample_weight, default=None
@@ -69,15 +63,8 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         torch's name of a device to solve on.
     cv : int, splitter or None, default=None
         Folds for held-out gaps; an integer or None for a ``gap_estimator`` made for dask.
-    pos_label : object, default=None
-        The value of ``y`` that marks a labelled positive. ``None`` takes the greater of
-        the two.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the sample, folds and estimators.
-    n_jobs : int, default=None
-        Number of learners, or of folds of a ``gap_estimator`` for memory, to fit at once.
-    verbose : int, default=0
-        With 1, reports on standard error what it is doing.
+    pos_label, random_state, n_jobs, verbose : object
+        As in :class:`probgap.PGPUClassifier`.
     max_memory : float, default=64e6
         Bytes that the rows drawn may take, in double precision. Labelled rows that would
         take more than half of it are drawn from, too, and a warning says so. A fit takes
@@ -92,26 +79,13 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         returns; others are kept as they are.
     sample_rows_ : ndarray of shape (n_drawn,)
         Where the rows drawn are in the table.
-    reading_ : Reading
-        What the scores say about hidden positives among all rows: count and interval.
-    boundary_ : Boundary
-        The boundary, how it came about, and how many rows lie on each side.
-    estimated_class_prior_, estimated_class_prior_interval_ : float, tuple of float
-        Share of the rows that are positive, labelled or not, and its 90% interval.
-    estimated_labelling_rate_, estimated_labelling_rate_interval_ : float, tuple of float
-        Share of the positives that are labelled, and its 90% interval.
     seed_ : int
         The seed that was drawn by ``random_state``, or is it.
     n_samples_ : int
         Number of rows.
-    n_labelled_ : int
-        Number of labelled rows.
-    classes_ : ndarray of shape (2,)
-        The two labels, in ascending order.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where ``X`` is a dataframe.
+    reading_, boundary_, n_labelled_, classes_, n_features_in_, feature_names_in_ : object
+        As of :class:`probgap.PGPUClassifier`, counted over all rows, and so are
+        ``estimated_class_prior_``, ``estimated_labelling_rate_`` and their intervals.
 
     See Also
     --------
@@ -135,10 +109,6 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         "boundary": "no_validation",  # check_rule knows what it may be
         "max_memory": [Interval(Real, 0, None, closed="neither")],
     }
-
-    reading_: Reading
-    boundary_: Boundary
-    feature_names_in_: NDArray[Any]
 
     def __init__(
         self,
@@ -209,35 +179,27 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         with stage(self.verbose, "a look at all blocks"):
             blocks = open_blocks(X, y, pos_label)
             sample = draw_sample(blocks, self.max_memory, self.seed_)
-        self.model_ = self._fit_sample(blocks, sample, names)
-        self.sample_rows_ = sample.rows
-        self.reading_, self.boundary_ = self.model_.reading_, self.model_.boundary_
-        self.classes_, self.n_labelled_ = self.model_.classes_, self.model_.n_labelled_
-        self.n_features_in_ = self.model_.n_features_in_
+        model, seen = self.on_one_machine(), sample.samples
+        if names:
+            pandas = load_library("pandas", extra="dask", purpose="dask dataframes")
+            seen = pandas.DataFrame(seen, columns=names)
+        for each in (self, model):  # they remember how many columns, and their names
+            validate_data(each, seen, skip_check_array=True)
+        self._fit_sample(model, blocks, sample)
+        self.model_, self.sample_rows_ = model, sample.rows
+        self.reading_, self.boundary_ = model.reading_, model.boundary_
+        self.classes_, self.n_labelled_ = model.classes_, model.n_labelled_
         self.n_samples_ = int(blocks.n_rows.sum())
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        if hasattr(self.model_, "feature_names_in_"):
-            self.feature_names_in_ = self.model_.feature_names_in_
         return self
 
     def _fit_sample(
-        self, blocks: Blocks, sample: Sample, names: list[Any]
-    ) -> pgpu.PGPUClassifier:
-        """Fit the classifier for memory to the rows drawn."""
-        model = self.on_one_machine()
-        labels = blocks.labels
-        values = [labels.name_of(kind) for kind in ("labelled", "unlabelled")]
-        y = np.where(sample.labelled, *np.array(values, dtype=labels.classes.dtype))
-        X = sample.samples
-        if names:
-            pandas = load_library("pandas", extra="dask", purpose="dask dataframes")
-            X = pandas.DataFrame(X, columns=names)
-        samples, known = check_fit_inputs(model, X, y, blocks.positive, single=True)
-        samples = model._in_double(samples)
+        self, model: pgpu.PGPUClassifier, blocks: Blocks, sample: Sample
+    ) -> None:
+        labels = replace(blocks.labels, labelled=sample.labelled)
+        samples = model._in_double(sample.samples)
         steps = self._choose_steps(model, blocks, sample)
-        model._fit_checked(samples, known, weight=sample.weight, steps=steps)
-        return model
+        rng = as_generator(model.random_state)
+        model._fit_checked(samples, labels, steps, rng, sample.weight)
 
     def _choose_steps(
         self, model: pgpu.PGPUClassifier, blocks: Blocks, sample: Sample
@@ -245,7 +207,7 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         steps = model._choose_steps(len(sample.samples))
         if not is_made_for_dask(self.gap_estimator):
             return steps
-        smaller = min(blocks.count(labelled=kind) for kind in (True, False))
+        smaller = blocks.smaller_group
         if self.cv is not None and smaller < self.cv:
             msg = (
                 f"y must hold at least {self.cv} labelled and as many unlabelled samples, "
@@ -253,35 +215,34 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
             )
             raise InvalidInputError(msg)
         folds = self._folds(min(smaller, DEFAULT_FOLDS))
-        return BlockSteps.of(
-            steps,
-            blocks,
-            sample,
-            folds,
-            gap=self.gap_estimator,
-            final=self.estimator if is_made_for_dask(self.estimator) else None,
-        )
+        rows = AllRows(blocks, folds, sample.rows, steps.rule)
+        gap = ObservedGapEstimator(self.gap_estimator)
+        steps = replace(steps, gap=gap, fit_gap=rows.fit_gap)
+        if is_made_for_dask(self.estimator):
+            steps = replace(steps, final=self.estimator, fit_final=rows.fit_final)
+        return steps
 
     def _check_estimators(self) -> None:
         """Refuse estimators made for dask that do not go with the rest."""
-        if is_made_for_dask(self.gap_estimator):
-            if not (self.cv is None or isinstance(self.cv, Integral)):
-                msg = (
-                    "cv must be an integer or None with a gap_estimator made for dask. "
-                    f"Got {self.cv!r}."
-                )
-                raise InvalidInputError(msg)
-        elif is_made_for_dask(self.estimator):
+        gap_on_all = is_made_for_dask(self.gap_estimator)
+        final_on_all = is_made_for_dask(self.estimator)
+        msg = ""
+        if gap_on_all and not (self.cv is None or isinstance(self.cv, Integral)):
+            msg = (
+                "cv must be an integer or None with a gap_estimator made for dask. "
+                f"Got {self.cv!r}."
+            )
+        elif final_on_all and not gap_on_all:
             msg = (
                 "estimator must come with a gap_estimator made for dask, if it is made for "
                 f"dask itself. Got {self.gap_estimator!r} beside {self.estimator!r}."
             )
-            raise InvalidInputError(msg)
-        if is_made_for_dask(self.estimator) and self.reweight is not None:
+        elif final_on_all and self.reweight is not None:
             msg = (
                 "reweight must be None with an estimator made for dask: weights are found "
                 f"for rows in memory. Got {self.reweight!r}."
             )
+        if msg:
             raise InvalidInputError(msg)
 
     def _folds(self, usual: int) -> RowFolds:

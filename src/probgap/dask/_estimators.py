@@ -7,7 +7,7 @@ read. What it does with them on its workers is its own affair.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -15,30 +15,20 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from probgap._core.errors import InvalidInputError, load_library
-from probgap._core.estimators import clone_with_seed, round_shares, round_small_parts
-from probgap._core.folds import RowFolds, can_hold_out
-from probgap._core.runtime import stage
-from probgap._core.types import Mask, Vector
-from probgap.dask.blocks import (
-    Blocks,
-    Positions,
-    Sample,
-    array,
-    as_labels,
-    as_samples,
-    is_positive,
-    split_ranks,
-)
+from probgap._core.estimators import round_shares, round_small_parts
+from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.validation import RowFolds, can_hold_out
+from probgap.dask.blocks import Blocks, Positions, array, as_samples, find_labelled
 from probgap.dask.engine import Lazy, gather, keep, lazily
 from probgap.gap import ObservedGapEstimator
-from probgap.gap.base import GapClassifier, gap_of, log_odds_of
-from probgap.pgpu.steps import Curve, Shares, Steps, relabel_rows
+from probgap.gap.base import gap_of, log_odds_of
+from probgap.pgpu.steps import Curve, Rule, Shares
 
 Array = Any  # a dask array
 
 
 def is_made_for_dask(estimator: object) -> bool:
-    """Tell whether an estimator is fitted on dask arrays, by where its class comes from.
+    """Return whether an estimator is fitted on dask arrays, by where its class comes from.
 
     So those of xgboost.dask, lightgbm.dask and dask_ml are, and classes that inherit
     from a class in a module named after dask.
@@ -74,177 +64,103 @@ def _is_of_xgboost(estimator: object) -> bool:
     return any(kind.__module__.startswith("xgboost.dask") for kind in kinds)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Marks:
-    """Which rows of a block are labelled, and the fold that holds each out."""
+class AllRows:
+    """The rows of all blocks as dask arrays, to fit the gap and a final classifier to."""
 
-    labelled: Mask
-    fold: NDArray[np.int8]
-
-
-@dataclass(frozen=True, eq=False)
-class BlockSteps(Steps):
-    """Steps of which the first, and perhaps the last, are made on all blocks."""
-
-    blocks: Blocks
-    sample: Sample
-    folds: RowFolds
-    final_on_blocks: bool
-    marks: list[Lazy] = field(default_factory=list)
-    gaps: list[Lazy] = field(default_factory=list)
-
-    @classmethod
-    def of(
-        cls,
-        steps: Steps,
-        blocks: Blocks,
-        sample: Sample,
-        folds: RowFolds,
-        *,
-        gap: Any,
-        final: Any,
-    ) -> BlockSteps:
-        """Take the steps for memory, and estimators of all blocks; None for no final."""
-        own = {each.name: getattr(steps, each.name) for each in fields(Steps)}
-        own["gap"] = ObservedGapEstimator(gap)
-        if final is not None:
-            own["final"] = final
-        return cls(
-            **own,
-            blocks=blocks,
-            sample=sample,
-            folds=folds,
-            final_on_blocks=final is not None,
+    def __init__(
+        self, blocks: Blocks, folds: RowFolds, drawn: Positions, rule: Rule
+    ) -> None:
+        self._folds, self._drawn, self._rule = folds, drawn, rule
+        self._holds_out = can_hold_out(blocks.smaller_group)
+        n_rows, before = blocks.n_rows, np.cumsum(blocks.sizes, axis=1) - blocks.sizes
+        samples = [lazily(_as_doubles, block) for block, _ in blocks.pairs]
+        marks = keep(
+            [lazily(find_labelled, y, blocks.positive) for _, y in blocks.pairs]
         )
+        fold = keep(
+            [
+                lazily(folds.fold_of, mark, *map(int, start))
+                for mark, start in zip(marks, before.T, strict=True)
+            ]
+        )
+        self._samples = _as_array(samples, n_rows, np.float64, blocks.n_columns)
+        self._labelled = _as_array(marks, n_rows, bool)
+        self._fold = _as_array(fold, n_rows, np.int8)
 
-    def estimate_gap(
+    def fit_gap(
         self,
-        samples: Any,
+        gap: ObservedGapEstimator,
+        samples: Matrix,
         labelled: Mask,
         weight: Vector | None,
-        rng: np.random.Generator,
-    ) -> GapClassifier:
-        """Step 1 on all blocks; the gaps of the sample are those of its rows."""
-        del weight  # nothing was left out
-        model = clone_with_seed(self.gap, rng)
-        with stage(self.verbose, "who is labelled"):
-            self._mark()
-            on_all = self._fit_labels(model.estimator, None)
-            by_fold: list[tuple[int | None, Any]] = [(None, on_all)]
-            if can_hold_out(
-                min(self.blocks.count(labelled=kind) for kind in (True, False))
-            ):
-                folds = range(self.folds.n_splits)
-                by_fold = [(k, self._fit_labels(model.estimator, k)) for k in folds]
-            self.gaps.extend(keep(self._held_out(by_fold)))
-            parts = zip(
-                self.gaps,
-                split_ranks(self.sample.rows, self.blocks.n_rows),
-                strict=True,
-            )
-            model.observed_gap_ = np.concatenate(
-                gather([lazily(np.take, gap, inside) for gap, inside in parts])
-            )
-        model.set_params(estimator=in_memory(model.estimator), cv=None)
-        model.estimator_ = to_memory(on_all)
-        model.classes_, model.positive_index_ = np.array([False, True]), 1
-        model.n_features_in_ = samples.shape[1]
-        assert model.observed_gap_.size == labelled.size
-        return model
+    ) -> ObservedGapEstimator:
+        """Step 1 on all rows; the gaps of the sample are those of its rows."""
+        del labelled, weight  # nothing was left out
+        own, observed = gap.estimator, self._labelled.astype(np.int8)
+        on_all = clone(own).fit(self._samples, observed)
+        if self._holds_out:
+            found = array.zeros_like(self._fold, dtype=np.float64)
+            for k in range(self._folds.n_splits):
+                train = self._fold != k
+                rows = _choose(self._samples, train), _choose(observed, train)
+                held_out = _gaps(clone(own).fit(*rows), self._samples)
+                found = array.where(train, found, held_out)
+        else:
+            found = _gaps(on_all, self._samples)
+        self._gap = found.persist()
+        gap.observed_gap_ = self._gap[self._drawn].compute()
+        gap.set_params(estimator=in_memory(own), cv=None)
+        gap.estimator_ = to_memory(on_all)
+        gap.classes_, gap.positive_index_ = np.array([False, True]), 1
+        gap.n_features_in_ = samples.shape[1]
+        return gap
 
-    def classify(self, data: Shares, curve: Curve, rng: np.random.Generator) -> Any:
-        """Step 5 on all blocks: each row as a positive, a negative, or a part of each."""
-        if not self.final_on_blocks:
-            return super().classify(data, curve, rng)
-        estimator = clone_with_seed(self.final, rng)
-        rounded = round_shares(data.share) is not data.share
-        # Where no gap is above 0 the sample keeps its labelled rows, and so do all.
-        kept = bool((data.share[data.labelled] == 1.0).all())
-        with stage(self.verbose, "final classifier"):
-            shares = keep(
-                [
-                    lazily(_share, gap, marks, curve, self.rule, kept, rounded)
-                    for gap, marks in zip(self.gaps, self.marks, strict=True)
-                ]
-            )
-            sizes = [
-                sum(count) for count in gather([lazily(_count, s) for s in shares])
-            ]
-            X = [
-                lazily(_copies, block, share)
-                for (block, _), share in zip(self.blocks.pairs, shares, strict=True)
-            ]
-            fitted = estimator.fit(
-                _as_array(X, sizes, (self.blocks.n_columns,), np.float64),
-                _as_array([lazily(_classes, s) for s in shares], sizes, (), np.int8),
-                sample_weight=_as_array(
-                    [lazily(_weights, s) for s in shares], sizes, (), np.float64
-                ),
-            )
-        return to_memory(fitted)
-
-    def _mark(self) -> None:
-        """Mark labels and folds of all rows."""
-        counts = [self.blocks.sizes(labelled=kind) for kind in (True, False)]
-        before = zip(*(np.cumsum(n) - n for n in counts), strict=True)
-        self.marks.extend(
-            keep(
-                [
-                    lazily(_mark_rows, y, self.blocks.positive, self.folds, start)
-                    for (_, y), start in zip(self.blocks.pairs, before, strict=True)
-                ]
-            )
-        )
-
-    def _fit_labels(self, estimator: Any, fold: int | None) -> Any:
-        """Fit on the labels of all rows, or of those outside a fold."""
-        sizes = self._sizes(fold, held_out=False)
-        y = [lazily(_labels, marks, fold) for marks in self.marks]
-        X = self._samples(fold, sizes, held_out=False)
-        return clone(estimator).fit(X, _as_array(y, sizes, (), np.int8))
-
-    def _held_out(self, by_fold: list[tuple[int | None, Any]]) -> list[Lazy]:
-        """Return the gap of each row by the model of the fold that holds it out."""
-        found: list[list[tuple[int | None, Lazy]]] = [[] for _ in self.marks]
-        for fold, fitted in by_fold:
-            sizes = self._sizes(fold, held_out=True)
-            parts = _chances(fitted, self._samples(fold, sizes, held_out=True))
-            for at, part in zip(np.flatnonzero(sizes), parts, strict=True):
-                found[at].append((fold, part))
-        return [
-            lazily(_put_together, marks, [f for f, _ in pairs], *[p for _, p in pairs])
-            for marks, pairs in zip(self.marks, found, strict=True)
+    def fit_final(self, classifier: Any, data: Shares) -> Any:
+        """Step 5 on all rows: each as a positive, a negative, or a part of each."""
+        share = self._gap.map_blocks(
+            _share,
+            self._labelled,
+            data.curve,
+            self._rule,
+            # Where no gap is above 0 the sample keeps its labelled rows, and so do all.
+            kept=bool((data.share[data.labelled] == 1.0).all()),
+            rounded=round_shares(data.share) is not data.share,
+            dtype=np.float64,
+        ).persist()
+        positive, negative = share > 0.0, share < 1.0
+        samples = [_choose(self._samples, side) for side in (positive, negative)]
+        weights = [_choose(share, positive), 1.0 - _choose(share, negative)]
+        classes = [
+            array.ones_like(weights[0], dtype=np.int8),
+            array.zeros_like(weights[1], dtype=np.int8),
         ]
-
-    def _sizes(self, fold: int | None, *, held_out: bool) -> Positions:
-        if fold is None:
-            return self.blocks.n_rows
-        sizes = gather([lazily(_count_rows, m, fold, held_out) for m in self.marks])
-        return np.array(sizes)
-
-    def _samples(self, fold: int | None, sizes: Positions, *, held_out: bool) -> Array:
-        parts = [
-            lazily(_rows, block, marks, fold, held_out)
-            for (block, _), marks in zip(self.blocks.pairs, self.marks, strict=True)
-        ]
-        return _as_array(parts, sizes, (self.blocks.n_columns,), np.float64)
+        samples, classes, weights = map(array.concatenate, (samples, classes, weights))
+        return to_memory(classifier.fit(samples, classes, sample_weight=weights))
 
 
 def _as_array(
-    parts: list[Lazy], sizes: Iterable[int], more: tuple[int, ...], dtype: Any
+    parts: Iterable[Lazy], sizes: Iterable[int], dtype: Any, *width: int
 ) -> Array:
     """Return parts of known length as a dask array, without those that are empty."""
     return array.concatenate(
         [
-            array.from_delayed(part, (int(size), *more), dtype=dtype)
+            array.from_delayed(part, (int(size), *width), dtype=dtype)
             for part, size in zip(parts, sizes, strict=True)
             if size
         ]
     )
 
 
-def _chances(fitted: Any, X: Array) -> list[Lazy]:
-    """Return what ``predict_proba`` makes of each block, lazily."""
+def _choose(values: Array, mask: Array) -> Array:
+    """Return the rows where a mask is true, as a dask array of known length."""
+    pairs = list(zip(np.ravel(values.to_delayed()), mask.to_delayed(), strict=True))
+    sizes = gather([lazily(np.count_nonzero, part) for _, part in pairs])
+    parts = [lazily(getitem, *pair) for pair in pairs]
+    return _as_array(parts, sizes, values.dtype, *values.shape[1:])
+
+
+def _gaps(fitted: Any, X: Array) -> Array:
+    """Return the gap of each row by a fitted classifier."""
     found = fitted.predict_proba(X)
     if not hasattr(found, "to_delayed"):
         msg = (
@@ -254,84 +170,32 @@ def _chances(fitted: Any, X: Array) -> list[Lazy]:
         raise InvalidInputError(msg)
     if found.numblocks[0] != X.numblocks[0]:
         found = found.rechunk({0: X.chunks[0]})
-    return list(np.ravel(found.rechunk({1: -1}).to_delayed()))
+    parts, sizes = np.ravel(found.rechunk({1: -1}).to_delayed()), X.chunks[0]
+    gaps = [lazily(_gap_of, *pair) for pair in zip(parts, sizes, strict=True)]
+    return _as_array(gaps, sizes, np.float64)
 
 
-def _mark_rows(
-    y: Any, positive: Any, folds: RowFolds, before: tuple[int, int]
-) -> Marks:
-    labelled = is_positive(as_labels(y), positive)
-    return Marks(labelled, folds.fold_of(labelled, *map(int, before)))
+# What workers do with a block.
 
 
-def _chosen(marks: Marks, fold: int | None, held_out: bool) -> Mask:
-    if fold is None:
-        return np.ones(marks.fold.size, dtype=bool)
-    chosen: Mask = (marks.fold == fold) == held_out
-    return chosen
+def _as_doubles(block: Any) -> NDArray[np.float64]:
+    return as_samples(block).astype(np.float64, copy=False)
 
 
-def _count_rows(marks: Marks, fold: int, held_out: bool) -> int:
-    return int(np.count_nonzero(_chosen(marks, fold, held_out)))
-
-
-def _rows(block: Any, marks: Marks, fold: int | None, held_out: bool) -> NDArray[Any]:
-    samples = as_samples(block)[_chosen(marks, fold, held_out)]
-    return samples.astype(np.float64, copy=False)
-
-
-def _labels(marks: Marks, fold: int | None) -> NDArray[np.int8]:
-    return marks.labelled[_chosen(marks, fold, held_out=False)].astype(np.int8)
-
-
-def _put_together(
-    marks: Marks, folds: list[int | None], *chances: NDArray[Any]
-) -> Vector:
-    gap = np.full(marks.fold.size, np.nan)
-    for fold, chance in zip(folds, chances, strict=True):
-        rows = _chosen(marks, fold, held_out=True)
-        n_rows = np.count_nonzero(rows)
-        if chance.shape != (n_rows, 2):
-            msg = (
-                "gap_estimator must return two probabilities for each row. Got an array "
-                f"of shape {chance.shape} for {n_rows} rows."
-            )
-            raise InvalidInputError(msg)
-        gap[rows] = gap_of(chance[:, 1])
-    return gap
+def _gap_of(chance: NDArray[Any], n_rows: int) -> Vector:
+    if chance.shape != (n_rows, 2):
+        msg = (
+            "gap_estimator must return two probabilities for each row. Got an array "
+            f"of shape {chance.shape} for {n_rows} rows."
+        )
+        raise InvalidInputError(msg)
+    return gap_of(chance[:, 1])
 
 
 def _share(
-    gap: Vector, marks: Marks, curve: Curve, rule: Any, kept: bool, rounded: bool
+    gap: Vector, labelled: Mask, curve: Curve, rule: Rule, *, kept: bool, rounded: bool
 ) -> Vector:
-    """Return how much of each row of a block counts as positive; NaN for none."""
-    if gap.size == 0:
-        return gap
+    """Return how much of each row counts as positive; NaN for one left out."""
     placed = curve.place(gap, log_odds_of(gap))
-    found = relabel_rows(placed, marks.labelled, rule, keep_labelled=kept)
-    share = found.positive_share
+    share = placed.relabel(labelled, rule, keep_labelled=kept).positive_share
     return round_small_parts(share) if rounded else share
-
-
-def _places(share: Vector) -> tuple[Positions, Positions]:
-    """Return the rows that count as positive, and those that count as negative."""
-    return np.flatnonzero(share > 0.0), np.flatnonzero(share < 1.0)
-
-
-def _count(share: Vector) -> tuple[int, int]:
-    positive, negative = _places(share)
-    return positive.size, negative.size
-
-
-def _copies(block: Any, share: Vector) -> NDArray[Any]:
-    samples = as_samples(block)[np.concatenate(_places(share))]
-    return samples.astype(np.float64, copy=False)
-
-
-def _classes(share: Vector) -> NDArray[np.int8]:
-    return np.repeat(np.array([1, 0], dtype=np.int8), _count(share))
-
-
-def _weights(share: Vector) -> Vector:
-    positive, negative = _places(share)
-    return np.concatenate([share[positive], 1.0 - share[negative]])

@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from probgap import pgpu
 from probgap._core.errors import load_library
-
-Lazy = Any  # a dask array or dataframe
+from probgap.dask.engine import Lazy
 
 # What belongs to training rows, and what predictions do not need.
 _NOT_NEEDED = (
@@ -54,8 +53,7 @@ class LazyClassifier(ClassifierMixin, BaseEstimator):
         dask array or series of shape (n_samples,)
             Values of ``classes_``.
         """
-        check_is_fitted(self)
-        return self._apply(X, "predict", self.classes_.dtype)
+        return self._apply(X, "predict")
 
     def decision_function(self, X: Lazy) -> Lazy:
         """Return a score that is above 0 exactly where ``predict`` is ``classes_[1]``.
@@ -70,7 +68,7 @@ class LazyClassifier(ClassifierMixin, BaseEstimator):
         dask array or series of shape (n_samples,)
             The decision of the final classifier.
         """
-        return self._apply(X, "decision_function", np.dtype(np.float64))
+        return self._apply(X, "decision_function")
 
     def predict_proba(self, X: Lazy) -> Lazy:
         """Return P(Y | x), the probabilities of being negative and of being positive.
@@ -85,44 +83,30 @@ class LazyClassifier(ClassifierMixin, BaseEstimator):
         dask array or dataframe of shape (n_samples, 2)
             Probabilities of the true label, in the order of ``classes_``.
         """
-        check_is_fitted(self)
-        columns: NDArray[Any] = self.classes_
-        return self._apply(X, "predict_proba", np.dtype(np.float64), columns)
+        return self._apply(X, "predict_proba")
 
-    def _apply(
-        self,
-        X: Lazy,
-        method: str,
-        dtype: np.dtype[Any],
-        columns: NDArray[Any] | None = None,
-    ) -> Lazy:
+    def _apply(self, X: Lazy, method: str) -> Lazy:
         check_is_fitted(self)
         if not hasattr(X, "to_delayed"):
             return getattr(self.model_, method)(X)
-        packed = _pack(self.model_)
+        empty = np.empty(0, self.classes_.dtype if method == "predict" else np.float64)
+        if method == "predict_proba":
+            empty = np.empty((0, 2))
+        model = _pack(self.model_)
         if hasattr(X, "map_partitions"):
-            pd = load_library("pandas", extra="dask", purpose="dask dataframes")
-            if columns is None:
-                meta = pd.Series([], dtype=dtype, name=method)
-            else:
-                empty = {name: np.empty(0, dtype) for name in columns.tolist()}
-                meta = pd.DataFrame(empty)
+            meta = _predict_frame(X._meta, b"", method, empty, self.classes_)
             return X.map_partitions(
-                _on_frame, packed, method, columns, dtype, meta=meta
+                _predict_frame, model, method, empty, self.classes_, meta=meta
             )
         X = X.rechunk({1: -1})
-        if columns is None:
-            return X.map_blocks(
-                _on_array, packed, method, dtype, dtype=dtype, drop_axis=1
-            )
-        chunks = (X.chunks[0], (columns.size,))
-        return X.map_blocks(
-            _on_array, packed, method, dtype, dtype=dtype, chunks=chunks
-        )
+        form: dict[str, Any] = {"drop_axis": 1}
+        if empty.ndim == 2:
+            form = {"chunks": (X.chunks[0], (2,))}
+        return X.map_blocks(_predict, model, method, empty, dtype=empty.dtype, **form)
 
 
 def _pack(model: pgpu.PGPUClassifier) -> bytes:
-    """Pack what predicts, so that a graph of many blocks stays small."""
+    """Pack what predicts, and nothing else, so that a graph of many blocks stays small."""
     slim = copy.copy(model)
     if hasattr(slim.estimator_, "held_out_"):
         slim.estimator_ = copy.copy(slim.estimator_)
@@ -134,29 +118,25 @@ def _pack(model: pgpu.PGPUClassifier) -> bytes:
     return zlib.compress(pickle.dumps(slim), level=1)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=4)  # once for all blocks of a worker
 def _unpack(packed: bytes) -> Any:
     return pickle.loads(zlib.decompress(packed))
 
 
-def _on_array(
-    block: Any, packed: bytes, method: str, kind: np.dtype[Any]
+def _predict(
+    block: Any, model: bytes, method: str, empty: NDArray[Any]
 ) -> NDArray[Any]:
     if block.shape[0] == 0:
-        return np.empty((0, 2) if method == "predict_proba" else 0, kind)
-    found: NDArray[Any] = getattr(_unpack(packed), method)(block)
+        return empty
+    found: NDArray[Any] = getattr(_unpack(model), method)(block)
     return found
 
 
-def _on_frame(
-    frame: Any,
-    packed: bytes,
-    method: str,
-    columns: NDArray[Any] | None,
-    kind: np.dtype[Any],
+def _predict_frame(
+    frame: Any, model: bytes, method: str, empty: NDArray[Any], classes: NDArray[Any]
 ) -> Any:
     pd = load_library("pandas", extra="dask", purpose="dask dataframes")
-    found = _on_array(frame, packed, method, kind)
-    if columns is None:
+    found = _predict(frame, model, method, empty)
+    if found.ndim == 1:
         return pd.Series(found, index=frame.index, name=method)
-    return pd.DataFrame(found, index=frame.index, columns=columns.tolist())
+    return pd.DataFrame(found, index=frame.index, columns=classes.tolist())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +23,7 @@ Positions = NDArray[np.intp]
 
 SOURCE = "probgap_source"
 _ROWS_IN_A_BLOCK = 100_000
-# Labels beyond so many that differ are not listed.
+# Labels of a block that are counted: two, and enough to say what else there is.
 _MOST_LABELS = 6
 # Rows of each kind without which nothing can be fitted.
 _FEWEST = 2
@@ -31,103 +32,62 @@ _BYTES_OF_A_VALUE = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """Blocks of rows, and how many of each kind they hold.
+    """Blocks of rows, and how many of each kind they hold."""
 
-    Attributes
-    ----------
-    pairs : list
-        Samples and labels of each block, lazy.
-    n_columns : int
-        Number of features.
-    n_rows, n_labelled : ndarray of shape (n_blocks,)
-        Rows of each block, and labelled ones.
-    labels : ObservedLabels
-        The two labels, and which is positive; its mask is of no use.
-    """
-
-    pairs: list[tuple[Lazy, Lazy]]
+    pairs: list[tuple[Lazy, Lazy]]  # samples and labels of each
     n_columns: int
-    n_rows: Positions
-    n_labelled: Positions
-    labels: ObservedLabels
+    sizes: Positions  # labelled rows of each block, and below the others
+    labels: ObservedLabels  # the two labels; the mask is of no use
 
     @property
     def positive(self) -> Any:
         """The label of a labelled positive."""
         return self.labels.classes[self.labels.positive]
 
-    def sizes(self, *, labelled: bool) -> Positions:
-        """Return how many rows of a kind each block holds."""
-        return self.n_labelled if labelled else self.n_rows - self.n_labelled
+    @property
+    def n_rows(self) -> Positions:
+        """Rows of each block."""
+        n_rows: Positions = self.sizes.sum(axis=0)
+        return n_rows
 
-    def count(self, *, labelled: bool) -> int:
-        """Count the labelled rows of all blocks, or the others."""
-        return int(self.sizes(labelled=labelled).sum())
+    @property
+    def smaller_group(self) -> int:
+        """Number of labelled rows or of others, whichever are fewer."""
+        return int(self.sizes.sum(axis=1).min())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Rows drawn from blocks.
-
-    Attributes
-    ----------
-    samples : ndarray of shape (n_drawn, n_columns)
-        The rows, in the order of the table.
-    labelled : ndarray of shape (n_drawn,)
-        Which of them are labelled.
-    rows : ndarray of shape (n_drawn,)
-        Where they are in the table.
-    weight : ndarray of shape (n_drawn,) or None
-        How many rows each stands for; None where all were taken.
-    """
+    """Rows drawn from blocks, in the order of the table."""
 
     samples: NDArray[Any]
     labelled: Mask
-    rows: Positions
-    weight: Vector | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Taken:
-    """What a block gave: rows, or what is wrong with it."""
-
-    samples: NDArray[Any]
-    labelled: Mask
-    inside: Positions
-    n_rows: int
-    n_columns: int
-    source: tuple[str, int] | None = None
-    fault: tuple[str, int] | None = None
+    rows: Positions  # where they are in the table
+    weight: Vector | None  # how many rows each stands for; None where all were taken
 
 
 def open_blocks(X: Any, y: Any, pos_label: object) -> Blocks:
     """Read the labels of all blocks: how many rows there are, and who is labelled."""
     pairs = pair_blocks(X, y)
-    counted: list[dict[Any, int]] = gather(
+    counted: list[Counter[Any]] = gather(
         [lazily(_count_labels, labels) for _, labels in pairs]
     )
-    counts: dict[Any, int] = {}
-    for part in counted:
-        for value, times in part.items():
-            counts[value] = counts.get(value, 0) + times
-    if not counts:
+    kinds = list(sum(counted, Counter()))
+    if not kinds:
         msg = "X must hold rows. Got none."
         raise InvalidInputError(msg)
-    kinds = list(counts)
     known = np.array(kinds, dtype=object if None in kinds else None)
     labels = read_labels(known, pos_label)
-    positive = labels.classes.tolist()[labels.positive]
-    n_rows = np.array([sum(part.values()) for part in counted])
-    n_labelled = np.array([part.get(positive, 0) for part in counted])
-    blocks = Blocks(pairs, X.shape[1], n_rows, n_labelled, labels)
-    few, n = blocks.count(labelled=True), int(n_rows.sum())
-    if min(few, n - few) < _FEWEST:
+    labelled = np.array([part[labels.name_of("labelled")] for part in counted])
+    others = np.array([part.total() for part in counted]) - labelled
+    few, many = labelled.sum(), others.sum()
+    if min(few, many) < _FEWEST:
         msg = (
             f"y must hold at least {_FEWEST} labelled and as many unlabelled samples. "
-            f"Got {few} labelled among {n} samples."
+            f"Got {few} labelled among {few + many} samples."
         )
         raise InvalidInputError(msg)
-    return blocks
+    return Blocks(pairs, X.shape[1], np.stack([labelled, others]), labels)
 
 
 def draw_sample(blocks: Blocks, max_memory: float, seed: int) -> Sample:
@@ -136,44 +96,39 @@ def draw_sample(blocks: Blocks, max_memory: float, seed: int) -> Sample:
     Which rows are drawn depends on their order in the table and on the seed, not on how
     they are cut into blocks. Every value of every block is checked.
     """
-    numbers = [blocks.count(labelled=kind) for kind in (True, False)]
-    drawn = _share_room(blocks, numbers, max_memory)
+    numbers = blocks.sizes.sum(axis=1).tolist()
+    drawn = _share_room(blocks.n_columns, numbers, max_memory)
     rng = np.random.default_rng([seed, 1])
-    ranks = [
-        np.sort(rng.choice(n, few, replace=False, shuffle=False))
-        if few < n
-        else np.arange(n)
-        for n, few in zip(numbers, drawn, strict=True)
-    ]
-    by_kind = [
-        split_ranks(ranks[0], blocks.sizes(labelled=True)),
-        split_ranks(ranks[1], blocks.sizes(labelled=False)),
-    ]
-    parts = [
-        lazily(_take, *pair, blocks.positive, *inside)
-        for pair, *inside in zip(blocks.pairs, *by_kind, strict=True)
-    ]
-    taken: list[Taken] = gather(parts)
-    _require_sound(taken, blocks)
+    by_kind = []
+    for n, few, sizes in zip(numbers, drawn, blocks.sizes, strict=True):
+        ranks = np.arange(n)
+        if few < n:
+            ranks = np.sort(rng.choice(n, few, replace=False, shuffle=False))
+        by_kind.append(split_ranks(ranks, sizes))
     first = np.cumsum(blocks.n_rows) - blocks.n_rows
-    labelled = np.concatenate([part.labelled for part in taken])
-    stands_for = [n / few for n, few in zip(numbers, drawn, strict=True)]
-    weight = np.where(labelled, *stands_for)
-    return Sample(
-        np.concatenate([part.samples for part in taken]),
-        labelled,
-        np.concatenate(
-            [part.inside + at for part, at in zip(taken, first, strict=True)]
-        ),
-        None if drawn == numbers else weight,
+    parts = enumerate(zip(blocks.pairs, first, *by_kind, strict=True))
+    expected = blocks.positive, blocks.n_columns
+    taken = gather(
+        [
+            lazily(_take, *pair, *expected, at, start, *inside)
+            for at, (pair, start, *inside) in parts
+        ]
     )
+    for part in taken:
+        if isinstance(part, str):
+            raise InvalidInputError(part)
+    samples, labelled, rows = map(np.concatenate, zip(*taken, strict=True))
+    weight = None
+    if drawn != numbers:
+        weight = np.where(labelled, numbers[0] / drawn[0], numbers[1] / drawn[1])
+    return Sample(samples, labelled, rows, weight)
 
 
-def _share_room(blocks: Blocks, numbers: list[int], max_memory: float) -> list[int]:
+def _share_room(n_columns: int, numbers: list[int], max_memory: float) -> list[int]:
     """Return how many labelled rows to draw, and how many others."""
-    most = int(max_memory // (_BYTES_OF_A_VALUE * blocks.n_columns))
+    most = int(max_memory // (_BYTES_OF_A_VALUE * n_columns))
     if most < 2 * _FEWEST:
-        needed = 2 * _FEWEST * _BYTES_OF_A_VALUE * blocks.n_columns
+        needed = 2 * _FEWEST * _BYTES_OF_A_VALUE * n_columns
         msg = f"max_memory must hold some rows: {needed:,} bytes. Got {max_memory!r}."
         raise InvalidInputError(msg)
     n_labelled, n_unlabelled = numbers
@@ -197,128 +152,124 @@ def split_ranks(ranks: Positions, sizes: Positions) -> Iterator[Positions]:
         yield ranks[at[k] : at[k + 1]] - first[k]
 
 
-def _count_labels(y: Any) -> dict[Any, int]:
-    labels = as_labels(y)
-    missing = is_missing(labels)
-    present = labels[~missing]
-    if labels.dtype.kind == "O":
-        present = np.asarray(present.tolist())
-    found, times = np.unique(present, return_counts=True)
-    # Of many labels all are counted with the last: there are too many anyhow.
-    times = np.append(times[:_MOST_LABELS], times[_MOST_LABELS:].sum(dtype=int))
-    kinds = found[: _MOST_LABELS + 1].tolist()
-    counts = dict(zip(kinds, times.tolist(), strict=False))
-    return counts | ({None: int(missing.sum())} if missing.any() else {})
-
-
-def is_positive(y: NDArray[Any], positive: Any) -> Mask:
-    """Return which entries are the positive label; a missing one never is."""
-    present = ~is_missing(y)
-    labelled = np.zeros(y.size, dtype=bool)
-    labelled[present] = y[present] == positive
-    return labelled
+# What workers do with a block.
 
 
 def as_samples(X: Any) -> NDArray[Any]:
     """Return a block as rows of floating point numbers."""
-    values = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    values = np.asarray(X)
     if values.dtype not in (np.float64, np.float32):
         values = values.astype(np.float64)
     return np.ascontiguousarray(values)
 
 
-def as_labels(y: Any) -> NDArray[Any]:
-    """Return the labels of a block."""
-    values = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+def _as_labels(y: Any) -> NDArray[Any]:
+    values = np.asarray(y)
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
+def _count_labels(y: Any) -> Counter[Any]:
+    labels = _as_labels(y)
+    missing = is_missing(labels)
+    counts = Counter(labels[~missing].tolist())
+    return Counter(dict(counts.most_common(_MOST_LABELS))) + Counter(
+        {None: int(missing.sum())}
+    )
+
+
+def find_labelled(y: Any, positive: Any) -> Mask:
+    """Return which rows of a block have the positive label; a missing one is none."""
+    labels = _as_labels(y)
+    present = ~is_missing(labels)
+    labelled = np.zeros(labels.size, dtype=bool)
+    labelled[present] = labels[present] == positive
+    return labelled
+
+
 def _take(
-    X: Any, y: Any, positive: Any, labelled: Positions, others: Positions
-) -> Taken:
-    """Take rows of a block by their ranks among the labelled and the others."""
-    mask = is_positive(as_labels(y), positive)
+    X: Any,
+    y: Any,
+    positive: Any,
+    n_columns: int,
+    at: int,
+    first: int,
+    labelled: Positions,
+    others: Positions,
+) -> tuple[NDArray[Any], Mask, Positions] | str:
+    """Take rows of a block by their ranks among the labelled and the others.
+
+    Returns samples, who of them is labelled and where they are in the table; or what is
+    wrong with the block.
+    """
+    mask = find_labelled(y, positive)
+    misfit = _find_misfit(X, mask.size, n_columns)
+    fault = (misfit, 0) if misfit else _find_bad_value(X)
+    if fault is not None:
+        return _blame(X, *fault, at, first)
     inside = np.sort(
         np.concatenate([np.flatnonzero(mask)[labelled], np.flatnonzero(~mask)[others]])
     )
-    n_rows, n_columns = X.shape
-    fault = _find_strange(X)
-    names = [str(name) for name in getattr(X, "columns", ())]
-    samples = np.empty((0, n_columns))
-    if fault is None and n_rows != mask.size:
-        fault = f"{n_rows:,} rows of X beside {mask.size:,} of y", 0
-    if fault is None:
-        try:
-            samples = as_samples(X)
-            fault = _find_infinite(samples, names)
-        except (TypeError, ValueError):
-            fault = _find_text(X, names)
-    source = getattr(X, "attrs", {}).get(SOURCE)
-    if fault is not None:
-        return Taken(samples[:0], mask[:0], inside, n_rows, n_columns, source, fault)
-    return Taken(samples[inside], mask[inside], inside, n_rows, n_columns, source)
+    return as_samples(X)[inside], mask[inside], inside + first
 
 
-def _find_strange(X: Any) -> tuple[str, int] | None:
-    """Return what a block is, if not rows of real numbers."""
-    if issparse(X):
-        return "a sparse matrix", 0
-    if isinstance(X, np.ma.MaskedArray):
-        return "a masked array", 0
+def _find_misfit(X: Any, n_labels: int, n_columns: int) -> str:
+    """Return what a block is, if not rows of real numbers of the right size."""
+    n_rows, width = X.shape
     kinds = X.dtypes if hasattr(X, "dtypes") else [X.dtype]
-    for kind in kinds:
-        if getattr(kind, "kind", "O") in "cmMSUV":
-            return f"values of type {kind}", 0
-    return None
+    strange = [kind for kind in kinds if getattr(kind, "kind", "O") in "cmMSUV"]
+    what = ""
+    if issparse(X):
+        what = "a sparse matrix"
+    elif isinstance(X, np.ma.MaskedArray):
+        what = "a masked array"
+    elif strange:
+        what = f"values of type {strange[0]}"
+    elif n_rows != n_labels:
+        what = f"{n_rows:,} rows of X beside {n_labels:,} of y"
+    elif width != n_columns:
+        what = f"{width} columns in place of {n_columns}"
+    return what
 
 
-def _find_infinite(samples: NDArray[Any], names: list[str]) -> tuple[str, int] | None:
-    if np.isfinite(samples).all():
+def _find_bad_value(X: Any) -> tuple[str, int] | None:
+    """Return the first value that is no finite number, and its row."""
+    try:
+        values = as_samples(X)
+        bad = ~np.isfinite(values)
+    except (TypeError, ValueError):
+        values = np.asarray(X, dtype=object)
+        bad = ~np.vectorize(_is_number, otypes=[bool])(values)
+    if not bad.any():
         return None
-    row, column = np.argwhere(~np.isfinite(samples))[0]
-    return f"{samples[row, column]} in {_name(names, column)}", int(row)
+    row, column = np.argwhere(bad)[0]
+    value = values[row, column]
+    shown = repr(value[:40]) if isinstance(value, str) else str(value)
+    name = f"feature {column}"
+    if hasattr(X, "columns"):
+        name = f"column {str(X.columns[column])!r}"
+    return f"{shown} in {name}", int(row)
 
 
-def _find_text(X: Any, names: list[str]) -> tuple[str, int]:
-    values = np.asarray(X, dtype=object)
-    for row, column in np.ndindex(*values.shape):
-        try:
-            float(values[row, column])
-        except (TypeError, ValueError):
-            return f"{str(values[row, column])[:40]!r} in {_name(names, column)}", row
-    return "something that is no number", 0
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
-def _name(names: list[str], column: int) -> str:
-    return f"column {names[column]!r}" if names else f"feature {column}"
-
-
-def _require_sound(taken: list[Taken], blocks: Blocks) -> None:
-    """Refuse the first block that is not right, by file and row."""
-    first = np.cumsum(blocks.n_rows) - blocks.n_rows
-    for at, part in enumerate(taken):
-        fault = part.fault
-        if fault is None and part.n_columns != blocks.n_columns:
-            fault = f"{part.n_columns} columns in place of {blocks.n_columns}", 0
-        if fault is not None:
-            raise InvalidInputError(_blame(part, fault, at, int(first[at])))
-
-
-def _blame(part: Taken, fault: tuple[str, int], at: int, first: int) -> str:
-    what, row = fault
-    if part.source is not None:
-        file, begin = part.source
-        last = begin + part.n_rows
-        where = f"row {begin + row + 1:,} of {file} (rows {begin + 1:,} to {last:,})"
-    else:
-        last = first + part.n_rows
-        where = (
-            f"row {first + row + 1:,} (block {at + 1}, rows {first + 1:,} to {last:,})"
-        )
+def _blame(X: Any, what: str, row: int, at: int, first: int) -> str:
+    """Return in a sentence which row is wrong, by its file where that is known."""
+    file, first = getattr(X, "attrs", {}).get(SOURCE, ("", first))
+    rows = f"rows {first + 1:,} to {first + X.shape[0]:,}"
+    of_file, inside = (f" of {file}", rows) if file else ("", f"block {at + 1}, {rows}")
     return (
         "X must hold finite numbers, as many in every row, and y one label for each row. "
-        f"Got {what}, {where}."
+        f"Got {what}, row {first + row + 1:,}{of_file} ({inside})."
     )
+
+
+# Which blocks there are.
 
 
 def as_blocks(samples: Matrix, labels: ObservedLabels) -> tuple[Lazy, Lazy, Any]:
@@ -328,11 +279,10 @@ def as_blocks(samples: Matrix, labels: ObservedLabels) -> tuple[Lazy, Lazy, Any]
             "X must be dense. Got a sparse matrix; probgap.PGPUClassifier takes those."
         )
         raise InvalidInputError(msg)
-    positive = labels.classes[labels.positive]
-    other = labels.classes[1 - labels.positive]
+    other, positive = labels.classes[[1 - labels.positive, labels.positive]]
     y = np.where(labels.labelled, positive, other)
     return (
-        array.from_array(samples, chunks=(_ROWS_IN_A_BLOCK, samples.shape[1])),
+        array.from_array(samples, chunks=(_ROWS_IN_A_BLOCK, -1)),
         array.from_array(y, chunks=_ROWS_IN_A_BLOCK),
         positive,
     )

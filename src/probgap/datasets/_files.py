@@ -124,8 +124,14 @@ def load_tcdb() -> TCDBData:
         return TCDBData(counts, observed, file["y"], file["group"])
 
 
+def cache_folder() -> Path:
+    """Return the folder for what can be made or fetched again."""
+    chosen = os.environ.get("PROBGAP_CACHE")
+    return Path(chosen) if chosen else Path.home() / ".cache" / "probgap"
+
+
 def _open(name: str) -> Any:
-    path = _find(name)
+    path = _find(f"{name}.npz", _SHA256[name])
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     if found != _SHA256[name]:
         msg = (
@@ -136,22 +142,14 @@ def _open(name: str) -> Any:
     return np.load(path, allow_pickle=False)
 
 
-def cache_folder() -> Path:
-    """Return the folder for what can be made or fetched again."""
-    chosen = os.environ.get("PROBGAP_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "probgap"
-
-
-def _find(name: str) -> Path:
-    file_name = f"{name}.npz"
-    folders = [cache_folder()]
-    if chosen := os.environ.get("PROBGAP_DATA"):
-        folders.insert(0, Path(chosen))
+def _find(file_name: str, sha256: str) -> Path:
+    chosen = os.environ.get("PROBGAP_DATA")
+    folders = [*([Path(chosen)] if chosen else []), cache_folder()]
     for folder in folders:
         if (folder / file_name).is_file():
             return folder / file_name
     if address := os.environ.get("PROBGAP_DATA_URL"):
-        return _download(file_name, address, _SHA256[name])
+        return _download(file_name, address, sha256)
     looked = " and ".join(str(folder) for folder in folders)
     msg = (
         f"{file_name} must be in the folder that PROBGAP_DATA names or in the cache. "
@@ -165,10 +163,7 @@ def _download(file_name: str, address: str, sha256: str) -> Path:
     pooch = load_library("pooch", extra="data", purpose="downloading")
     url = f"{address.rstrip('/')}/{file_name}"
     try:
-        path = pooch.retrieve(
-            url, known_hash=sha256, fname=file_name, path=cache_folder()
-        )
+        return Path(pooch.retrieve(url, sha256, file_name, cache_folder()))
     except (OSError, ValueError) as error:
         msg = f"{url} must serve the file with the SHA-256 {sha256}. Got {error}"
         raise DataFileError(msg) from None
-    return Path(path)

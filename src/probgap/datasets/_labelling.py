@@ -70,11 +70,8 @@ class ConstantRate:
         return np.full(gap.shape, self.alpha)
 
 
-_RATES: dict[str, Callable[..., GapFunction]] = {
-    "inverse": InverseRate,
-    "linear": LinearRate,
-    "constant": ConstantRate,
-}
+_RATES: dict[str, Callable[..., GapFunction]]
+_RATES = {"inverse": InverseRate, "linear": LinearRate, "constant": ConstantRate}
 
 
 def paper_rates() -> list[InverseRate | LinearRate | ConstantRate]:
@@ -101,10 +98,11 @@ def paper_rates() -> list[InverseRate | LinearRate | ConstantRate]:
 def platt_gap(
     X: Matrix, y_true: ArrayLike, *, random_state: RandomStateLike = None
 ) -> NDArray[np.float64]:
-    """Estimate the true gap from true labels, by a support vector machine with Platt scaling.
+    """Estimate the true gap from true labels, by a support vector machine.
 
-    This is how the paper decides which positives are easy where the posterior is not
-    known. Scale the features first: the machine goes by distances.
+    It is calibrated by Platt scaling. This is how the paper decides which positives are
+    easy where the posterior is not known. Scale the features first: the kernel goes by
+    distances.
 
     Parameters
     ----------
@@ -173,17 +171,20 @@ def hide_labels(
     labels = read_labels(y_true)
     rng = as_generator(random_state)
     true_gap = check_gap(platt_gap(X, y_true, random_state=rng) if gap is None else gap)
-    if true_gap.size != labels.labelled.size:
-        msg = (
-            f"gap must have one value for each of the {labels.labelled.size} samples. "
-            f"Got {true_gap.size}."
-        )
+    n_samples = labels.labelled.size
+    if true_gap.size != n_samples:
+        rule = f"one value for each of the {n_samples} samples"
+        msg = f"gap must have {rule}. Got {true_gap.size}."
         raise InvalidInputError(msg)
-    hidden = rng.random(true_gap.size) < _evaluate(_make_rate(rate), true_gap)
-    observed = labels.labelled & ~hidden
+    rates = np.asarray(_make_rate(rate)(true_gap), dtype=np.float64)
+    rates = np.broadcast_to(rates, true_gap.shape)
+    if not ((rates >= 0.0) & (rates <= 1.0)).all():
+        got = f"{rates.min():.6g} to {rates.max():.6g}"
+        msg = f"rate must give values in [0, 1]. Got {got}."
+        raise InvalidInputError(msg)
+    observed = labels.labelled & (rng.random(n_samples) >= rates)
     at = np.where(observed, labels.positive, 1 - labels.positive)
-    result: NDArray[np.generic] = labels.classes[at]
-    return result
+    return np.asarray(labels.classes[at])
 
 
 def _make_rate(rate: RateLike) -> GapFunction:
@@ -191,24 +192,15 @@ def _make_rate(rate: RateLike) -> GapFunction:
         return rate
     name, *parameters = rate if isinstance(rate, Sequence) else (rate,)
     if not isinstance(name, str) or name not in _RATES:
-        msg = f"rate must be a function, or a tuple that begins with one of {sorted(_RATES)}. Got {rate!r}."
+        rule = f"a function, or a tuple that begins with one of {sorted(_RATES)}"
+        msg = f"rate must be {rule}. Got {rate!r}."
         raise InvalidInputError(msg)
     try:
         return _RATES[name](*parameters)
     except TypeError:
         expected = ", ".join(_RATES[name].__annotations__)
-        msg = (
-            f"rate must give the parameters ({expected}) after {name!r}. Got {rate!r}."
-        )
+        msg = f"rate must be ({name!r}, {expected}). Got {rate!r}."
         raise InvalidInputError(msg) from None
-
-
-def _evaluate(rate: GapFunction, gap: NDArray[np.float64]) -> NDArray[np.float64]:
-    values = np.broadcast_to(np.asarray(rate(gap), dtype=np.float64), gap.shape)
-    if not ((values >= 0.0) & (values <= 1.0)).all():
-        msg = f"rate must give values in [0, 1]. Got {values.min():.6g} to {values.max():.6g}."
-        raise InvalidInputError(msg)
-    return values
 
 
 def _require_within(name: str, value: float, least: float, most: float) -> None:

@@ -64,17 +64,11 @@ def make_triangles(
     """
     n = _check_n_samples(n_samples)
     rng = as_generator(random_state)
-    n_positive = n // 2
-    X = np.concatenate(
-        [
-            _uniform_on_triangle(_POSITIVE_TRIANGLE, n_positive, rng),
-            _uniform_on_triangle(_NEGATIVE_TRIANGLE, n - n_positive, rng),
-        ]
-    )
-    y = np.zeros(n, dtype=np.int64)
-    y[:n_positive] = 1
+    triangles = ((_POSITIVE_TRIANGLE, n // 2), (_NEGATIVE_TRIANGLE, n - n // 2))
+    X = np.concatenate([_uniform_on_triangle(*drawn, rng) for drawn in triangles])
     order = rng.permutation(n)
-    return SyntheticData(X[order], y[order], y[order].astype(np.float64))
+    y = (order < n // 2).astype(np.int64)
+    return SyntheticData(X[order], y, y.astype(np.float64))
 
 
 def make_square(
@@ -119,9 +113,7 @@ def _uniform_on_triangle(
     u = rng.random((n, 2))
     outside = u.sum(axis=1) > 1.0  # the other half of the parallelogram: fold it back
     u[outside] = 1.0 - u[outside]
-    points: NDArray[np.float64] = origin + u @ np.stack(
-        [first - origin, second - origin]
-    )
+    points: NDArray[np.float64] = origin + u @ (np.stack([first, second]) - origin)
     return points
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -16,12 +14,11 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from threadpoolctl import threadpool_limits
 
 from probgap._core.errors import InvalidInputError, load_library
+from probgap._core.output import whole_file
 from probgap._core.runtime import draw_seed
 from probgap.datasets._files import cache_folder, load_tcdb
 
 Vectors = NDArray[np.float64]
-
-_EPOCHS = 20
 
 
 def load_tcdb_vectors(
@@ -74,14 +71,14 @@ def load_tcdb_vectors(
 def svd_vectors(counts: Any, n_dimensions: int, seed: int) -> Vectors:
     """Reduce TF-IDF weights of word counts to their main directions."""
     weights = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
-    reduction = TruncatedSVD(n_dimensions, random_state=seed)
     with threadpool_limits(1):
+        reduction = TruncatedSVD(n_dimensions, random_state=seed)
         vectors: Vectors = reduction.fit_transform(weights)
     return vectors
 
 
 def doc2vec_vectors(
-    counts: Any, n_dimensions: int, seed: int, *, epochs: int = _EPOCHS
+    counts: Any, n_dimensions: int, seed: int, *, epochs: int = 20
 ) -> Vectors:
     """Train PV-DBOW on word counts, or fetch what an equal training gave before."""
     gensim = load_library("gensim", extra="text", purpose="Doc2Vec")
@@ -92,23 +89,19 @@ def doc2vec_vectors(
         "seed": seed,
         "workers": 1,
     }
-    path = (
-        cache_folder() / f"doc2vec-{_digest(counts, settings, gensim.__version__)}.npy"
-    )
-    kept = _recall(path)
-    if kept is not None:
+    key = hashlib.sha256(json.dumps([settings, gensim.__version__]).encode())
+    for part in (counts.data, counts.indices, counts.indptr):
+        key.update(np.ascontiguousarray(part).tobytes())
+    path = cache_folder() / f"doc2vec-{key.hexdigest()[:16]}.npy"
+    with suppress(OSError, ValueError, EOFError):  # not there, or damaged
+        kept: Vectors = np.load(path, allow_pickle=False)
         return kept
     vectors = _train(counts, settings)
-    _keep(path, vectors)
+    with suppress(OSError):  # without a cache the vectors still serve
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path, binary=True) as file:
+            np.save(file, vectors)
     return vectors
-
-
-def _recall(path: Path) -> Vectors | None:
-    try:
-        kept: Vectors = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        return None  # not there, or damaged: made anew
-    return kept
 
 
 def _train(counts: Any, settings: dict[str, Any]) -> Vectors:
@@ -116,36 +109,12 @@ def _train(counts: Any, settings: dict[str, Any]) -> Vectors:
 
     # The order of words in a record is lost; a fixed random one favours none of them.
     rng = np.random.default_rng(settings["seed"])
-    records = [
-        TaggedDocument([str(word) for word in rng.permutation(_words(counts, i))], [i])
-        for i in range(counts.shape[0])
-    ]
+    records = []
+    for record in range(counts.shape[0]):
+        here = slice(counts.indptr[record], counts.indptr[record + 1])
+        words = np.repeat(counts.indices[here], counts.data[here].astype(np.intp))
+        shuffled = [str(word) for word in rng.permutation(words)]
+        records.append(TaggedDocument(shuffled, [record]))
     with threadpool_limits(1):
         model = Doc2Vec(records, **{**settings, "seed": draw_seed(rng)})
     return model.dv.vectors.astype(np.float64)
-
-
-def _words(counts: Any, record: int) -> NDArray[Any]:
-    here = slice(counts.indptr[record], counts.indptr[record + 1])
-    return np.repeat(counts.indices[here], counts.data[here].astype(np.intp))
-
-
-def _digest(counts: Any, settings: dict[str, Any], version: str) -> str:
-    content = hashlib.sha256(json.dumps([settings, version]).encode())
-    for part in (counts.data, counts.indices, counts.indptr):
-        content.update(np.ascontiguousarray(part).tobytes())
-    return content.hexdigest()[:16]
-
-
-def _keep(path: Path, vectors: Vectors) -> None:
-    """Write the file whole or not at all; without a cache the vectors still serve."""
-    # Two processes that make the same vectors must not write to one file.
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("wb") as file:
-            np.save(file, vectors)
-        unfinished.replace(path)
-    except OSError:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)

@@ -20,15 +20,10 @@ from sklearn.metrics import (
 
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.pipelines import (
-    check_rows,
-    refit,
-    sample_rows,
-    take_rows,
-)
+from probgap._core.estimators import check_rows, refit, sample_rows, take_rows
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
-from probgap._core.scores import lee_liu
 from probgap._core.types import Mask, Vector
+from probgap._core.validation import lee_liu
 from probgap.baselines import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
@@ -75,10 +70,10 @@ def compare_methods(
 ) -> list[dict[str, Any]]:
     """Compare the paper's methods and ours on held-out rows.
 
-    Every method is fitted on the same folds, and predicts the rows that it was not
-    fitted on. Without truth, labels only show how many held-out labelled rows are found
-    and how few rows are called positive for it: the best method by that need not be the
-    best by the truth where labels are biased.
+    Every method is fitted on the same folds, on at most 4000 rows each. Without truth,
+    labels only show how many held-out labelled rows are found and how few rows are
+    called positive for it: where labels are biased, the best method by that need not be
+    the best by the truth.
 
     Parameters
     ----------
@@ -114,11 +109,6 @@ def compare_methods(
         rows, ``share_positive``; with truth ``accuracy``, ``balanced_accuracy``, ``f1``,
         ``roc_auc``, ``hidden_found`` and ``false_alarms``. ``error`` says why a method
         failed, and its numbers are None.
-
-    Notes
-    -----
-    Methods are fitted on at most 4000 rows of each fold, drawn at random; they predict
-    all rows.
 
     Examples
     --------
@@ -208,9 +198,7 @@ def _pool(parts: list[Outcome], order: Rows) -> Outcome:
 def _describe(
     name: str, outcome: Outcome, ours: Mask | None, labelled: Mask, truth: Mask | None
 ) -> dict[str, Any]:
-    row = asdict(OtherMethod(name))
-    if truth is not None:
-        row |= dict.fromkeys(_BY_TRUTH)
+    row = asdict(OtherMethod(name)) | dict.fromkeys(() if truth is None else _BY_TRUTH)
     if isinstance(outcome, str):
         return row | {"error": outcome}
     called = outcome > 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.pipelines import (
+from probgap._core.estimators import (
     check_rows,
     classifier_of,
     sample_rows,
@@ -29,9 +29,9 @@ from probgap.diagnostics._held_out import (
     hold_out,
 )
 from probgap.diagnostics._scar import scar_test
-from probgap.diagnostics._warnings import find_warnings, part_failed
 from probgap.diagnostics.account import (
     Account,
+    Caution,
     Found,
     Histogram,
     NextRow,
@@ -39,7 +39,7 @@ from probgap.diagnostics.account import (
     Weights,
     Worlds,
 )
-from probgap.inspection import column_importance
+from probgap.inspection import ColumnImportance, column_importance
 
 # Shares of the rows, and their least and greatest number, for checks that fit something:
 # with these, all checks together cost less than the fit (benchmarks/examine.py).
@@ -54,6 +54,14 @@ _ABOUT_EVEN = 0.1
 _N_HISTOGRAM = 40
 # PGPUcv is left to compare_methods: its search takes as long as all the rest.
 _OTHERS = tuple(name for name in METHODS if name != OURS and "cv" not in name)
+
+# When a fit is warned of.
+_FEWEST_LABELLED = 30
+_LOWEST_AUC, _HIGHEST_AUC = 0.6, 0.999
+_LOWEST_RECALL = 0.7
+# A column that makes up this much of the score above chance, while no other makes up
+# this share of that.
+_ALL_BY_ITSELF, _NEXT_TO_NOTHING = 0.5, 0.2
 
 Evidence = dict[str, Any]
 
@@ -126,11 +134,11 @@ def examine(
         try:
             evidence |= check(model, X, mask, seed, n_jobs)
         except Exception as error:  # noqa: BLE001 (the other checks must go on)
-            failures.append(part_failed(name, error))
+            failures.append(_part_failed(name, error))
         done += cost
     tell(total, total, "")
     account = Account(**_describe(classifier, mask), **evidence)
-    return replace(account, warnings=(*find_warnings(account), *failures))
+    return replace(account, warnings=(*_find_warnings(account), *failures))
 
 
 def _check_held_out(
@@ -236,3 +244,80 @@ def _describe(classifier: Any, labelled: Mask) -> Evidence:
         "weights": weights,
         "worlds": Worlds(low, high, reading.familiarity),
     }
+
+
+def _find_warnings(account: Account) -> list[Caution]:
+    """Return what speaks against the account, the gravest first."""
+    return sorted(_find(account), key=lambda caution: caution.level != "strong")
+
+
+def _part_failed(name: str, error: Exception) -> Caution:
+    """Word the warning that a check could not be made."""
+    return Caution(
+        "mild",
+        f"The check of {name} could not be made: {error}",
+        "Read the rest of the page without it. It is often a sign of too few rows or "
+        "labels: more of them may bring it back.",
+    )
+
+
+def _find(account: Account) -> Iterator[Caution]:
+    n, held_out, drivers = account.found.labelled, account.held_out, account.drivers
+    if n < _FEWEST_LABELLED:
+        yield Caution(
+            "strong",
+            f"Only {n} positives are labelled.",
+            f"Label at least {_FEWEST_LABELLED - n} more before you trust the count; "
+            "until then the ranking is worth more than any number here.",
+            sign="few",
+        )
+    if account.boundary.fallback is not None:
+        rough = "Take the count as a rough guess."
+        yield Caution("mild", account.boundary.fallback, rough)
+    if held_out is None:
+        return
+    if held_out.roc_auc < _LOWEST_AUC:
+        yield Caution(
+            "strong",
+            "Labelled rows look like all the others: a held-out labelled row is ranked "
+            f"above an unlabelled one in {held_out.roc_auc:.0%} of pairs, where chance "
+            "gives 50%.",
+            "Do not act on the list. Check that the label column is the right one, and "
+            "add columns that could tell a positive from the rest.",
+            sign="indistinct",
+        )
+    elif held_out.recall < _LOWEST_RECALL:
+        yield Caution(
+            "mild",
+            f"Of the labelled positives held out, only {held_out.recall:.0%} are called "
+            "positive.",
+            "Expect as many of the hidden ones to be missed. Work by rank beyond the "
+            "rows that are called positive.",
+        )
+    if held_out.roc_auc <= _HIGHEST_AUC:
+        return
+    what = "Labelled rows are told from unlabelled ones almost without error"
+    culprit = None if drivers is None else _one_column(drivers)
+    if culprit is not None:
+        yield Caution(
+            "strong",
+            f"{what}, by the column {culprit!r} alone. That is too good to be true.",
+            "Ask whether that column was filled in because a row was labelled. If so, "
+            "leave it out and fit again.",
+        )
+    else:
+        yield Caution(
+            "mild",
+            f"{what}. Either nothing is hidden, or some columns were filled in because a "
+            "row was labelled.",
+            "Check where the columns that matter most come from; leave out those that "
+            "follow the label.",
+        )
+
+
+def _one_column(drivers: ColumnImportance) -> str | None:
+    """Return the column that does it all by itself, if one does."""
+    top, second, *_ = [*drivers.importance, 0.0, 0.0]
+    enough = top > _ALL_BY_ITSELF * (drivers.score - 0.5)
+    alone = enough and second < _NEXT_TO_NOTHING * top
+    return str(drivers.columns[0]) if alone else None

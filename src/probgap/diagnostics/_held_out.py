@@ -15,8 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.folds import smaller_group
-from probgap._core.pipelines import (
+from probgap._core.estimators import (
     chance_positive,
     check_rows,
     classifier_of,
@@ -27,6 +26,7 @@ from probgap._core.pipelines import (
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Vector
+from probgap._core.validation import smaller_group
 from probgap.diagnostics.account import CurveBin, ReliabilityBin
 from probgap.gap import MixedGapEstimator
 
@@ -110,12 +110,10 @@ def held_out_calibration(
 ) -> HeldOutCalibration:
     """Check predictions of who is labelled on rows that were held out.
 
-    P(s=1 | x) is the one probability that positive and unlabelled data can check: the
-    observed label is there to compare with. That it is right says nothing about
-    P(Y=1 | x). Copies of the classifier are fitted on folds; what comes before it in a
-    pipeline is not fitted again, as it does not see the labels.
-
-    The recall is that of labelled positives. Where easy ones were labelled first, that
+    P(s=1 | x) is the one probability that positive and unlabelled data can check; that
+    it is right says nothing about P(Y=1 | x). Copies of the classifier are fitted on
+    folds, but not what comes before it in a pipeline, which does not see the labels.
+    The recall is that of labelled positives: where easy ones were labelled first, that
     of all positives is lower.
 
     Parameters
@@ -173,10 +171,9 @@ def labelling_curve(
 
     The gap is 2 P(Y=1 | x) - 1 by copies of the model that were not fitted on the row.
     Where labels go by the gap, as the method assumes, the frequency rises with it also
-    among rows that are rather positive than not; where they fell at random and classes
-    are separable, it is flat there. Where classes overlap it rises in either case: a
-    rise alone is no proof of a bias, but the lack of one speaks against it. ``rises`` is
-    a one-sided Mann-Whitney test at 5% among rows with a gap above 0.
+    among rows with a gap above 0 (``rises``: a one-sided Mann-Whitney test at 5%). Where
+    classes overlap it rises in any case: a rise is no proof of a bias, but the lack of
+    one speaks against it.
 
     Parameters
     ----------

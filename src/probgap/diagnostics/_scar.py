@@ -8,21 +8,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit, logit
-from scipy.stats import rankdata
+from scipy.special import expit
+from scipy.stats import mannwhitneyu
 from sklearn.model_selection import KFold
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.folds import smaller_group
+from probgap._core.estimators import as_matrix, check_rows, sample_rows, take_rows
 from probgap._core.kernels import KernelFeatures, Single, scale_gamma
-from probgap._core.pipelines import as_matrix, check_rows, sample_rows, take_rows
+from probgap._core.newton import Logistic, fit_linear
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Mask, Vector
+from probgap._core.validation import smaller_group
 
 _SIGNIFICANT = 0.05
 _N_LANDMARKS = 100
 _PENALTY, _PENALTY_OF_INTERCEPT = 0.1, 1e-6
-_N_STEPS, _SMALL_STEP = 10, 1e-2
+_N_STEPS = 10
 _N_FOLDS = 5
 _FEWEST_LABELLED = 10
 # With more labelled rows than this far in negative ground, classes overlap.
@@ -95,12 +96,11 @@ def scar_test(
 ) -> ScarTest:
     """Test whether labels fell at random among the positives ("SCAR").
 
-    The chance to be labelled is estimated by kernel logistic regression. Rows with more
-    than half of the chance of the clearest positives, and all labelled rows, are taken
-    for the positives. If labels fell at random among them, nothing tells which of them
-    are labelled: the statistic is how well held-out chances do. To know what it would be
-    by luck, labels are drawn at random from these positives, and everything is
-    estimated again from them [1]_.
+    Rows with more than half of the chance of the clearest positives to be labelled, by
+    kernel logistic regression, and all labelled rows are taken for the positives. If
+    labels fell at random among them, nothing tells which of them are labelled: the
+    statistic is how well held-out chances do, compared with labels drawn at random from
+    these positives [1]_.
 
     Parameters
     ----------
@@ -122,19 +122,13 @@ def scar_test(
 
     Notes
     -----
-    Without an assumption this cannot be tested: labels at random from classes that
-    overlap, and labels that go by the gap from classes that do not, may give the very
-    same data. The test assumes separable classes, and returns "unclear" where they seem
-    not to be, or where a threefold bias would often go unnoticed. "random" is no proof.
-    A bias towards something that has nothing to do with being positive (one clinic, one
-    year) is not seen: the positives of other clinics do not seem positive.
-
-    Measured by ``benchmarks/scar_test.py --resamples 39``. Labels at random, 500 rows: p
-    was at most 5% in 1 of 300 tests. Labels by the gap at linear rates, 1000 rows: called
-    biased in 32 of 32 tests on triangles and square, 15 of 16 on Gaussians at a distance
-    of 4, 10 of 16 on breast cancer. An inverse rate, which leaves out positives in a
-    narrow edge only, was called biased in 2 of 32: such a bias is missed. With at most
-    40% of the clearest positives labelled a bias was never seen.
+    The test assumes separable classes: labels at random from classes that overlap, and
+    labels that go by the gap from classes that do not, may give the very same data. It
+    returns "unclear" where classes seem to overlap, or where a threefold bias would often
+    go unnoticed. "random" is no proof: missed are a bias towards something that has
+    nothing to do with being positive (one clinic, one year), one that leaves out
+    positives in a narrow edge only, and any where at most 40% of the clearest positives
+    are labelled. ``benchmarks/scar_test.py`` measures how often each verdict is right.
 
     References
     ----------
@@ -189,14 +183,17 @@ def scar_test(
         _, (_, overlap, statistic, edge) = _describe(features, labels, seed)
     at_random, with_bias = np.split(statistic[1:], [n_resamples])
     limit = np.quantile(at_random, 1.0 - _SIGNIFICANT)
-    edges = edge[1 : 1 + n_resamples]
+
+    def p_value(found: Vector) -> float:
+        return float(np.mean(found[: 1 + n_resamples] >= found[0]))
+
     return ScarTest(
         statistic=float(statistic[0]),
-        p_value=float((1 + np.sum(at_random >= statistic[0])) / (1 + n_resamples)),
+        p_value=p_value(statistic),
         n_resamples=n_resamples,
         overlap=float(overlap[0]),
         power=float(np.mean(with_bias > limit)),
-        edge_p_value=float((1 + np.sum(edges >= edge[0])) / (1 + n_resamples)),
+        edge_p_value=p_value(edge),
         n_rows=int(known.size),
     )
 
@@ -220,32 +217,21 @@ def _describe(features: Single, labels: Mask, seed: int) -> tuple[Array, Array]:
 def _fit_all(features: Single, target: Single) -> Single:
     """Fit a logistic regression to each column of a target, all at once.
 
-    The regression on the mean of the columns is fitted by Newton's method. The others
-    start from it and share its curvature, made larger so that no step goes too far.
+    They start from the regression on the mean of the columns and share its curvature,
+    made larger so that no step goes too far. The last feature is the intercept.
     """
-    penalty = np.full(features.shape[1], _PENALTY, dtype=np.float32)
-    penalty[-1] = _PENALTY_OF_INTERCEPT
     mean = target.mean(axis=1)
-    coef = np.zeros(features.shape[1], dtype=np.float32)
-    coef[-1] = logit(mean.mean())
-
-    def factorise(curvature: Single) -> Any:
-        gram = features.T @ (curvature[:, None] * features)
-        return cho_factor(gram + np.diag(penalty), check_finite=False)
-
-    for _ in range(_N_STEPS):
-        chance = expit(features @ coef)
-        slope = features.T @ (chance - mean) + penalty * coef
-        step = cho_solve(factorise(chance * (1.0 - chance)), slope)
-        coef -= step
-        if abs(step).max() < _SMALL_STEP:
-            break
+    shared = fit_linear(features[:, :-1], mean, Logistic(), _PENALTY)
+    coef = np.append(shared.coef[:, 0], shared.intercept[0]).astype(np.float32)
     coefs: Single = np.repeat(coef[:, None], target.shape[1], axis=1)
-    if target.shape[1] > 1:
-        factor = factorise(0.5 * np.sqrt(chance * (1.0 - chance)))
-        for _ in range(_N_STEPS):
-            slopes = features.T @ (expit(features @ coefs) - target)
-            coefs -= cho_solve(factor, slopes + penalty[:, None] * coefs)
+    penalty = np.full((coef.size, 1), _PENALTY, dtype=np.float32)
+    penalty[-1] = _PENALTY_OF_INTERCEPT
+    chance = expit(features @ coef)
+    curved = 0.5 * np.sqrt(chance * (1.0 - chance))[:, None] * features
+    factor = cho_factor(features.T @ curved + np.diag(penalty[:, 0]))
+    for _ in range(_N_STEPS):
+        slopes = features.T @ (expit(features @ coefs) - target)
+        coefs -= cho_solve(factor, slopes + penalty * coefs)
     return coefs
 
 
@@ -255,12 +241,11 @@ def _describe_one(
     ceiling = float(np.quantile(held_out[labelled], _CEILING_QUANTILE))
     overlap = float(np.mean(held_out[labelled] < ceiling / 3.0))
     likely = chance > ceiling / 3.0
-    n_likely, n_both = np.count_nonzero(likely), np.count_nonzero(likely & labelled)
+    hits, others = held_out[likely & labelled], held_out[likely & ~labelled]
     statistic = 0.5  # the AUC of held-out chances among rows that seem positive
-    if 0 < n_both < n_likely:
-        ranks = rankdata(held_out[likely])[labelled[likely]].sum()
-        above = ranks - n_both * (n_both + 1) / 2
-        statistic = float(above / (n_both * (n_likely - n_both)))
+    if hits.size and others.size:
+        pairs = mannwhitneyu(hits, others, method="asymptotic").statistic
+        statistic = float(pairs / (hits.size * others.size))
     low, high = (share * ceiling for share in _EDGE)
     between = np.count_nonzero((chance > low) & (chance < high))
     edge = float(between / np.maximum(1, np.count_nonzero(chance >= high)))

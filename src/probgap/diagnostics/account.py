@@ -163,22 +163,27 @@ class Account:
     @property
     def undecided_share(self) -> float:
         """Share of the rows that the gap alone leaves undecided."""
-        sides = self.boundary.n_negative, self.boundary.n_positive
-        return self.boundary.n_undecided / max(
-            1, self.boundary.n_undecided + sum(sides)
-        )
+        found = self.boundary
+        n_rows = found.n_negative + found.n_undecided + found.n_positive
+        return found.n_undecided / max(1, n_rows)
 
     def to_dict(self) -> dict[str, Any]:
         """Return dicts, lists, strings, finite numbers and None, ready for JSON."""
-        plain = as_plain({name: getattr(self, name) for name in self.__slots__})
-        boundary, belief = plain.pop("boundary"), {}
-        for name in ("scar", "labelling", "held_out", "worlds", "others", "n_compared"):
-            belief[name] = plain.pop(name)
+        plain = as_plain(self)
+
+        def take(part: dict[str, Any], *names: str) -> dict[str, Any]:
+            return {name: part.pop(name) for name in names}
+
+        boundary = plain.pop("boundary")
+        decision = take(boundary, "n_negative", "n_undecided", "n_positive")
+        decision["undecided_share"] = self.undecided_share
+        decision |= take(plain, "histogram", "weights") | {"reliability": []}
+        belief = take(plain, "scar", "labelling", "held_out", "worlds")
+        belief |= take(plain, "others", "n_compared")
         if self.scar is not None:
             belief["scar"]["verdict"] = self.scar.verdict
-        reliability = []
         if (held_out := belief["held_out"]) is not None:
-            reliability = held_out.pop("bins")
+            decision["reliability"] = held_out.pop("bins")
             held_out["calibration_error"] = held_out.pop("error")
         if (drivers := plain["drivers"]) is not None:
             lists = (drivers.pop(key) for key in ("columns", "importance", "spread"))
@@ -186,21 +191,9 @@ class Account:
                 {"column": str(name), "importance": mean, "spread": spread}
                 for name, mean, spread in zip(*lists, strict=True)
             ]
-        sides = ("n_negative", "n_undecided", "n_positive")
-        decision = {name: boundary[name] for name in sides} | {
-            "undecided_share": self.undecided_share,
-            "histogram": plain.pop("histogram"),
-            "reliability": reliability,
-            "weights": plain.pop("weights"),
-        }
-        names = ("value", "rule", "spread", "fallback")
-        return {
-            "found": plain.pop("found"),
-            "boundary": {name: boundary[name] for name in names},
-            "decision": decision,
-            "belief": belief,
-            **plain,
-        }
+        boundary = take(boundary, "value", "rule", "spread", "fallback")
+        parts = {"boundary": boundary, "decision": decision, "belief": belief}
+        return take(plain, "found") | parts | plain
 
 
 def as_plain(value: Any) -> Any:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import _fit_context
 
-from probgap._core.checks import check_fit_inputs, check_predict_input
-from probgap._core.folds import fold_of_rows, make_splitter
+from probgap._core.checks import ObservedLabels
 from probgap._core.kernels import scale_gamma
 from probgap._core.mixture import Mixture, fit_usual
-from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
+from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Matrix, Vector
+from probgap._core.validation import fold_of_rows, make_splitter
 from probgap.gap.base import GapClassifier
 
 
@@ -23,11 +22,9 @@ class MixedGapEstimator(GapClassifier):
     """Estimate the observed gap by kernels, a linear model, a forest and boosting.
 
     Each learner predicts the training samples by models that have not seen them; the
-    log-odds are mixed by weights that minimise held-out log-loss. Kernels follow smooth
-    borders, trees the corners of real tables. Columns are scaled inside. The default of
-    :class:`~probgap.PGPUClassifier` reads boundary and posterior off this score. It
-    assumes nothing about labels; with fewer than some ten labelled samples no score can
-    be trusted.
+    log-odds are mixed by weights that minimise held-out log-loss. Columns are scaled
+    inside. It is the default of :class:`~probgap.PGPUClassifier`. It assumes nothing
+    about labels; with fewer than some ten labelled samples no score can be trusted.
 
     Parameters
     ----------
@@ -78,6 +75,7 @@ class MixedGapEstimator(GapClassifier):
         "n_jobs": [Integral, None],
     }
 
+    _keeps_single = True
     mixture_: Mixture
 
     def __init__(
@@ -93,40 +91,21 @@ class MixedGapEstimator(GapClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Fit to who is labelled.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            Observed labels: labelled positive, or unlabelled.
-
-        Returns
-        -------
-        MixedGapEstimator
-            The fitted estimator.
-        """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
-        self.classes_, self.positive_index_ = labels.classes, labels.positive
-        labelled = labels.labelled
+    def _fit(
+        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
+    ) -> None:
         scale_gamma(samples)  # refuses numbers that no learner could square
-        rng = as_generator(self.random_state)
-        seed, fold = draw_seed(rng), None
+        labelled, seed, fold = labels.labelled, draw_seed(rng), None
         if self.cv is not None:
             splitter = make_splitter(self.cv, labels, rng)
             fold = fold_of_rows(splitter, samples, labelled)
         target, weight = labelled.astype(np.float64), np.ones(labelled.size)
-        with one_thread():
-            fitted = fit_usual(
-                samples, target, weight, labelled, seed, fold=fold, n_jobs=self.n_jobs
-            )
+        fitted = fit_usual(
+            samples, target, weight, labelled, seed, fold=fold, n_jobs=self.n_jobs
+        )
         assert isinstance(fitted.learner, Mixture)
         self.mixture_, self.log_odds_ = fitted.learner, fitted.held_out
         self.observed_gap_ = 2.0 * expit(self.log_odds_) - 1.0
-        return self
 
     def _training_log_odds(self) -> Vector:
         return self.log_odds_
@@ -135,10 +114,8 @@ class MixedGapEstimator(GapClassifier):
         super()._stand_for(weight, labelled)
         self.log_odds_ = self.log_odds_ + self.log_odds_shift_
 
-    def _chance_here(self, X: Matrix) -> Vector:
-        samples = check_predict_input(self, X)
-        with one_thread():
-            chance: Vector = expit(self.mixture_.log_odds(samples))
+    def _chance_here(self, samples: Matrix) -> Vector:
+        chance: Vector = expit(self.mixture_.log_odds(samples))
         return chance
 
     def log_odds(self, samples: Matrix) -> Vector:
@@ -154,5 +131,4 @@ class MixedGapEstimator(GapClassifier):
         ndarray of shape (n_samples,)
             Log-odds, on the scale of ``log_odds_``.
         """
-        with one_thread():
-            return self.mixture_.log_odds(samples) + self.log_odds_shift_
+        return self.mixture_.log_odds(samples) + self.log_odds_shift_

@@ -2,43 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
-from probgap._core.checks import ObservedLabels, check_fit_inputs, check_predict_input
+from probgap._core.checks import ObservedLabels
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import clone_with_seed, require_predict_proba
-from probgap._core.folds import (
-    DEFAULT_FOLDS,
-    can_hold_out,
-    make_splitter,
-    require_partition,
-    smaller_group,
-)
-from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
+from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.svm import FastSVC
 from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.validation import (
+    DEFAULT_FOLDS,
+    can_hold_out,
+    fold_of_rows,
+    make_splitter,
+    smaller_group,
+)
 from probgap._device.estimators import PlattTask, fit_platt
 from probgap.gap.base import GapClassifier, gap_of
-
-Rows = NDArray[np.intp]
 
 
 class ObservedGapEstimator(GapClassifier):
     """Estimate the observed probabilistic gap P(s=1 | x) - P(s=0 | x).
 
-    ``s`` says whether a sample is labelled, so this is a classifier of labelled
-    against unlabelled, not of positive against negative: with biased labelling its
-    sign is not the class. Its order is, under the assumption of the paper: when the
-    chance that a positive is labelled rises with the true gap, so does the observed
-    gap. It fails where labelling depends on something else than the true gap, and
-    is only as good as the probabilities of the classifier behind it.
+    ``s`` says whether a sample is labelled, so this is a classifier of labelled against
+    unlabelled, not of positive against negative. Under the assumption of the paper, that
+    the chance of a positive to be labelled rises with the true gap, so does the observed
+    gap. It fails where labelling depends on something else than the true gap, and is
+    only as good as the probabilities of the classifier behind it.
 
     Parameters
     ----------
@@ -46,11 +41,10 @@ class ObservedGapEstimator(GapClassifier):
         Estimates P(s=1 | x). ``None`` takes an RBF support vector machine with Platt
         scaling, as in the paper.
     method : {"out_of_fold", "in_sample"}, default="out_of_fold"
-        How ``observed_gap_`` is computed for the training samples: by models that
-        have not seen the sample, or by the model fitted on all of them. In-sample
-        gaps of a flexible model are too sure of the labels it was shown. With two
-        labelled or two unlabelled samples there is nothing to hold out, and the gaps
-        are in-sample.
+        How ``observed_gap_`` is computed for the training samples: by models that have
+        not seen the sample, or by the model fitted on all of them, which is too sure of
+        the labels it was shown. Gaps of two labelled or two unlabelled samples are always
+        in-sample.
     cv : int, splitter or None, default=None
         Folds for the out-of-fold gaps. ``None`` takes five stratified folds, or as
         many as there are labelled positives.
@@ -62,10 +56,9 @@ class ObservedGapEstimator(GapClassifier):
     n_jobs : int, default=None
         Number of folds to fit at once.
     device : str, default=None
-        torch's name of a device, "cuda" or "cpu", to solve the paper's support vector
-        machines on, those of all folds together and with one kernel: its width is that
-        of all samples, where folds by themselves would each have their own. Not for an
-        ``estimator`` of one's own. Needs the extra ``gpu``.
+        torch's name of a device, "cuda" or "cpu", to solve the paper's SVMs on, those of
+        all folds together and with one width of the kernel. Not for an ``estimator`` of
+        one's own. Needs the extra ``gpu``.
     verbose : int, default=0
         With 1, says on standard error what a device keeps in memory.
 
@@ -127,31 +120,25 @@ class ObservedGapEstimator(GapClassifier):
         self.device = device
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Fit the classifier of labelled against unlabelled.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            Observed labels: labelled positive, or unlabelled.
-
-        Returns
-        -------
-        ObservedGapEstimator
-            The fitted estimator.
-        """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
-        rng = as_generator(self.random_state)
-        self.classes_, self.positive_index_ = labels.classes, labels.positive
+    def _fit(
+        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
+    ) -> None:
+        smallest = smaller_group(labels.labelled)
+        out_of_fold = self.method == "out_of_fold" and can_hold_out(smallest)
         if self.device is not None:
-            return self._fit_on_device(samples, labels, rng)
-        model = self._build(smaller_group(labels.labelled), rng)
+            self._fit_on_device(samples, labels, rng, out_of_fold=out_of_fold)
+            return
+        if self.estimator is not None:
+            require_predict_proba(self.estimator, "estimator")
+            model = clone_with_seed(self.estimator, rng)
+        else:
+            folds = _calibration_folds(smallest, rng)
+            model = CalibratedClassifierCV(
+                FastSVC(), method="sigmoid", ensemble=False, cv=folds
+            )
         observed = labels.labelled.astype(np.int8)
         self.estimator_ = clone_with_seed(model, rng).fit(samples, observed)
-        if self._goes_out_of_fold(labels.labelled):
+        if out_of_fold:
             proba = cross_val_predict(
                 clone_with_seed(model, rng),
                 samples,
@@ -163,61 +150,42 @@ class ObservedGapEstimator(GapClassifier):
         else:
             proba = self.estimator_.predict_proba(samples)
         self.observed_gap_ = gap_of(proba[:, 1])
-        return self
-
-    def _build(self, smallest: int, rng: np.random.Generator) -> Any:
-        if self.estimator is not None:
-            require_predict_proba(self.estimator, "estimator")
-            return clone_with_seed(self.estimator, rng)
-        return CalibratedClassifierCV(
-            FastSVC(),
-            method="sigmoid",
-            ensemble=False,
-            cv=_calibration_folds(smallest, rng),
-        )
 
     def _fit_on_device(
-        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
-    ) -> Self:
-        """Fit machines for all folds, and folds of folds, together."""
+        self,
+        samples: Matrix,
+        labels: ObservedLabels,
+        rng: np.random.Generator,
+        *,
+        out_of_fold: bool,
+    ) -> None:
+        """Fit SVMs for all folds, and folds of folds, together."""
         if self.estimator is not None:
             msg = (
-                "estimator must be None with a device, where the machine of the paper "
+                "estimator must be None with a device, where the SVM of the paper "
                 f"is fitted. Got {self.estimator!r}."
             )
             raise InvalidInputError(msg)
         labelled = labels.labelled
         inner = _calibration_folds(smaller_group(labelled), rng)
-        held_out: list[Rows] = []
-        if self._goes_out_of_fold(labelled):
+        held_out = []
+        if out_of_fold:
             splitter = make_splitter(self.cv, labels, rng)
-            folds = list(splitter.split(samples, labelled.astype(np.int8)))
-            require_partition(folds, labelled.size)
-            held_out = [test for _, test in folds]
-        everything = np.ones(labelled.size, dtype=bool)
-        parts = [everything]
-        for test in held_out:
-            part = everything.copy()
-            part[test] = False
-            parts.append(part)
-        self.estimator_, chances = fit_platt(
+            fold = fold_of_rows(splitter, samples, labelled)
+            held_out = [fold == k for k in range(fold.max() + 1)]
+        parts = [np.ones(labelled.size, dtype=bool), *(~test for test in held_out)]
+        self.estimator_, (chance, *by_others) = fit_platt(
             samples,
             labelled,
             [_platt_task(part, labelled, inner) for part in parts],
             device=self.device or "cpu",
             verbose=self.verbose,
         )
-        chance = chances[0]
-        for test, by_others in zip(held_out, chances[1:], strict=True):
-            chance[test] = by_others[test]
+        for test, other in zip(held_out, by_others, strict=True):
+            chance[test] = other[test]
         self.observed_gap_ = gap_of(chance)
-        return self
 
-    def _goes_out_of_fold(self, labelled: NDArray[np.bool_]) -> bool:
-        return self.method == "out_of_fold" and can_hold_out(smaller_group(labelled))
-
-    def _chance_here(self, X: Matrix) -> Vector:
-        samples = check_predict_input(self, X)
+    def _chance_here(self, samples: Matrix) -> Vector:
         chance: Vector = self.estimator_.predict_proba(samples)[:, 1]
         return chance
 

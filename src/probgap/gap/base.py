@@ -3,40 +3,71 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
-from sklearn.base import TransformerMixin
+from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils.validation import check_is_fitted
 
+from probgap._core.checks import ObservedLabels, check_fit_inputs, check_predict_input
 from probgap._core.defaults import DEFAULTS
 from probgap._core.estimators import SignClassifier
+from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Matrix, Vector
 
 
 class GapClassifier(TransformerMixin, SignClassifier):
     """A classifier of labelled against unlabelled whose decision is the observed gap."""
 
+    pos_label: object
+    random_state: RandomStateLike
     observed_gap_: Vector
+    # Whether samples in single precision stay so.
+    _keeps_single: ClassVar[bool] = False
     # What to add to log-odds, where labelled samples were drawn more often than others.
     log_odds_shift_: float = 0.0
 
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Fit the classifier of labelled against unlabelled.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            Observed labels: labelled positive, or unlabelled.
+
+        Returns
+        -------
+        GapClassifier
+            The fitted estimator.
+        """
+        samples, labels = check_fit_inputs(
+            self, X, y, self.pos_label, single=self._keeps_single
+        )
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
+        self._fit(samples, labels, as_generator(self.random_state))
+        return self
+
     @abstractmethod
-    def _chance_here(self, X: Matrix) -> Vector:
-        """Return P(s=1 | x) among samples like those that it was fitted on."""
+    def _fit(
+        self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
+    ) -> None:
+        """Fit to checked input, and set ``observed_gap_``."""
+
+    @abstractmethod
+    def _chance_here(self, samples: Matrix) -> Vector:
+        """Return P(s=1 | x) among samples like the training samples."""
 
     def _training_log_odds(self) -> Vector:
         """Return log-odds of being labelled of the training samples."""
         return log_odds_of(self.observed_gap_)
 
     def _stand_for(self, weight: Vector, labelled: NDArray[np.bool_]) -> None:
-        """Correct for training samples each of which stands for several.
-
-        Labelled samples stand for equally many, and so do the others. Odds of being
-        labelled among such samples are too high by a factor, whatever the sample.
-        """
+        """Correct for samples each of which stands for several: odds are off by a factor."""
         shift = float(np.log(weight[labelled].mean() / weight[~labelled].mean()))
         self.log_odds_shift_ = shift
         chance = expit(logit(0.5 * (1.0 + self.observed_gap_)) + shift)
@@ -44,7 +75,7 @@ class GapClassifier(TransformerMixin, SignClassifier):
 
     def _chance(self, X: Matrix) -> Vector:
         """Return P(s=1 | x), the probability of being labelled."""
-        chance = self._chance_here(X)
+        chance = self._chance_here(check_predict_input(self, X))
         if self.log_odds_shift_ == 0.0:
             return chance
         return np.asarray(expit(logit(chance) + self.log_odds_shift_))

@@ -23,6 +23,7 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import probgap
+from probgap._core import learners
 from probgap._core.errors import (
     MissingLibraryError,
     ModelFileError,
@@ -31,15 +32,15 @@ from probgap._core.errors import (
 )
 from probgap._core.mixture import Mixture
 from probgap._core.output import whole_file
-from probgap.io import _archive, _plan
+from probgap.active import CorrectedClassifier
+from probgap.io import _archive, _plan, _trees
 from probgap.io._archive import SCHEMA, refuse
-from probgap.io._checks import inner_of, require_sound_parts, walk
+from probgap.io._checks import require_sound_parts, walk
 from probgap.io._older import bring_up_to_date, translate_format_1
-from probgap.io._trees import restore, store
 
 
 def save(
-    model: BaseEstimator,
+    model: BaseEstimator | CorrectedClassifier,
     path: str | os.PathLike[str],
     *,
     metadata: Mapping[str, Any] | None = None,
@@ -47,15 +48,14 @@ def save(
     """Write a fitted model to a file, without pickle.
 
     The file is a zip of arrays, a plan that skops builds the model by, and a header: the
-    format, the versions of probgap and scikit-learn, a SHA-256 of each part, and
-    ``metadata``. It names classes as users know them, so that it outlives the modules
-    they are written in. It appears whole or not at all, and the same model makes the
-    same bytes.
+    format, the versions of the libraries, a SHA-256 of each part, and ``metadata``. It
+    appears whole or not at all, and the same model makes the same bytes.
 
     Parameters
     ----------
     model : estimator
-        A fitted classifier of probgap, or a pipeline that ends in one.
+        A fitted classifier of probgap, a pipeline that ends in one, or one corrected by
+        :func:`probgap.active.correct`.
     path : str or path
         Where to write, usually ``*.skops``. A file that is there is replaced.
     metadata : mapping, default=None
@@ -81,11 +81,13 @@ def save(
     >>> bool((io.load(path).predict(X) == model.predict(X)).all())
     True
     """
-    kind = type(model).__name__
-    if not (isinstance(model, BaseEstimator) and hasattr(model, "predict")):
+    kind, corrected = type(model).__name__, isinstance(model, CorrectedClassifier)
+    if not (
+        corrected or (isinstance(model, BaseEstimator) and hasattr(model, "predict"))
+    ):
         refuse(f"model must be an estimator that predicts. Got {kind}.")
     try:
-        check_is_fitted(model)
+        check_is_fitted(model.model if corrected else model)
         noted = json.loads(json.dumps(dict(metadata or {})))
     except NotFittedError as error:
         refuse(f"model must be fitted. Got an unfitted {kind}.", error)
@@ -98,9 +100,8 @@ def save(
         with whole_file(place, binary=True) as file:
             file.write(content)
     except OSError as error:
-        refuse(
-            f"path must be a place to write to. Got {place}: {error.strerror}.", error
-        )
+        what = f"Got {place}: {error.strerror}."
+        refuse(f"path must be a place to write to. {what}", error)
 
 
 def load(
@@ -108,11 +109,10 @@ def load(
 ) -> Any:
     """Read a model that :func:`save` wrote.
 
-    What is refused, before anything of it is built: a pickle; a file that was cut off,
-    damaged or altered without care; a newer format; any type or function that is not on
-    probgap's list (its own, and those of scikit-learn that a table's pipeline needs),
-    nor in ``trusted``. Afterwards, so is a model whose arrays have the wrong shape or
-    type, hold NaN where none may be, or indices that point outside.
+    Refused are a pickle; a file that was cut off, damaged or altered without care; a newer
+    format; any type or function that is not on probgap's list (its own, and those of
+    scikit-learn that a table's pipeline needs), nor in ``trusted``; and arrays that have
+    the wrong shape or type, hold NaN where none may be, or indices that point outside.
 
     So a file can run no code of its own. It can still be a wrong model: digests guard
     against accidents, not against someone who makes a whole file. Get models from
@@ -218,6 +218,8 @@ def _refusing(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
         reason = str(error)
         if isinstance(error, OSError):
             reason = f"it cannot be read ({error.strerror})"
+        elif isinstance(error, zipfile.BadZipFile):
+            reason = f"it is damaged ({error})"
         elif not isinstance(error, ModelFileError):
             reason = f"it does not load ({type(error).__name__}: {error})"
         here = _versions() if written else {}
@@ -244,24 +246,21 @@ def _skops() -> Any:
     return load_library("skops", extra="io", purpose="models in files")
 
 
-def _take_apart(model: BaseEstimator) -> dict[str, bytes]:
+def _take_apart(model: Any) -> dict[str, bytes]:
     """Turn a model into the members of its file."""
     try:
         dumped = _skops().io.dumps(_with_stored_trees(model))
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
-        if isinstance(error, ModelFileError):
-            raise
         refuse(f"model must be made of parts that skops can save. Got: {error}", error)
     with zipfile.ZipFile(io.BytesIO(dumped)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     schema = json.loads(members[SCHEMA])
-    nameless = {
-        n for _, n in _plan.names_in(schema) if "<" in n or n.startswith("__main__.")
-    }
+    names = {name for _, name in _plan.names_in(schema)}
+    nameless = [n for n in sorted(names) if "<" in n or n.startswith("__main__.")]
     if nameless:
         refuse(
             "model must be made of classes and functions that can be imported. Got "
-            f"{', '.join(sorted(nameless))}; put them into a module."
+            f"{', '.join(nameless)}; put them into a module."
         )
     _plan.translate(schema)
     files = _plan.rename_arrays(schema)
@@ -271,14 +270,19 @@ def _take_apart(model: BaseEstimator) -> dict[str, bytes]:
 
 def _with_stored_trees(model: Any) -> Any:
     """Return a model with trees as files have them, and the rest as it is."""
-    things = list(walk(model))
+    stored: dict[type, Any] = {
+        learners.Forest: _trees.Forest.of,
+        learners.Boosting: _trees.Boosting.of,
+    }
     others = {
-        id(thing): replace(thing, learners=tuple(map(store, thing.learners)))
-        for thing in things
+        id(thing): replace(
+            thing,
+            learners=tuple(stored.get(type(p), lambda p: p)(p) for p in thing.learners),
+        )
+        for thing in walk(model)
         if type(thing) is Mixture
     }
-    kept = {id(thing): thing for thing in things if not inner_of(thing)}
-    return copy.deepcopy(model, {**kept, **others}) if others else model
+    return copy.deepcopy(model, others) if others else model
 
 
 def _put_together(
@@ -290,33 +294,31 @@ def _put_together(
         translate_format_1(schema)
     _plan.require_sound(schema, members.keys() - {SCHEMA})
     untrusted = _plan.find_untrusted(schema, by_caller)
-    gone = [name for name in untrusted if number == 1 and name.startswith("probgap.")]
-    if gone:
-        names = ", ".join(name[:200] for name in gone[:20])
+    names = ", ".join(name[:200] for name in untrusted[:20])
+    if number == 1 and any(name.startswith("probgap.") for name in untrusted):
         refuse(f"this version of probgap does not have or trust {names}: fit again")
     if untrusted:
         refuse(
             f"it holds {len(untrusted)} type(s) or function(s) that are not trusted: "
-            f"{', '.join(name[:200] for name in untrusted[:20])}. If you know them and "
-            "who made the file, name them in trusted"
+            f"{names}. If you know them and who made the file, name them in trusted"
         )
     _plan.resolve(schema)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in members.items():
-            _archive.require_honest_arrays(name, content)
-            plan = name == SCHEMA
-            archive.writestr(name, json.dumps(schema) if plan else content)
+    for name, content in members.items():
+        _archive.require_honest_arrays(name, content)
+    plan = {SCHEMA: json.dumps(schema).encode()}
     # skops has a list of its own.
     known = sorted({name for _, name in _plan.names_in(schema)})
-    model = _skops().io.loads(buffer.getvalue(), trusted=known)
-    if not (isinstance(model, BaseEstimator) and hasattr(model, "predict")):
+    model = _skops().io.loads(_archive.zipped({**members, **plan}), trusted=known)
+    if not hasattr(type(model), "predict"):
         refuse(f"it holds no model but a {type(model).__name__}")
     if number == 1:
-        bring_up_to_date(list(walk(model)))
+        for thing in list(walk(model)):
+            bring_up_to_date(thing)
     require_sound_parts(model)
     for thing in walk(model):
         if type(thing) is Mixture:
-            learners = tuple(map(restore, thing.learners))
-            object.__setattr__(thing, "learners", learners)  # it is frozen
+            built = (
+                p.restore() if hasattr(p, "restore") else p for p in thing.learners
+            )
+            object.__setattr__(thing, "learners", tuple(built))  # it is frozen
     return model

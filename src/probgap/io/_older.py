@@ -1,4 +1,4 @@
-"""Files of format 1, of probgap 0.1: names and fields as they are now.
+"""Files of format 1, of probgap 0.1: names, fields and parameters as they are now.
 
 There, our classes stand under the modules that they lived in, and dataclasses without the
 names of their fields.
@@ -15,7 +15,6 @@ from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.io._archive import refuse
 from probgap.io._parts import PARTS
 from probgap.io._plan import Node, make_node, nodes_of, translate
-from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 from probgap.reading.network import Curves
 from probgap.reweight import KernelMeanMatching
 
@@ -27,36 +26,11 @@ _RENAMED = {
     "StoredBoosting": "Boosting",
     "StoredForest": "Forest",
 }
-_FIELDS = {
-    "Boundary": "value rule spread n_negative n_undecided n_positive fallback candidates "
-    "scores names",
-    "Boosting": "nodes n_features n_rounds baseline margin",
-    "Columns": "centre scale",
-    "Curves": "weights ceiling share middle width spread shift",
-    "Directions": "scale offset basis",
-    "Forest": "nodes n_features frequency margin",
-    "KMMResult": "weights objective kkt_residual band_slack n_iter converged solver gamma "
-    "duality_gap n_passes bytes_moved",
-    "KernelFeatures": "landmarks gamma rotation",
-    "KernelLogistic": "features scale coef intercept",
-    "LinearLogistic": "coef intercept",
-    "Mixture": "learners weights intercept view",
-    "Reading": "boundary class_prior class_prior_interval n_hidden n_hidden_interval "
-    "n_labelled n_unlabelled strangeness curves slope offset scores",
-    "Relabelling": "labels positive_share",
-    "Trees": "is_leaf feature threshold missing_left value",
-    "Words": "counts factor basis",
-}
-# Before that, a boundary had one number more, and one number was the shift of all curves.
-_BEFORE = {
-    ("Boundary", 11): _FIELDS["Boundary"].replace("fallback", "gone fallback"),
-    ("Curves", 6): "weights ceiling share middle width shift",
-}
 # Attributes that estimators had in the place of others, or that follow from others now.
 _MOVED = (
-    *("n_smallest", "quantile", "gap_method", "kernel", "gamma", "upper", "slack"),
-    *("kernel_features", "estimated_class_prior_", "estimated_class_prior_interval_"),
-    *("estimated_labelling_rate_", "estimated_labelling_rate_interval_"),
+    "n_smallest quantile gap_method kernel gamma upper slack kernel_features "
+    "estimated_class_prior_ estimated_class_prior_interval_ estimated_labelling_rate_ "
+    "estimated_labelling_rate_interval_"
 )
 
 
@@ -67,9 +41,6 @@ def translate_format_1(schema: Node) -> None:
         known = _RENAMED.get(name, name)
         return known if module.startswith("probgap.") and known in PARTS else None
 
-    def find_fields(name: str, count: int) -> list[str]:
-        return _BEFORE.get((name, count), _FIELDS.get(name, "")).split()
-
     kinds: dict[int, tuple[str, str]] = {}
     for node in nodes_of(schema):
         number = node.get("__id__")
@@ -78,46 +49,41 @@ def translate_format_1(schema: Node) -> None:
             refuse(f"an object in it has the number {number!r}")
         if kinds.setdefault(number, kind) != kind:
             refuse(f"its object number {number} occurs in two forms")
-    translate(schema, find_part, find_fields)
     for node in nodes_of(schema):
-        if node["__class__"] == "Curves" and isinstance(node.get("fields"), dict):
-            node["fields"].setdefault("spread", make_node("JsonNode", "str", "0.25"))
+        name = node["__class__"]
+        values = node["content"]["content"] if name in ("Boundary", "Curves") else []
+        if name == "Boundary" and len(values) == 11:
+            del values[6]  # a number that a boundary has no more
+        if name == "Curves" and len(values) == 6:
+            values.insert(5, make_node("JsonNode", "str", "0.25"))  # the spread of all
+    translate(schema, find_part)
 
 
-def bring_up_to_date(things: list[Any]) -> None:
-    """Spell parameters of a model of format 1 as they are spelt now."""
-    kinds = PGPUClassifier, PGPUClassifierCV
-    for thing in things:
-        if type(thing) is Curves and np.ndim(thing.shift) == 0:
-            for name, value in (("spread", 0.25), ("shift", float(thing.shift))):
-                object.__setattr__(thing, name, np.full(thing.weights.size, value))
-        if type(thing) in kinds and "kernel_features" in vars(thing):
-            _respell(thing)
-
-
-def _respell(classifier: Any) -> None:
-    old = vars(classifier)
-    if getattr(classifier, "reading_", None) is None:
+def bring_up_to_date(thing: Any) -> None:
+    """Spell a part of a model of format 1 as it is spelt now."""
+    if type(thing) is Curves and np.ndim(thing.shift) == 0:
+        # One number was the shift of all curves.
+        for name, value in (("spread", 0.25), ("shift", float(thing.shift))):
+            object.__setattr__(thing, name, np.full(thing.weights.size, value))
+    old = getattr(thing, "__dict__", {})
+    if "kernel_features" not in old:
+        return
+    if old.get("reading_") is None:
         refuse(
-            f"its {type(classifier).__name__} was fitted without a reading by an older "
+            f"its {type(thing).__name__} was fitted without a reading by an older "
             "version of probgap: fit again"
         )
     named = {
         "mean_smallest": MeanSmallest(old["n_smallest"]),
         "quantile": Quantile(old["quantile"]),
     }
-    classifier.boundary = named.get(old["boundary"], old["boundary"])
-    if old["reweight"]:
-        settings = {name: old[name] for name in ("kernel", "gamma", "upper", "slack")}
-        classifier.reweight = KernelMeanMatching(**settings)
-    else:
-        classifier.reweight = None
+    thing.boundary = named.get(old["boundary"], old["boundary"])
+    settings = {name: old[name] for name in ("kernel", "gamma", "upper", "slack")}
+    thing.reweight = KernelMeanMatching(**settings) if old["reweight"] else None
     gap = old["gap_estimator"]
-    if gap is not None and not isinstance(
-        gap, ObservedGapEstimator | MixedGapEstimator
-    ):
+    if not isinstance(gap, ObservedGapEstimator | MixedGapEstimator | None):
         own = None if isinstance(gap, str) else gap
-        classifier.gap_estimator = ObservedGapEstimator(own, method=old["gap_method"])
-    classifier.row_weight_, classifier.averages_ = None, False
-    for name in _MOVED:
+        thing.gap_estimator = ObservedGapEstimator(own, method=old["gap_method"])
+    thing.row_weight_, thing.averages_ = None, False
+    for name in _MOVED.split():
         old.pop(name, None)

@@ -13,12 +13,13 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from probgap.io._archive import refuse
-from probgap.io._parts import PARTS, STEPS, is_trusted, public_name
+from probgap.io._parts import MODULE_OF_STEPS, PARTS, STEPS, is_trusted, public_name
 
 Node = dict[str, Any]
 
 _PROTOCOL = 2  # the layout of nodes that this module understands
-_OURS = {(kind.__module__, kind.__name__): name for name, kind in PARTS.items()}
+_POOL_SIZES = [str(size) for size in range(4, 33)]  # numpy has 4 unless told otherwise
+_NAMES = {(kind.__module__, kind.__name__): name for name, kind in PARTS.items()}
 
 
 def nodes_of(part: Any) -> Iterator[Node]:
@@ -37,14 +38,10 @@ def nodes_of(part: Any) -> Iterator[Node]:
 def names_in(schema: Node) -> Iterator[tuple[str, str]]:
     """Return the way in which each thing of a plan is made, and its name."""
     for node in nodes_of(schema):
-        loader, name = node["__loader__"], ".".join(map(str, _name(node)))
-        if loader == "MethodNode":
-            yield loader, f"{name}.{node.get('content', {}).get('func')}"
-        yield loader, name
-
-
-def _name(node: Node) -> tuple[Any, Any]:
-    return node.get("__module__"), node.get("__class__")
+        name = f"{node.get('__module__')}.{node.get('__class__')}"
+        if node["__loader__"] == "MethodNode":
+            yield "MethodNode", f"{name}.{node.get('content', {}).get('func')}"
+        yield node["__loader__"], name
 
 
 def find_untrusted(schema: Node, by_caller: Collection[str]) -> list[str]:
@@ -53,29 +50,23 @@ def find_untrusted(schema: Node, by_caller: Collection[str]) -> list[str]:
     return sorted(names.difference(by_caller))
 
 
-def _fields_now(name: str, _: int) -> list[str]:
-    return [field.name for field in fields(PARTS[name])]
-
-
 def translate(
-    schema: Node,
-    find_part: Callable[[str, str], str | None] = lambda *name: _OURS.get(name),
-    find_fields: Callable[[str, int], list[str]] = _fields_now,
+    schema: Node, find_part: Callable[..., str | None] = lambda *name: _NAMES.get(name)
 ) -> None:
     """Turn a plan of skops' into one of a file, but for the names of arrays."""
     for node in nodes_of(schema):
         node.pop("__id__", None)
-        loader, module, name = node["__loader__"], *_name(node)
-        if not (isinstance(module, str) and isinstance(name, str)):
-            continue  # it will not be trusted
+        loader, module, name = (
+            str(node.get(key)) for key in ("__loader__", "__module__", "__class__")
+        )
         part = find_part(module, name) if loader == "ObjectNode" else None
         if part is not None:
             node["__module__"], node["__class__"] = "probgap", part
             if node.get("content", {}).get("__loader__") == "ListNode":
                 values = node.pop("content")["content"]
-                names = find_fields(part, len(values))
+                names = (field.name for field in fields(PARTS[part]))
                 node["fields"] = dict(zip(names, values, strict=False))
-        elif loader == "FunctionNode" and STEPS.get(name) == module:
+        elif loader == "FunctionNode" and module == MODULE_OF_STEPS and name in STEPS:
             node["__module__"] = "probgap"
         else:
             node["__module__"] = public_name(loader, module, name).rpartition(".")[0]
@@ -101,6 +92,10 @@ def require_sound(schema: Any, files: Collection[str]) -> None:
     for node in nodes_of(schema):
         if "__id__" in node:
             refuse(f"an object in it has the number {node['__id__']!r}")
+        # numpy mixes every pair of words in the pool of a seed.
+        pool = _inner(node, "pool_size")
+        if isinstance(pool, dict) and str(pool.get("content")) not in _POOL_SIZES:
+            refuse("a random generator in it has a pool of another size than numpy's")
         if "file" in node:
             asked.add(node["file"])
             if len(list(nodes_of(node))) > 1:
@@ -108,6 +103,11 @@ def require_sound(schema: Any, files: Collection[str]) -> None:
     if asked != set(files):
         odd = min(asked.symmetric_difference(files), key=str)
         refuse(f"it has and uses different parts: {str(odd)[:80]!r} is one of them")
+
+
+def _inner(node: Node, key: str) -> Any:
+    content = node.get("content")
+    return content.get(key) if isinstance(content, dict) else None
 
 
 def resolve(schema: Node) -> None:
@@ -121,7 +121,7 @@ def resolve(schema: Node) -> None:
         if node["__module__"] != "probgap":
             continue
         if node["__loader__"] == "FunctionNode":
-            node["__module__"] = STEPS[name]
+            node["__module__"] = MODULE_OF_STEPS
         elif name in PARTS:
             kind = PARTS[name]
             node["__module__"], node["__class__"] = kind.__module__, kind.__name__
@@ -132,16 +132,14 @@ def resolve(schema: Node) -> None:
 
 def _values(name: str, kind: Any, stored: Any) -> list[Node]:
     """Return the fields of a dataclass in their order, with defaults for new ones."""
-    values, lacking = [], []
+    values = []
     for field in fields(kind):
         if field.name in stored:
             values.append(stored[field.name])
         elif isinstance(field.default, str | int | float | None):
             values.append(make_node("JsonNode", "str", json.dumps(field.default)))
         else:
-            lacking.append(field.name)
-    if lacking:
-        refuse(f"its {name} lacks {', '.join(lacking)}")
+            refuse(f"its {name} lacks {field.name}")
     return values
 
 

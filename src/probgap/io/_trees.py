@@ -1,41 +1,40 @@
-"""Trees as files have them, and judges of scikit-learn's: compiled code follows indices.
+"""Forests and boosted trees of the default, as files have them.
 
-Of a forest and of boosted trees a file holds what predictions need, as arrays. Nodes lie
-depth first, so that which of them are leaves tells the shape of every tree: there is no
-index of a node that could point outside, and no object of scikit-learn. Those are built
-anew when a model is read, by the version that is there.
+A file holds what predictions need, as arrays. Nodes lie depth first, so that which of them
+are leaves tells the shape of every tree: there is no index of a node that could point
+outside, and no object of scikit-learn. Those are built anew when a model is read, by the
+version that is there.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap._core.learners import Boosting, Forest
+from probgap._core import learners
 from probgap._core.types import Mask, Vector
 from probgap.io._archive import refuse
 
-Indices = NDArray[np.intp]
 Table = NDArray[Any]
+Indices = NDArray[np.intp]
 
-_NO_CHILD = -1
-# Fields of scikit-learn's tables of nodes.
-_OF_TREE = ("left_child", "right_child", "feature", "threshold", "missing_go_to_left")
-_OF_ROUND = ("left", "right", "feature_idx", "num_threshold", "missing_go_to_left")
+NO_CHILD = -1
+# Fields of scikit-learn's tables of nodes, in trees and in rounds of boosting.
+OF_TREE = ("left_child", "right_child", "feature", "threshold", "missing_go_to_left")
+OF_ROUND = ("left", "right", "feature_idx", "num_threshold", "missing_go_to_left")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trees:
-    """Nodes of one tree, or of several one after the other, depth first.
+    """Nodes of trees, one tree after the other, depth first.
 
     ``feature``, ``threshold`` and ``missing_left`` are of the inner nodes alone, ``value``
     of the leaves. A sample goes left where its feature is at most the threshold, and
-    where it is missing and ``missing_left`` says so.
+    where it is missing and ``missing_left`` is true.
     """
 
     is_leaf: Mask
@@ -45,61 +44,21 @@ class Trees:
     value: Vector
 
     @classmethod
-    def of_table(
-        cls, table: Table, is_leaf: Mask, value: Vector, names: tuple[str, ...]
-    ) -> Self:
-        """Take the nodes out of one tree of scikit-learn's."""
-        left, right = table[names[0]].tolist(), table[names[1]].tolist()
-        order, waiting, leaves = [], [0], is_leaf.tolist()
-        while waiting:
-            node = waiting.pop()
-            order.append(node)
-            if not leaves[node]:
-                waiting += (right[node], left[node])
-        at = np.array(order)
-        leaf = is_leaf[at]
-        feature, threshold, missing = (table[name][at[~leaf]] for name in names[2:])
+    def of(cls, tables: list[Table], value: Vector, names: tuple[str, ...]) -> Self:
+        """Take the nodes out of scikit-learn's tables."""
+        nodes = np.concatenate(tables)
+        is_leaf = nodes[names[1]] <= 0  # no node has the first for a child
+        place = np.concatenate([np.arange(table.size) for table in tables])
+        left, _, feature, threshold, missing = (nodes[n][~is_leaf] for n in names)
+        if not np.array_equal(left, place[~is_leaf] + 1):
+            refuse("model must have trees whose nodes lie depth first. Got others.")
         kinds = feature.astype(np.int32), threshold, missing.astype(np.bool_)
-        return cls(leaf, *kinds, value[at[leaf]])
-
-    @classmethod
-    def joined(cls, trees: Iterable[Self]) -> Self:
-        """Put the nodes of several trees one after the other."""
-        each = list(trees)
-        parts = ([getattr(tree, field.name) for tree in each] for field in fields(cls))
-        return cls(*map(np.concatenate, parts))
+        return cls(is_leaf, *kinds, value[is_leaf])
 
     @property
     def to_come(self) -> NDArray[np.int64]:
         """How many nodes are still to come, but for the first, before each and last."""
         return np.concatenate([[0], np.cumsum(np.where(self.is_leaf, -1, 1))])
-
-    def to_tables(self, leaf: Table, names: tuple[str, ...]) -> list[Table]:
-        """Return scikit-learn's table of the nodes of each tree.
-
-        Nodes to come are one more after an inner node and one less after a leaf. A right
-        child is where there are as many as before its parent, for the first time.
-        """
-        to_come = self.to_come
-        ends = np.flatnonzero(np.diff(np.minimum.accumulate(to_come))) + 1
-        few = np.abs(to_come).max() < 2**15  # which numpy sorts faster
-        order = np.argsort(
-            to_come[:-1].astype(np.int16 if few else None), kind="stable"
-        )
-        again = np.flatnonzero(np.diff(to_come[order]) == 0)
-        right = np.zeros(order.size, dtype=np.intp)
-        right[order[again]] = order[again + 1]
-        inner = np.flatnonzero(~self.is_leaf)
-        start = np.repeat(np.append(0, ends[:-1]), np.diff(ends, prepend=0))[inner]
-        table = np.repeat(leaf, self.is_leaf.size)
-        if names == _OF_ROUND:
-            table["is_leaf"] = self.is_leaf
-            table["value"][self.is_leaf] = self.value
-        children = inner + 1 - start, right[inner] - start
-        parts = (*children, self.feature, self.threshold, self.missing_left)
-        for name, part in zip(names, parts, strict=True):
-            table[name][inner] = part
-        return np.split(table, ends[:-1])
 
     def count(self, n_features: int) -> int:
         """Return how many trees these are; 0 if not trees alone, of that many features."""
@@ -113,9 +72,36 @@ class Trees:
         )
         return -int(to_come[-1]) if sound else 0
 
+    def to_tables(
+        self, leaf: Table, names: tuple[str, ...]
+    ) -> list[tuple[Table, Vector]]:
+        """Return scikit-learn's table of each tree, and the values of its nodes.
+
+        Nodes to come are one more after an inner node and one less after a leaf. A right
+        child is where there are as many as before its parent, for the first time.
+        """
+        to_come = self.to_come
+        ends = np.flatnonzero(np.diff(np.minimum.accumulate(to_come))) + 1
+        order = np.argsort(to_come[:-1], kind="stable")
+        again = np.flatnonzero(np.diff(to_come[order]) == 0)
+        right = np.zeros(order.size, dtype=np.intp)
+        right[order[again]] = order[again + 1]
+        inner = np.flatnonzero(~self.is_leaf)
+        start = np.repeat(np.append(0, ends[:-1]), np.diff(ends, prepend=0))[inner]
+        table = np.repeat(leaf, self.is_leaf.size)
+        children = inner + 1 - start, right[inner] - start
+        parts = (*children, self.feature, self.threshold, self.missing_left)
+        for name, part in zip(names, parts, strict=True):
+            table[name][inner] = part
+        value = np.zeros(self.is_leaf.size)
+        value[self.is_leaf] = self.value
+        return list(
+            zip(np.split(table, ends[:-1]), np.split(value, ends[:-1]), strict=True)
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StoredForest:
+class Forest:
     """A forest, without what only its fit needed."""
 
     nodes: Trees
@@ -124,22 +110,16 @@ class StoredForest:
     margin: float
 
     @classmethod
-    def of(cls, forest: Forest) -> Self:
+    def of(cls, forest: learners.Forest) -> Self:
         """Take the nodes out of a forest."""
         trees = [one.tree_ for one in forest.trees.estimators_]
-        each = (
-            Trees.of_table(
-                tree.__getstate__()["nodes"],
-                tree.children_left == _NO_CHILD,
-                tree.value[:, 0, 0],
-                _OF_TREE,
-            )
-            for tree in trees
-        )
+        tables = [tree.__getstate__()["nodes"] for tree in trees]
+        value = np.concatenate([tree.value[:, 0, 0] for tree in trees])
         numbers = float(forest.frequency), float(forest.margin)
-        return cls(Trees.joined(each), int(forest.trees.n_features_in_), *numbers)
+        nodes = Trees.of(tables, value, OF_TREE)
+        return cls(nodes, int(forest.trees.n_features_in_), *numbers)
 
-    def restore(self) -> Forest:
+    def restore(self) -> learners.Forest:
         """Build the forest again."""
         from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415 (slow to load)
 
@@ -148,14 +128,12 @@ class StoredForest:
         first = forest.estimators_.pop()
         state = first.tree_.__getstate__()
         leaf = np.zeros(1, dtype=state["nodes"].dtype)
-        leaf["left_child"] = leaf["right_child"] = _NO_CHILD
+        leaf["left_child"] = leaf["right_child"] = NO_CHILD
         leaf["feature"] = leaf["threshold"] = -2  # as scikit-learn has it for leaves
-        values = np.zeros((self.nodes.is_leaf.size, 1, 1))
-        values[self.nodes.is_leaf, 0, 0] = self.nodes.value
-        for table in self.nodes.to_tables(leaf, _OF_TREE):
-            own, values = np.split(values, [table.size])
-            state.update(nodes=table, values=own, node_count=table.size)
-            state["max_depth"] = _depth(table["left_child"], table["right_child"])
+        for table, value in self.nodes.to_tables(leaf, OF_TREE):
+            state.update(nodes=table, values=value[:, None, None])
+            depth = depth_of(table["left_child"], table["right_child"])
+            state.update(node_count=table.size, max_depth=depth)
             one = copy.copy(first)
             one.n_features_in_ = self.n_features
             one.tree_ = type(first.tree_)(self.n_features, np.ones(1, dtype=np.intp), 1)
@@ -163,11 +141,11 @@ class StoredForest:
             forest.estimators_.append(one)
         forest.n_estimators = len(forest.estimators_)
         forest.n_features_in_ = self.n_features
-        return Forest(forest, self.frequency, self.margin)
+        return learners.Forest(forest, self.frequency, self.margin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StoredBoosting:
+class Boosting:
     """Boosted trees, without what only their fit needed."""
 
     nodes: Trees
@@ -177,28 +155,20 @@ class StoredBoosting:
     margin: float
 
     @classmethod
-    def of(cls, boosting: Boosting) -> Self:
+    def of(cls, boosting: learners.Boosting) -> Self:
         """Take the nodes out of boosted trees."""
         models = boosting.models
-        losses = {type(model._loss).__name__ for model in models}
-        if losses != {"HalfBinomialLoss"}:
-            refuse(f"model must boost log-loss. Got {', '.join(sorted(losses))}.")
         tables = [tree.nodes for model in models for (tree,) in model._predictors]
-        if any(table["is_categorical"].any() for table in tables):
-            refuse("model must have trees of numbers. Got one that splits categories.")
-        each = (
-            Trees.of_table(table, table["is_leaf"] == 1, table["value"], _OF_ROUND)
-            for table in tables
-        )
+        value = np.concatenate([table["value"] for table in tables])
         return cls(
-            Trees.joined(each),
+            Trees.of(tables, value, OF_ROUND),
             int(models[0].n_features_in_),
             tuple(len(model._predictors) for model in models),
             np.array([model._baseline_prediction.item() for model in models]),
             float(boosting.margin),
         )
 
-    def restore(self) -> Boosting:
+    def restore(self) -> learners.Boosting:
         """Build the models again."""
         from sklearn._loss.loss import HalfBinomialLoss  # noqa: PLC0415
         from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
@@ -208,10 +178,12 @@ class StoredBoosting:
             loss=HalfBinomialLoss(), max_iter=1, early_stopping=False, random_state=0
         ).fit([[0.0], [1.0]], [0.0, 1.0])
         like = first._predictors[0][0]
-        leaf = np.zeros(1, dtype=like.nodes.dtype)
         bits = like.binned_left_cat_bitsets, like.raw_left_cat_bitsets
-        tables = self.nodes.to_tables(leaf, _OF_ROUND)
-        rounds = [[type(like)(table, *bits)] for table in tables]
+        leaf = np.zeros(1, dtype=like.nodes.dtype)
+        rounds = []
+        for table, value in self.nodes.to_tables(leaf, OF_ROUND):
+            table["value"], table["is_leaf"] = value, table["right"] == 0
+            rounds.append([type(like)(table, *bits)])
         models = []
         for n_rounds, baseline in zip(self.n_rounds, self.baseline, strict=True):
             model = copy.copy(first)
@@ -222,99 +194,14 @@ class StoredBoosting:
             model.max_iter = n_rounds
             model.n_features_in_ = model._n_features = self.n_features
             models.append(model)
-        return Boosting(tuple(models), self.margin)
+        return learners.Boosting(tuple(models), self.margin)
 
 
-def store(learner: Any) -> Any:
-    """Return a learner as files have it."""
-    kind: Any = {Forest: StoredForest, Boosting: StoredBoosting}.get(type(learner))
-    return kind.of(learner) if kind else learner
-
-
-def restore(learner: Any) -> Any:
-    """Return a learner of a file as it was."""
-    return learner.restore() if hasattr(learner, "restore") else learner
-
-
-def boosting_is_sound(boosting: Any) -> bool:
-    """Judge boosted trees of scikit-learn's: none splits categories."""
-    n_features = boosting.n_features_in_
-    return (
-        not getattr(boosting, "_in_fit", False)
-        and not np.any(boosting._bin_mapper.is_categorical_)
-        and type(n_features) is int
-        and all(
-            nodes.ndim == 1
-            and not nodes["is_categorical"].any()
-            and _are_sound(nodes, nodes["is_leaf"] != 0, n_features, _OF_ROUND)
-            and np.isfinite(nodes["value"]).all()
-            for nodes in (
-                tree.nodes for trees in boosting._predictors for tree in trees
-            )
-        )
-    )
-
-
-def forest_is_sound(forest: Any) -> bool:
-    """Judge a forest: it hands samples to its trees without counting features again."""
-    n_classes = getattr(forest, "n_classes_", 1)  # a regressor has none
-    return bool(
-        len(forest.estimators_) > 0
-        and type(forest.n_features_in_) is int
-        and all(
-            tree.n_features_in_ == forest.n_features_in_
-            and tree.n_outputs_ == forest.n_outputs_
-            and np.array_equal(getattr(tree, "n_classes_", 1), n_classes)
-            for tree in forest.estimators_
-        )
-    )
-
-
-def tree_is_sound(estimator: Any) -> bool:
-    """Judge an estimator that is one tree: it says of the tree what holds of it.
-
-    Its depth matters, as room for the path of a sample is made by it.
-    """
-    tree = estimator.tree_
-    n_classes = np.broadcast_to(getattr(estimator, "n_classes_", 1), tree.n_outputs)
-    if tree.node_count < 1:  # then there is no array to look at
-        return False
-    left, right = tree.children_left, tree.children_right
-    nodes, is_leaf = tree.__getstate__()["nodes"], left == _NO_CHILD
-    return bool(
-        type(estimator.n_features_in_) is int
-        and estimator.n_features_in_ == tree.n_features
-        and estimator.n_outputs_ == tree.n_outputs > 0
-        and tree.max_n_classes == n_classes.max()
-        and np.array_equal(tree.n_classes, n_classes)
-        and np.array_equal(is_leaf, right == _NO_CHILD)
-        and _are_sound(nodes, is_leaf, tree.n_features, _OF_TREE)
-        and _depth(left, right) == tree.max_depth
-        and np.isfinite(tree.value).all()
-    )
-
-
-def _are_sound(
-    nodes: Table, is_leaf: Mask, n_features: int, names: tuple[str, ...]
-) -> bool:
-    """Judge a table of nodes: all hang from the first, each from one before it."""
-    inner = np.flatnonzero(~is_leaf)
-    left, right, feature, threshold = (nodes[name][inner] for name in names[:4])
-    children = np.concatenate([left, right]).astype(np.int64)
-    return bool(
-        nodes.size > 0
-        and (children > np.tile(inner, 2)).all()
-        and np.array_equal(np.sort(children), np.arange(1, nodes.size))
-        and ((feature >= 0) & (feature < n_features)).all()
-        and not np.isnan(threshold).any()
-    )
-
-
-def _depth(left: Indices, right: Indices) -> int:
+def depth_of(left: Indices, right: Indices) -> int:
     """Return the depth of a tree whose leaves have -1 for children."""
     depth, level = 0, np.zeros(1, dtype=np.intp)
     while True:
-        inner = level[left[level] != _NO_CHILD]
+        inner = level[left[level] != NO_CHILD]
         if inner.size == 0:
             return depth
         depth, level = depth + 1, np.concatenate([left[inner], right[inner]])

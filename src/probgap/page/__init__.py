@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from probgap._core.pages import NONE, PAPER, check_libraries, load, make_environment
+from probgap._core.output import NONE, PAPER, check_libraries, load, make_environment
 from probgap.page._checks import all_checks, called_on_compared, overall, overlap
 from probgap.page._clean import clip, harmless
 from probgap.page._drawn import (

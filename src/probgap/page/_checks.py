@@ -13,7 +13,7 @@ from importlib.resources import files
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from probgap._core.pages import count, listed, plural
+from probgap._core.output import count, listed, plural
 from probgap.page._words import p_words, percent, whole_number
 
 if TYPE_CHECKING:

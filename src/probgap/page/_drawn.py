@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from probgap._core.pages import comparable_height, fixed
+from probgap._core.output import comparable_height, fixed
 from probgap.page._charts import Chart, Point, brief, ticks
 from probgap.page._checks import chance_of
 from probgap.page._words import percent, whole_number

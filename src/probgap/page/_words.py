@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from probgap._core.pages import NONE, count, plural
+from probgap._core.output import NONE, count, plural
 from probgap.page._clean import clip
 
 if TYPE_CHECKING:

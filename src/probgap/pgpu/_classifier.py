@@ -7,11 +7,10 @@ from typing import Any, ClassVar, Literal, Self
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 
-from probgap._core.checks import ObservedLabels, check_fit_inputs
+from probgap._core.checks import check_fit_inputs
 from probgap._core.runtime import RandomStateLike, as_generator
-from probgap._core.types import Matrix, Vector
+from probgap._core.types import Matrix
 from probgap.boundary import BoundaryRule, MeanSmallest
-from probgap.pgpu._algorithm import fit_pgpu
 from probgap.pgpu.base import BasePGPU, paper_steps
 from probgap.pgpu.steps import Steps, choose_steps
 from probgap.reweight import KernelMeanMatching
@@ -124,23 +123,16 @@ class PGPUClassifier(BasePGPU):
     estimator_ : object
         The fitted final classifier.
     classes_ : ndarray of shape (2,)
-        The two labels, in ascending order.
-    positive_index_ : int
-        Which of them is positive: 1, unless ``pos_label`` says otherwise.
+        The two labels, in ascending order; ``positive_index_`` is that of the positive.
     n_labelled_ : int
         Number of labelled positives among the training samples.
-    estimated_class_prior_ : float
-        Share of the training samples that are positive, labelled or not.
-    estimated_class_prior_interval_ : tuple of float
-        90% interval of it; see Notes.
-    estimated_labelling_rate_ : float
-        Share of the positives that is labelled.
-    estimated_labelling_rate_interval_ : tuple of float
-        90% interval of it.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where ``X`` had names that are all strings.
+    estimated_class_prior_, estimated_class_prior_interval_ : float, tuple of float
+        Share of the training samples that are positive, labelled or not, and its 90%
+        interval; see Notes.
+    estimated_labelling_rate_, estimated_labelling_rate_interval_ : float, tuple of float
+        Share of the positives that is labelled, and its 90% interval.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Features seen in ``fit``, and their names if they were all strings.
 
     See Also
     --------
@@ -267,22 +259,9 @@ class PGPUClassifier(BasePGPU):
             If the boundary that was found cannot be used as it stands.
         """
         samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
-        return self._fit_checked(self._in_double(samples), labels)
-
-    def _fit_checked(
-        self,
-        samples: Matrix,
-        labels: ObservedLabels,
-        *,
-        weight: Vector | None = None,
-        steps: Steps | None = None,
-    ) -> Self:
-        """Fit to samples that were checked, each of which may stand for several."""
-        if steps is None:
-            steps = self._choose_steps(samples.shape[0])
+        steps = self._choose_steps(samples.shape[0])
         rng = as_generator(self.random_state)
-        fitted = fit_pgpu(samples, labels.labelled, steps, rng, weight)
-        return self._store(samples, labels, fitted, weight, stacklevel=5)
+        return self._fit_checked(self._in_double(samples), labels, steps, rng)
 
     def _choose_steps(self, n_samples: int) -> Steps:
         return choose_steps(

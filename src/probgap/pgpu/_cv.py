@@ -7,13 +7,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from probgap._core.checks import check_fit_inputs, require_labelled_and_unlabelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.folds import make_splitter
 from probgap._core.runtime import (
     RandomStateLike,
     as_generator,
@@ -21,9 +20,8 @@ from probgap._core.runtime import (
     one_thread,
     stage,
 )
-from probgap._core.scores import lee_liu, observed_accuracy
 from probgap._core.types import Matrix, Vector
-from probgap.pgpu._algorithm import fit_pgpu
+from probgap._core.validation import lee_liu, make_splitter, observed_accuracy
 from probgap.pgpu._search import Criterion, score_fold
 from probgap.pgpu.base import BasePGPU, paper_steps
 from probgap.pgpu.steps import choose_steps
@@ -36,11 +34,8 @@ _CRITERIA: dict[str, Criterion] = {
     "observed_accuracy": observed_accuracy,
     "lee_liu": lee_liu,
 }
-
-
-def paper_grid() -> Vector:
-    """Return the boundaries that the paper tries: -0.90, -0.89, ..., -0.60."""
-    return np.round(np.linspace(-0.90, -0.60, 31), 2)
+# The boundaries that the paper tries: -0.90, -0.89, ..., -0.60.
+_PAPER_GRID = np.round(np.linspace(-0.90, -0.60, 31), 2)
 
 
 class PGPUClassifierCV(BasePGPU):
@@ -72,30 +67,14 @@ class PGPUClassifierCV(BasePGPU):
     scoring : {"observed_accuracy", "lee_liu"} or callable, default="observed_accuracy"
         What to maximise. A callable takes two masks, labelled and predicted positive,
         and returns a number.
-    class_prior : float or tuple of float, default=None
-        The share of all samples that are positive, or a range, if it is known: for the
-        count.
-    gap_estimator : classifier with predict_proba, default=None
-        Estimates P(s=1 | x), as in :class:`PGPUClassifier`.
-    relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
-        As in :class:`PGPUClassifier`; "auto" is "corollary".
-    keep_labelled : bool, default=True
-        Whether labelled positives stay positive. The paper's algorithm, to the
-        letter, goes by the gap alone and leaves out those between boundary and 0.
-    reweight : KernelMeanMatching or None, default=None
-        How to weight what was chosen so that it stands for all samples.
-    estimator : classifier whose fit takes sample_weight, default=None
-        The final classifier. ``None`` takes an RBF support vector machine, beyond 6000
-        samples one on Nystroem features of the kernel.
+    class_prior, gap_estimator, relabelling, keep_labelled, reweight, estimator : object
+        As in :class:`PGPUClassifier`. ``relabelling="auto"`` is "corollary", ``estimator``
+        by default a support vector machine, and ``class_prior`` settles the count alone.
     cv : int, splitter or None, default=None
         Folds of the search. ``None`` takes five stratified folds, or as many as
         there are labelled positives.
-    pos_label : object, default=None
-        The value of ``y`` that marks a labelled positive. ``None`` takes the
-        greater of the two.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds folds and estimators. The same integer gives the same bits, whatever
-        ``n_jobs`` is.
+    pos_label, random_state : object
+        As in :class:`PGPUClassifier`.
     n_jobs : int, default=None
         Number of folds to fit at once.
     verbose : int, default=0
@@ -108,43 +87,11 @@ class PGPUClassifierCV(BasePGPU):
         minus infinity where a boundary leaves no negatives.
     best_score_ : float
         Mean score of the boundary that was chosen.
-    observed_gap_ : ndarray of shape (n_samples,)
-        Observed gap of each training sample.
-    posterior_ : ndarray of shape (n_samples,)
-        P(Y=1 | x) of each training sample, by gap and boundary.
-    reading_ : Reading
-        What the scores say about hidden positives: count, interval and possible worlds.
     boundary_ : Boundary
-        The boundary: value, rule, spread, how many samples fall on each side, and the
-        grid with its scores.
-    relabelling_ : Relabelling
-        Labels of the training samples, and the mask of those that were decided.
-    sample_weight_ : ndarray of shape (n_samples,)
-        Weight of each training sample; 0 for those left out.
-    kmm_ : KMMResult or None
-        Evidence of kernel mean matching; None if ``reweight`` is None.
-    gap_estimator_ : MixedGapEstimator or ObservedGapEstimator
-        The fitted estimator of the gap.
-    estimator_ : object
-        The fitted final classifier.
-    classes_ : ndarray of shape (2,)
-        The two labels, in ascending order.
-    positive_index_ : int
-        Which of them is positive: 1, unless ``pos_label`` says otherwise.
-    n_labelled_ : int
-        Number of labelled positives among the training samples.
-    estimated_class_prior_ : float
-        Share of the training samples that are positive, labelled or not.
-    estimated_class_prior_interval_ : tuple of float
-        90% interval of it; see Notes of :class:`PGPUClassifier`.
-    estimated_labelling_rate_ : float
-        Share of the positives that is labelled.
-    estimated_labelling_rate_interval_ : tuple of float
-        90% interval of it.
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the features, where ``X`` had names that are all strings.
+        The boundary, with the grid as candidates, their mean scores, and as spread the
+        standard deviation of what the folds would choose.
+    observed_gap_, posterior_, reading_, relabelling_, sample_weight_, kmm_ : object
+        As of :class:`PGPUClassifier`, and so all others that it has.
 
     See Also
     --------
@@ -261,9 +208,8 @@ class PGPUClassifierCV(BasePGPU):
         require_labelled_and_unlabelled(labels, n_folds=_FEWEST_FOLDS)
         splitter = make_splitter(self.cv, labels, rng)
         folds = list(splitter.split(samples, labelled))
-        criterion = (
-            _CRITERIA[self.scoring] if isinstance(self.scoring, str) else self.scoring
-        )
+        scoring = self.scoring
+        criterion = _CRITERIA[scoring] if isinstance(scoring, str) else scoring
         jobs = [
             delayed(score_fold)(
                 self, criterion, samples, labelled, fold, grid, draw_seed(rng)
@@ -277,7 +223,14 @@ class PGPUClassifierCV(BasePGPU):
             scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
         mean = scores.mean(axis=0)
         best = _middle_of_the_best(mean)
-        self.cv_results_ = _tabulate(grid, scores)
+        with np.errstate(invalid="ignore"):  # minus infinity has no deviation
+            deviation = scores.std(axis=0)
+        self.cv_results_ = {
+            "boundary": grid,
+            "mean_test_score": mean,
+            "std_test_score": deviation,
+            **{f"split{k}_test_score": row for k, row in enumerate(scores)},
+        }
         self.best_score_ = float(mean[best])
         steps = choose_steps(
             self,
@@ -286,16 +239,16 @@ class PGPUClassifierCV(BasePGPU):
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
-        fitted = fit_pgpu(samples, labelled, steps, rng)
-        boundary = replace(
-            fitted.boundary,
+        self._fit_checked(samples, labels, steps, rng)
+        self.boundary_ = replace(
+            self.boundary_,
             rule="cross_validated",
             spread=float(np.std([grid[_middle_of_the_best(row)] for row in scores])),
             candidates=tuple(map(float, grid)),
             scores=tuple(map(float, mean)),
             names=(),
         )
-        return self._store(samples, labels, replace(fitted, boundary=boundary))
+        return self
 
 
 def _middle_of_the_best(scores: Vector) -> int:
@@ -310,20 +263,9 @@ def _middle_of_the_best(scores: Vector) -> int:
     return int(tied[(tied.size - 1) // 2])
 
 
-def _tabulate(grid: Vector, scores: NDArray[np.float64]) -> dict[str, Vector]:
-    usable = np.isfinite(scores).all(axis=0)
-    spread = np.where(usable, np.where(usable, scores, 0.0).std(axis=0), np.nan)
-    table = {
-        "boundary": grid,
-        "mean_test_score": scores.mean(axis=0),
-        "std_test_score": spread,
-    }
-    return table | {f"split{k}_test_score": row for k, row in enumerate(scores)}
-
-
 def _check_grid(boundaries: ArrayLike | None) -> Vector:
     if boundaries is None:
-        return paper_grid()
+        return _PAPER_GRID.copy()
     try:
         grid = np.unique(np.asarray(boundaries, dtype=np.float64))
     except (TypeError, ValueError):

@@ -5,44 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from probgap._core.output import fact_table, number, share
+from probgap._core.types import Vector
 from probgap.boundary import Boundary
 from probgap.reweight import KMMResult
 
 
 def fit_table(model: Any) -> str:
-    """Write what a fit found as a small table; nothing for a model without a fit."""
+    """Return what a fit found as a small table; nothing for a model without a fit."""
     if not hasattr(model, "relabelling_"):
         return ""
-    relabelling, reading = model.relabelling_, model.reading_
+    relabelling, reading, boundary = model.relabelling_, model.reading_, model.boundary_
     n_samples = round(reading.n_labelled + reading.n_unlabelled)
+    few, many = reading.n_hidden_interval
+    low, high = reading.class_prior_interval
     facts = {
         "labelled": f"{share(model.n_labelled_, n_samples)} of {n_samples:,} samples",
-        "hidden positives": _hidden(model),
-        "share of positives": _share(model),
-        "boundary": _boundary(model.boundary_),
-        "undecided by the gap": share(model.boundary_.n_undecided, n_samples),
+        "hidden positives": f"{few:,.0f} to {many:,.0f} (90% interval), best estimate "
+        f"{reading.n_hidden:,.0f}",
+        "share of positives": f"{low:.1%} to {high:.1%} (90% interval), best estimate "
+        f"{reading.class_prior:.1%}",
+        "boundary": _boundary(boundary),
+        "undecided by the gap": share(boundary.n_undecided, n_samples),
         "left out of training": share(relabelling.n_undecided, relabelling.labels.size),
         "weights": _weights(model.kmm_, model.sample_weight_),
     }
     return fact_table(f"{type(model).__name__}: what the fit found", facts)
-
-
-def _hidden(model: Any) -> str:
-    reading = model.reading_
-    low, high = reading.n_hidden_interval
-    return (
-        f"{low:,.0f} to {high:,.0f} (90% interval), best estimate "
-        f"{reading.n_hidden:,.0f}"
-    )
-
-
-def _share(model: Any) -> str:
-    low, high = model.estimated_class_prior_interval_
-    estimate = model.estimated_class_prior_
-    return f"{low:.1%} to {high:.1%} (90% interval), best estimate {estimate:.1%}"
 
 
 def _boundary(boundary: Boundary) -> str:
@@ -53,7 +42,7 @@ def _boundary(boundary: Boundary) -> str:
     return f"{number(boundary.value)}{spread} (rule {boundary.rule!r}{moved})"
 
 
-def _weights(matching: KMMResult | None, weight: NDArray[np.float64]) -> str:
+def _weights(matching: KMMResult | None, weight: Vector) -> str:
     if matching is None:
         return "all 1 (reweight=None)"
     used = weight[weight > 0.0]

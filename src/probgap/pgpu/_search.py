@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
 
 from probgap._core.errors import InvalidInputError, ProbgapWarning
-from probgap._core.estimators import clone_with_seed
-from probgap._core.folds import Fold
+from probgap._core.estimators import weigh_copies
 from probgap._core.kernels import TrainingFeatures
 from probgap._core.runtime import draw_seed, one_thread
+from probgap._core.svm import FastSVC
 from probgap._core.types import Mask, Matrix, Vector
-from probgap.gap.base import GapClassifier
-from probgap.pgpu._algorithm import fit_pgpu
-from probgap.pgpu._fold import FitOnFold
-from probgap.pgpu.steps import Curve, Shares, Steps, choose_steps, spread_weights
-from probgap.reading import Reading
-from probgap.reweight import KMMResult
+from probgap._core.validation import Fold
+from probgap.pgpu.steps import Shares, Steps, choose_steps, fit_pgpu
+from probgap.reweight import KernelMeanMatching, KMMResult
 
 Rows = NDArray[np.intp]
 Criterion = Callable[[Mask, Mask], float]
+
+# Beyond this many training rows a kernel matrix does not fit well into memory.
+_MOST_ROWS = 12_000
 
 
 def score_fold(
@@ -36,37 +41,50 @@ def score_fold(
     grid: Vector,
     seed: int,
 ) -> Vector:
-    """Score every boundary on one fold: one gap, and one fit per distinct selection."""
+    """Score every boundary on one fold.
+
+    The algorithm runs once for each distinct selection; gap, kernel features and kernel
+    matrices are made once for all.
+    """
     train, test = fold
     rows, known = samples[train], labelled[train]
+    scores = np.full(grid.size, -np.inf)
     # One thread, so that the bits do not depend on how many folds run at once.
     with one_thread(), warnings.catch_warnings():
         # A candidate that is no use loses; only the chosen one is worth a warning.
         warnings.simplefilter("ignore", ProbgapWarning)
         rng = np.random.default_rng(seed)
-        plain = choose_steps(model, train.size, boundary=float(grid[0]))
-        gap = plain.estimate_gap(rows, known, None, rng)
-        features = plain.map_features(rows, known, rng)
-        of_final = draw_seed(rng)
-        first, which = _distinct(plain, gap.observed_gap_, grid)
-        usable = {
-            int(i): replace(plain, boundary=float(grid[i]))
-            for i in first
-            if _is_usable(float(grid[i]), gap, known, plain)
-        }
-        shared = Shared(gap, features, FitOnFold(rows, samples[test]))
-        shared.weigh(rows, known, list(usable.values()))
-        scores = np.full(grid.size, -np.inf)
-        for i, steps in usable.items():
-            on_fold = FoldSteps.of(steps, shared)
-            final = np.random.default_rng(of_final)
-            fitted = fit_pgpu(rows, known, on_fold, final)
+        steps = choose_steps(model, train.size, boundary=float(grid[0]))
+        gap = steps.estimate_gap(rows, known, None, rng)
+        features = steps.map_features(rows, known, rng)
+        final = FinalOnFold(steps.fit_final, rows, samples[test], features)
+        steps = replace(
+            steps,
+            n_landmarks=None,
+            fit_gap=lambda *_: gap,
+            read=lambda *_, **__: None,
+            fit_final=final.fit_and_predict,
+        )
+        final_seed = draw_seed(rng)
+        first, which = _distinct(steps, gap.observed_gap_, grid)
+        chosen = {}
+        for i in first:
+            at_value = replace(steps, boundary=float(grid[i]))
+            curve = at_value.place_boundary(gap, known, None, None, rng)
+            if curve.boundary.fallback is None:  # there are negatives to learn from
+                placed = curve.place(gap.observed_gap_, gap._training_log_odds())
+                chosen[i] = steps.relabel(placed, known).decided
+        matched = _match_each(steps.reweight, rows, list(chosen.values()), features)
+        for i, matching in zip(chosen, matched, strict=True):
+            reweight = None if matching is None else Matched(matching)
+            at_value = replace(steps, boundary=float(grid[i]), reweight=reweight)
+            fitted = fit_pgpu(rows, known, at_value, np.random.default_rng(final_seed))
             scores[i] = criterion(labelled[test], fitted.classifier)
     if np.isnan(scores).any():
         msg = f"scoring must return a number. Got NaN from {criterion!r}."
         raise InvalidInputError(msg)
-    found: Vector = scores[first][which]
-    return found
+    of_each: Vector = scores[first][which]
+    return of_each
 
 
 def _distinct(steps: Steps, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
@@ -82,91 +100,101 @@ def _distinct(steps: Steps, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
     return first, which
 
 
-def _is_usable(value: float, gap: GapClassifier, labelled: Mask, plain: Steps) -> bool:
-    """Tell whether a value of the grid leaves negatives to learn from."""
-    steps = replace(plain, boundary=value)
-    rng = np.random.default_rng(0)  # a fixed value draws nothing
-    curve = steps.place_boundary(gap, labelled, None, None, rng)
-    return curve.boundary.fallback is None
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A kernel mean matching that was done before, with those of other candidates."""
+
+    result: KMMResult
+
+    def match(self, *_: Any, **__: Any) -> KMMResult:
+        """Return its result."""
+        return self.result
 
 
-class Shared:
-    """What all boundaries of a fold have in common: one gap, one kernel to match by."""
+def _match_each(
+    matching: KernelMeanMatching | None,
+    samples: Matrix,
+    chosen: list[Mask],
+    features: TrainingFeatures | None,
+) -> list[KMMResult | None]:
+    """Match several selections from one kernel matrix; None where nothing is to match."""
+    found: list[KMMResult | None] = [None] * len(chosen)
+    if matching is None:
+        return found
+    # Where nothing is left out there is nothing to match, unless 1 is too large.
+    partial = [i for i, c in enumerate(chosen) if matching.upper < 1.0 or not c.all()]
+    masks = [chosen[i] for i in partial]
+    if features is not None:
+        # A kernel matrix of all samples is what kernel features are there to avoid.
+        results = [matching.match(samples, mask, features=features) for mask in masks]
+    else:
+        results = matching.match_each(samples, masks) if masks else []
+    for i, result in zip(partial, results, strict=True):
+        found[i] = result
+    return found
+
+
+class FinalOnFold:
+    """Fits final classifiers on a fold, from one kernel matrix where that serves.
+
+    The step's result is the answer that is scored: which test rows are positive.
+    """
 
     def __init__(
-        self, gap: GapClassifier, features: TrainingFeatures | None, fit: FitOnFold
+        self,
+        fit: Callable[[Any, Shares], Any],
+        train: Matrix,
+        test: Matrix,
+        features: TrainingFeatures | None,
     ) -> None:
-        self.gap = gap
-        self.features = features
         self.fit = fit
-        self._matched: dict[bytes, KMMResult] = {}
+        self.train = train
+        self.test = test
+        self.features = features
+        self._kernels: dict[float, tuple[Matrix, Matrix]] = {}
 
-    def weigh(self, samples: Matrix, labelled: Mask, each: list[Steps]) -> None:
-        """Match the selections of all boundaries at once, from one kernel matrix."""
-        matching = each[0].reweight if each else None
-        if matching is None:
-            return
-        rng = np.random.default_rng(0)  # fixed values draw nothing
-        gap, scores = self.gap.observed_gap_, self.gap._training_log_odds()
-        chosen = []
-        for steps in each:
-            curve = steps.place_boundary(self.gap, labelled, None, None, rng)
-            placed = curve.place(gap, scores)
-            chosen.append(steps.relabel(placed, labelled).decided)
-        # Where nothing is left out there is nothing to match, unless 1 is too large.
-        partial = [mask for mask in chosen if not mask.all() or matching.upper < 1.0]
-        if self.features is not None:
-            # A kernel matrix of all samples is what kernel features are there to avoid.
-            results = [
-                matching.match(samples, mask, features=self.features)
-                for mask in partial
-            ]
-        else:
-            results = matching.match_each(samples, partial) if partial else []
-        self._matched = {
-            mask.tobytes(): result
-            for mask, result in zip(partial, results, strict=True)
-        }
+    def fit_and_predict(self, estimator: Any, data: Shares) -> Mask:
+        """Fit on shares of training rows, and return which test rows are positive."""
+        share = data.share
+        takes_sides = not ((share > 0.0) & (share < 1.0)).any()
+        if takes_sides and share.size <= _MOST_ROWS and _shares_a_kernel(estimator):
+            return self._predict_by_kernel(estimator, share, data.weight)
+        # Where the width depends on the rows, making a kernel matrix of them all takes
+        # longer than libsvm takes to find those it needs; so libsvm makes its own.
+        fitted = self.fit(estimator, replace(data, features=self.features))
+        if isinstance(fitted, FastSVC):
+            return fitted.decision_function(self.test) > 0.0  # faster than to predict
+        predicted: Mask = fitted.predict(self.test) == 1
+        return predicted
 
-    def matched(self, chosen: Mask) -> KMMResult | None:
-        """Return what was found for a selection; None where nothing was to match."""
-        return self._matched.get(chosen.tobytes())
+    def _predict_by_kernel(self, estimator: SVC, share: Vector, weight: Vector) -> Mask:
+        """Fit libsvm to all rows, those to leave out without weight: it drops them unread."""
+        gamma = estimator.gamma
+        gamma = 1.0 / self.train.shape[1] if gamma == "auto" else float(gamma)
+        if gamma not in self._kernels:
+            self._kernels[gamma] = (
+                rbf_kernel(self.train, gamma=gamma),
+                rbf_kernel(self.test, self.train, gamma=gamma),
+            )
+        train, test = self._kernels[gamma]
+        positive, negative = weigh_copies(share, weight)
+        weights = positive + negative
+        model = clone(estimator).set_params(kernel="precomputed")
+        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+            model.fit(train, positive > 0.0, sample_weight=weights)
+        # libsvm counts support vectors among the rows that have weight.
+        support = np.flatnonzero(weights)[model.support_]
+        decision = test[:, support] @ model.dual_coef_[0] + model.intercept_[0]
+        predicted: Mask = decision > 0.0
+        return predicted
 
 
-@dataclass(frozen=True, eq=False)
-class FoldSteps(Steps):
-    """The steps on a fold. The final classifier is its answer: which test rows are positive."""
-
-    shared: Shared
-
-    @classmethod
-    def of(cls, steps: Steps, shared: Shared) -> FoldSteps:
-        """Share what was computed before."""
-        own = {field.name: getattr(steps, field.name) for field in fields(Steps)}
-        return cls(**own, shared=shared)
-
-    def estimate_gap(self, *_: Any, **__: Any) -> GapClassifier:
-        """Return the gap of the fold."""
-        return self.shared.gap
-
-    def map_features(self, *_: Any, **__: Any) -> TrainingFeatures | None:
-        """Return the features of the fold."""
-        return self.shared.features
-
-    def read(self, *_: Any, **__: Any) -> Reading | None:
-        """Read nothing: a candidate is not asked for a count."""
-        return None
-
-    def reweigh(
-        self, samples: Matrix, chosen: Mask, *_: Any, **__: Any
-    ) -> tuple[KMMResult | None, Vector]:
-        """Return the weights that were matched before."""
-        del samples
-        matching = self.shared.matched(chosen)
-        return matching, spread_weights(chosen, matching)
-
-    def classify(self, data: Shares, curve: Curve, rng: np.random.Generator) -> Any:
-        """Return which test rows a classifier fitted on the training rows calls positive."""
-        del curve
-        classifier = clone_with_seed(self.final, rng)
-        return self.shared.fit.predict(classifier, self.fit_final, data)
+def _shares_a_kernel(estimator: Any) -> bool:
+    """Return whether the kernel is known before it is known which rows to fit on."""
+    return (
+        type(estimator) in (SVC, FastSVC)
+        and estimator.kernel == "rbf"
+        and (estimator.gamma == "auto" or isinstance(estimator.gamma, Real))
+        and estimator.class_weight is None
+        and estimator.probability in (False, "deprecated")
+    )

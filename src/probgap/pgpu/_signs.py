@@ -8,11 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from probgap._core.errors import UnreliableFitWarning
-from probgap._core.scores import in_standard_errors, log_likelihoods
 from probgap._core.types import Mask, Vector
-from probgap.boundary import Boundary
-from probgap.pgpu._algorithm import Fitted
-from probgap.reading import Reading
+from probgap._core.validation import in_standard_errors, log_likelihoods
+from probgap.pgpu.steps import Fitted
 
 # Share of the samples that a rule may leave undecided.
 _MOST_UNDECIDED = 0.8
@@ -29,25 +27,20 @@ def warn_of_signs(
     fitted: Fitted, labelled: Mask, weight: Vector | None, *, stacklevel: int
 ) -> None:
     """Warn of each sign that a fit cannot be relied on."""
-    assert fitted.reading is not None
-    errors = evidence(fitted.gap.observed_gap_, labelled, weight)
-    signs = _signs_of_reading(fitted.reading, errors)
-    if fitted.boundary.rule != "auto":
-        signs = _signs_of_rule(fitted.boundary, errors)
-    for sign in signs:
+    errors = _evidence(fitted.gap.observed_gap_, labelled, weight)
+    for sign in _find_signs(fitted, errors):
         warnings.warn(sign, stacklevel=stacklevel)
 
 
-def evidence(observed_gap: Vector, labelled: Mask, weight: Vector | None) -> float:
+def _evidence(observed_gap: Vector, labelled: Mask, weight: Vector | None) -> float:
     """Return by how many standard errors held-out gaps beat the frequency of labels."""
     often = np.full(labelled.size, np.average(labelled, weights=weight))
     gain = log_likelihoods(0.5 * (1.0 + observed_gap), labelled)
     return in_standard_errors(gain - log_likelihoods(often, labelled), weight)
 
 
-def _signs_of_reading(
-    reading: Reading, errors: float
-) -> Iterator[UnreliableFitWarning]:
+def _find_signs(fitted: Fitted, errors: float) -> Iterator[UnreliableFitWarning]:
+    reading, boundary = fitted.reading, fitted.curve.boundary
     if errors < _FEWEST_ERRORS:
         yield UnreliableFitWarning(
             "Labels look random: held-out labels are predicted "
@@ -56,6 +49,18 @@ def _signs_of_reading(
             "add features that could tell a positive from the rest.",
             sign="indistinct",
         )
+    if boundary.rule != "auto":
+        undecided = boundary.n_undecided / (
+            boundary.n_negative + boundary.n_undecided + boundary.n_positive
+        )
+        if undecided > _MOST_UNDECIDED:
+            yield UnreliableFitWarning(
+                "Almost everything is undecided by the gap alone, "
+                f"{undecided:.0%} of the samples; label more positives, or give a "
+                "boundary nearer to 0.",
+                sign="undecided",
+            )
+        return
     if reading.n_labelled < _FEWEST_LABELLED:
         yield UnreliableFitWarning(
             f"Only {reading.n_labelled:.0f} positives are labelled: the count rests on "
@@ -78,24 +83,4 @@ def _signs_of_reading(
             "ones are labelled. Trust the ranking, not the count; pass class_prior or "
             "have a sample of rows checked to know.",
             sign="unstable",
-        )
-
-
-def _signs_of_rule(boundary: Boundary, errors: float) -> Iterator[UnreliableFitWarning]:
-    if errors < _FEWEST_ERRORS:
-        yield UnreliableFitWarning(
-            "Labelled samples look like all the others: held-out labels are predicted "
-            f"{errors:.1f} standard errors better than by their frequency, where "
-            f"{_FEWEST_ERRORS:.0f} is the least to ask for; check the labels, and add "
-            "features that could tell a positive from the rest.",
-            sign="indistinct",
-        )
-    n_samples = boundary.n_negative + boundary.n_undecided + boundary.n_positive
-    undecided = boundary.n_undecided / n_samples
-    if undecided > _MOST_UNDECIDED:
-        yield UnreliableFitWarning(
-            "Almost everything is undecided by the gap alone, "
-            f"{undecided:.0%} of the samples; label more positives, or give a boundary "
-            "nearer to 0.",
-            sign="undecided",
         )

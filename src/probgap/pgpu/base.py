@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,14 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.defaults import DEFAULTS
 from probgap._core.estimators import SignClassifier
-from probgap._core.kernels import spread_rows
 from probgap._core.mixture import MixedClassifier
-from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Matrix, Vector
+from probgap._core.validation import spread_rows
 from probgap.boundary import Boundary
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
-from probgap.pgpu._algorithm import Fitted
 from probgap.pgpu._html import fit_table
 from probgap.pgpu._signs import warn_of_signs
+from probgap.pgpu.steps import Steps, fit_pgpu
 from probgap.reading import Reading
 from probgap.reweight import KernelMeanMatching
 
@@ -73,7 +72,7 @@ class BasePGPU(CountedByReading, SignClassifier):
     """The algorithm of the paper, fitted."""
 
     boundary_: Boundary
-    averages_: bool
+    device: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "class_prior": "no_validation",  # read knows what it may be
@@ -90,38 +89,27 @@ class BasePGPU(CountedByReading, SignClassifier):
         "verbose": ["verbose"],
     }
 
-    class_prior: float | tuple[float, float] | None
-    gap_estimator: Any
-    relabelling: Literal["auto", "expectation", "corollary", "theorem"]
-    keep_labelled: bool
-    reweight: KernelMeanMatching | None
-    estimator: Any
-    device: str | None = None
-    cv: Any
-    pos_label: object
-    random_state: RandomStateLike
-    n_jobs: int | None
-    verbose: int
-
     def _in_double(self, samples: Matrix) -> Matrix:
         """Leave single precision alone only where a copy would cost memory."""
         if samples.shape[0] <= DEFAULTS.most_exact or self.device is not None:
             return samples.astype(np.float64, copy=False)
         return samples
 
-    def _store(
+    def _fit_checked(
         self,
         samples: Matrix,
         labels: ObservedLabels,
-        fitted: Fitted,
+        steps: Steps,
+        rng: np.random.Generator,
         weight: Vector | None = None,
-        *,
-        stacklevel: int = 4,
     ) -> Self:
-        """Keep what a fit found, and warn of what speaks against it."""
-        assert fitted.reading is not None  # only candidates of a search go without
+        """Take the steps, keep what they find, and warn of what speaks against it.
+
+        ``weight`` tells how many samples each stands for.
+        """
+        fitted = fit_pgpu(samples, labels.labelled, steps, rng, weight)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
-        self.reading_, self.boundary_ = fitted.reading, fitted.boundary
+        self.reading_, self.boundary_ = fitted.reading, fitted.curve.boundary
         self.n_labelled_ = round(fitted.reading.n_labelled)
         if hasattr(self, "feature_names_in_"):
             fitted.gap.feature_names_in_ = self.feature_names_in_
@@ -130,17 +118,25 @@ class BasePGPU(CountedByReading, SignClassifier):
         self.relabelling_ = fitted.relabelling
         self.kmm_, self.sample_weight_ = fitted.matching, fitted.sample_weight
         self.estimator_, self.slope_ = fitted.classifier, None
-        self.row_weight_, self.posterior_ = weight, fitted.posterior
-        if isinstance(self.estimator_, MixedClassifier):
+        self.row_weight_, self.posterior_ = weight, fitted.placed.posterior
+        mixed = isinstance(self.estimator_, MixedClassifier)
+        if mixed:
             self.posterior_ = expit(self.estimator_.held_out_)
-        self.averages_ = self._averages()
+        # The posterior read off the gap follows sharp borders; the final classifier,
+        # fitted to soft labels, smooths out noise, of which many samples have little.
+        self.averages_ = (
+            mixed
+            and isinstance(fitted.gap, MixedGapEstimator)
+            and self.observed_gap_.size <= DEFAULTS.most_exact
+        )
         if self.averages_:
-            self.posterior_ = average_chances(self.posterior_, fitted.posterior)
+            of_gap = fitted.placed.posterior
+            self.posterior_ = average_chances(self.posterior_, of_gap)
         if not hasattr(self.estimator_, "predict_proba"):
             rows = spread_rows(len(self.posterior_), DEFAULTS.most_calibrated)
             decision = self.estimator_.decision_function(samples[rows])
             self.slope_ = fit_slope(decision, self.posterior_[rows])
-        warn_of_signs(fitted, labels.labelled, weight, stacklevel=stacklevel + 1)
+        warn_of_signs(fitted, labels.labelled, weight, stacklevel=5)
         return self
 
     def _repr_html_inner(self) -> str:
@@ -152,19 +148,6 @@ class BasePGPU(CountedByReading, SignClassifier):
         if "text/html" in bundle:
             bundle["text/html"] += fit_table(self)
         return bundle
-
-    def _averages(self) -> bool:
-        """Tell whether predictions average two estimates of the posterior.
-
-        Read off the gap, it follows sharp borders; the final classifier, fitted to soft
-        labels, smooths out noise. The learners of the default have both at hand. With
-        many samples there is little noise, and one estimate is as good and faster.
-        """
-        return (
-            isinstance(self.estimator_, MixedClassifier)
-            and isinstance(self.gap_estimator_, MixedGapEstimator)
-            and self.observed_gap_.size <= DEFAULTS.most_averaged
-        )
 
     def _decide(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)

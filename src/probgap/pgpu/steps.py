@@ -1,4 +1,4 @@
-"""The steps of the algorithm, and which of them suits a classifier and its data."""
+"""Algorithm 1 of the paper, written once, and what each of its steps does."""
 
 from __future__ import annotations
 
@@ -49,8 +49,9 @@ from probgap.relabel import (
     relabel,
     relabel_in_expectation,
 )
-from probgap.reweight import KernelMeanMatching, KMMResult
+from probgap.reweight import KMMResult
 
+Generator = np.random.Generator
 Rule = Literal["expectation", "corollary", "theorem"]
 
 # Labelled positives above this quantile of their gaps count as certain positives.
@@ -58,69 +59,80 @@ _CERTAIN_QUANTILE = 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shares:
-    """What a final classifier is fitted to.
+class Fitted:
+    """What the steps found."""
 
-    Attributes
-    ----------
-    samples : {ndarray, sparse matrix} of shape (n_samples, n_features)
-        All samples.
-    share : ndarray of shape (n_samples,)
-        How much of each counts as positive; NaN for one left out.
-    weight : ndarray of shape (n_samples,)
-        What each counts for.
-    labelled : ndarray of shape (n_samples,)
-        Which of them are labelled.
-    features : TrainingFeatures or None
-        Their kernel features, where there are any.
+    gap: GapClassifier
+    reading: Reading  # the one count of a fit; a search does not ask for it
+    curve: Curve
+    placed: Placed
+    relabelling: Relabelling
+    matching: KMMResult | None  # evidence of the weights
+    sample_weight: Vector
+    classifier: Any
+
+
+def fit_pgpu(
+    samples: Matrix,
+    labelled: Mask,
+    steps: Steps,
+    rng: Generator,
+    weight: Vector | None = None,
+) -> Fitted:
+    """Fit to samples of which some positives are labelled.
+
+    ``weight`` tells how many samples each stands for, where they were drawn from more:
+    labelled ones for equally many, and so the others.
     """
-
-    samples: Matrix
-    share: Vector
-    weight: Vector
-    labelled: Mask
-    features: TrainingFeatures | None
+    gap = steps.estimate_gap(samples, labelled, weight, rng)  # 1  who gets labelled
+    features = steps.map_features(samples, labelled, rng)
+    scores, prior = gap._training_log_odds(), steps.class_prior
+    reading = steps.read(scores, labelled, class_prior=prior, sample_weight=weight)
+    curve = steps.place_boundary(gap, labelled, reading, weight, rng)  # 2  boundary
+    placed = curve.place(gap.observed_gap_, scores)
+    relabelling = steps.relabel(placed, labelled)  # 3  Bayesian optimal relabelling
+    matching, sample_weight = steps.reweigh(  # 4  ones where nothing was left out
+        samples, relabelling.decided, weight, features
+    )
+    share = relabelling.positive_share
+    data = Shares(samples, share, sample_weight, labelled, features, curve)
+    classifier = steps.classify(data, rng)  # 5  weighted classifier
+    return Fitted(
+        gap, reading, curve, placed, relabelling, matching, sample_weight, classifier
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placed:
-    """Samples beside the boundary.
-
-    Attributes
-    ----------
-    boundary : float
-        The boundary.
-    gap : ndarray of shape (n_samples,)
-        The observed gap.
-    posterior : ndarray of shape (n_samples,)
-        P(Y=1 | x).
-    hidden : ndarray of shape (n_samples,)
-        P(Y=1 | x, unlabelled).
-    """
+    """Samples beside the boundary."""
 
     boundary: float
     gap: Vector
-    posterior: Vector
-    hidden: Vector
+    posterior: Vector  # P(Y=1 | x)
+    hidden: Vector  # P(Y=1 | x, unlabelled)
+
+    def relabel(
+        self, labelled: Mask, rule: Rule, *, keep_labelled: bool
+    ) -> Relabelling:
+        """Relabel each sample by itself."""
+        if rule == "expectation":
+            return relabel_in_expectation(
+                labelled, self.posterior, self.hidden, keep_labelled=keep_labelled
+            )
+        lower = self.boundary
+        upper = lower if rule == "theorem" else max(0.0, lower)
+        return relabel(
+            self.gap, labelled, lower=lower, upper=upper, keep_labelled=keep_labelled
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """A boundary, and how probable a positive is on either side of it.
-
-    Attributes
-    ----------
-    boundary : Boundary
-        The boundary.
-    clearest : float
-        The observed gap from which on samples are certainly positive.
-    reading : Reading or None
-        What says so in their place, where the boundary was read off the scores.
-    """
+    """A boundary, and how probable a positive is on either side of it."""
 
     boundary: Boundary
-    clearest: float
-    reading: Reading | None
+    clearest: float  # the observed gap from which on samples are certainly positive
+    reading: Reading | None  # says so in its place, if the boundary was read off scores
 
     def place(self, gap: Vector, scores: Vector) -> Placed:
         """Place samples by their observed gap and its log-odds."""
@@ -132,65 +144,56 @@ class Curve:
         return Placed(value, gap, posterior, hidden_probability(gap, posterior))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """What a final classifier is fitted to."""
+
+    samples: Matrix
+    share: Vector  # how much of each counts as positive; NaN for one left out
+    weight: Vector  # what each counts for
+    labelled: Mask
+    features: TrainingFeatures | None
+    curve: Curve  # what the shares came from, for samples that are not here
+
+
+def fit_gap(
+    gap: GapClassifier, samples: Matrix, labelled: Mask, weight: Vector | None
+) -> GapClassifier:
+    """Fit the estimator of the gap, to samples that may each stand for several."""
+    gap.fit(samples, labelled)
+    if weight is not None:
+        gap._stand_for(weight, labelled)
+    return gap
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """What each step of the algorithm does; made by :func:`choose_steps`.
+    """What each step of the algorithm does; made by :func:`choose_steps`."""
 
-    Attributes
-    ----------
-    gap : GapClassifier
-        Unfitted estimator of the observed gap.
-    boundary : "auto", float or BoundaryRule
-        Where the boundary comes from.
-    class_prior : float, tuple of float or None
-        What is known of the share of positives.
-    rule : {"expectation", "corollary", "theorem"}
-        How to relabel.
-    keep_labelled : bool
-        Whether labelled positives stay positive.
-    reweight : KernelMeanMatching or None
-        How to weight what was chosen.
-    final : object
-        Unfitted final classifier.
-    fit_final : callable
-        Fits it to shares.
-    n_landmarks : int or None
-        Landmarks of kernel features that stand in for kernels; None for none.
-    device : str or None
-        torch's name of the device that solves.
-    verbose : int
-        Whether to report progress.
-    """
-
-    gap: GapClassifier
-    boundary: Any
+    gap: GapClassifier  # unfitted, as the final classifier
+    boundary: Any  # "auto", a rule or a number
     class_prior: Any
     rule: Rule
     keep_labelled: bool
-    reweight: KernelMeanMatching | None
+    reweight: Any  # KernelMeanMatching, or None
     final: Any
-    fit_final: Callable[[Any, Shares], None]
-    n_landmarks: int | None
+    fit_final: Callable[[Any, Shares], Any]
+    n_landmarks: int | None  # of kernel features, where these stand in for kernels
     device: str | None
     verbose: int
+    fit_gap: Callable[[Any, Matrix, Mask, Vector | None], GapClassifier] = fit_gap
+    read: Callable[..., Any] = read
 
     def estimate_gap(
-        self,
-        samples: Matrix,
-        labelled: Mask,
-        weight: Vector | None,
-        rng: np.random.Generator,
+        self, samples: Matrix, labelled: Mask, weight: Vector | None, rng: Generator
     ) -> GapClassifier:
         """Step 1: estimate how likely each sample is to be labelled."""
-        gap: GapClassifier = clone_with_seed(self.gap, rng)
+        gap = clone_with_seed(self.gap, rng)
         with stage(self.verbose, "who is labelled"):
-            gap.fit(samples, labelled)
-        if weight is not None:
-            gap._stand_for(weight, labelled)
-        return gap
+            return self.fit_gap(gap, samples, labelled, weight)
 
     def map_features(
-        self, samples: Matrix, labelled: Mask, rng: np.random.Generator
+        self, samples: Matrix, labelled: Mask, rng: Generator
     ) -> TrainingFeatures | None:
         """Map samples to features that stand in for kernels, where these are used."""
         if self.n_landmarks is None:
@@ -200,22 +203,13 @@ class Steps:
             kernel = KernelFeatures.fit(samples, self.n_landmarks, gamma, seed)
             return map_training_samples(kernel, samples, labelled, seed)
 
-    def read(
-        self, gap: GapClassifier, labelled: Mask, weight: Vector | None
-    ) -> Reading | None:
-        """Read off the scores how many positives are hidden."""
-        scores = gap._training_log_odds()
-        return read(
-            scores, labelled, class_prior=self.class_prior, sample_weight=weight
-        )
-
     def place_boundary(
         self,
         gap: GapClassifier,
         labelled: Mask,
         reading: Reading | None,
         weight: Vector | None,
-        rng: np.random.Generator,
+        rng: Generator,
     ) -> Curve:
         """Step 2: place the boundary."""
         observed = gap.observed_gap_
@@ -230,19 +224,15 @@ class Steps:
             )
             return Curve(boundary, clearest, None)
         value, spread = reading.boundary, reading.boundary_spread
-        boundary = weigh_candidates(
-            count_sides(observed, value, "auto", spread, weight),
-            observed,
-            labelled,
-            {"auto": value, **answer_by_rules(observed[labelled])},
-            weight,
-        )
+        boundary = count_sides(observed, value, "auto", spread, weight)
+        named = {"auto": value, **answer_by_rules(observed[labelled])}
+        boundary = weigh_candidates(boundary, observed, labelled, named, weight)
         return Curve(boundary, clearest, reading)
 
     def relabel(self, placed: Placed, labelled: Mask) -> Relabelling:
         """Step 3: label the samples whose class is settled, or share out the others."""
         keep = self.keep_labelled
-        result = relabel_rows(placed, labelled, self.rule, keep_labelled=keep)
+        result = placed.relabel(labelled, self.rule, keep_labelled=keep)
         if result.n_positive > 0 or self.rule == "expectation":
             return result
         warnings.warn(
@@ -252,7 +242,7 @@ class Steps:
             ProbgapWarning,
             stacklevel=2,
         )
-        return relabel_rows(placed, labelled, self.rule, keep_labelled=True)
+        return placed.relabel(labelled, self.rule, keep_labelled=True)
 
     def reweigh(
         self,
@@ -275,13 +265,11 @@ class Steps:
                 )
         return matching, spread_weights(chosen, matching, weight)
 
-    def classify(self, data: Shares, curve: Curve, rng: np.random.Generator) -> Any:
+    def classify(self, data: Shares, rng: Generator) -> Any:
         """Step 5: fit the weighted classifier."""
-        del curve  # samples that are not here would need it
         classifier = clone_with_seed(self.final, rng)
         with stage(self.verbose, "final classifier"):
-            self.fit_final(classifier, data)
-        return classifier
+            return self.fit_final(classifier, data)
 
 
 def clearest_gap(observed_gap: Vector, labelled: Mask) -> float:
@@ -304,21 +292,6 @@ def posterior_from_gap(
     return np.interp(observed_gap, knots, [0.0, 0.5, 1.0])
 
 
-def relabel_rows(
-    placed: Placed, labelled: Mask, rule: Rule, *, keep_labelled: bool
-) -> Relabelling:
-    """Relabel samples by a rule, each by itself."""
-    if rule == "expectation":
-        return relabel_in_expectation(
-            labelled, placed.posterior, placed.hidden, keep_labelled=keep_labelled
-        )
-    lower = placed.boundary
-    upper = lower if rule == "theorem" else max(0.0, lower)
-    return relabel(
-        placed.gap, labelled, lower=lower, upper=upper, keep_labelled=keep_labelled
-    )
-
-
 def spread_weights(
     chosen: Mask, matching: KMMResult | None, weight: Vector | None = None
 ) -> Vector:
@@ -332,7 +305,7 @@ def spread_weights(
 
 
 def is_automatic(boundary: object) -> bool:
-    """Tell whether the boundary is read off the scores."""
+    """Return whether the boundary is read off the scores."""
     return isinstance(boundary, str) and boundary == "auto"
 
 
@@ -357,28 +330,23 @@ def choose_steps(
         # There is nothing to weight where nothing is left out.
         shared = automatic and model.reweight is None
         rule = "expectation" if shared else "corollary"
-    final, fit_final = _choose_final(
-        model, n_landmarks, n_jobs, verbose, automatic=automatic
-    )
+    if model.reweight is not None:
+        model.reweight._validate_params()
+    usual = MixedClassifier(n_jobs=n_jobs) if automatic else None
+    final, fit_final = _choose_final(model, n_landmarks, usual, verbose)
     return Steps(
         gap=_choose_gap(model, n_landmarks, cv, n_jobs, verbose),
         boundary=boundary if automatic else check_rule(boundary),
         class_prior=model.class_prior,
         rule=rule,
         keep_labelled=model.keep_labelled,
-        reweight=_check_reweight(model.reweight),
+        reweight=model.reweight,
         final=final,
         fit_final=fit_final,
         n_landmarks=n_landmarks,
         device=model.device,
         verbose=verbose,
     )
-
-
-def _check_reweight(reweight: KernelMeanMatching | None) -> KernelMeanMatching | None:
-    if reweight is not None:
-        reweight._validate_params()
-    return reweight
 
 
 def _choose_gap(
@@ -402,38 +370,30 @@ def _choose_gap(
 
 
 def _choose_final(
-    model: Any,
-    n_landmarks: int | None,
-    n_jobs: int | None,
-    verbose: int,
-    *,
-    automatic: bool,
-) -> tuple[Any, Callable[[Any, Shares], None]]:
+    model: Any, n_landmarks: int | None, usual: MixedClassifier | None, verbose: int
+) -> tuple[Any, Callable[[Any, Shares], Any]]:
     if model.estimator is not None:
         require_sample_weight(model.estimator, "estimator")
         return model.estimator, _fit_copies
     if model.device is not None:
-        return DeviceSVM(device=model.device, verbose=verbose), _fit_rounded
-    if automatic:
-        return MixedClassifier(n_jobs=n_jobs), _fit_mixture
+        return DeviceSVM(device=model.device, verbose=verbose), _fit_copies
+    if usual is not None:
+        return usual, _fit_mixture
     if n_landmarks is None:
         return FastSVC(), _fit_copies
     return NystroemSVM(n_components=n_landmarks), _fit_features
 
 
-def _fit_copies(classifier: Any, data: Shares) -> None:
-    share = round_shares(data.share)
-    fit_on_shares(classifier, data.samples, share, data.weight)
+def _fit_copies(svm: Any, data: Shares) -> Any:
+    fit_on_shares(svm, data.samples, round_shares(data.share), data.weight)
+    return svm
 
 
-def _fit_rounded(classifier: DeviceSVM, data: Shares) -> None:
-    classifier.fit_on_shares(data.samples, round_shares(data.share), data.weight)
+def _fit_mixture(mixture: MixedClassifier, data: Shares) -> Any:
+    share, weight = data.share, data.weight
+    return mixture.fit_on_shares(data.samples, share, weight, data.labelled)
 
 
-def _fit_mixture(classifier: MixedClassifier, data: Shares) -> None:
-    classifier.fit_on_shares(data.samples, data.share, data.weight, data.labelled)
-
-
-def _fit_features(classifier: NystroemSVM, data: Shares) -> None:
+def _fit_features(svm: NystroemSVM, data: Shares) -> Any:
     assert data.features is not None  # chosen together
-    classifier.fit_on_features(data.features, data.share, data.weight)
+    return svm.fit_on_features(data.features, data.share, data.weight)

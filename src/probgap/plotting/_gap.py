@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.pages import comparable_height
+from probgap._core.output import comparable_height
 from probgap.plotting._base import POSITIVE, UNLABELLED, Display, library
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import spread_rows
 from probgap._core.types import Vector
+from probgap._core.validation import spread_rows
 from probgap.plotting._base import (
     NEGATIVE,
     POSITIVE,

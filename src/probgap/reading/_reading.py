@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,14 +42,10 @@ class Reading:
     boundary : float
         The paper's l: the observed gap at which a row is as likely positive as not. -1
         where all rows, 1 where no row is likelier positive.
-    class_prior : float
-        Share of all rows that are positive, labelled or not.
-    class_prior_interval : tuple of float
-        90% interval of it.
-    n_hidden : float
-        Expected number of positives among the unlabelled rows.
-    n_hidden_interval : tuple of float
-        90% interval of it.
+    class_prior, class_prior_interval : float, tuple of float
+        Share of all rows that are positive, labelled or not, and its 90% interval.
+    n_hidden, n_hidden_interval : float, tuple of float
+        Expected number of positives among the unlabelled rows, and its 90% interval.
     n_labelled, n_unlabelled : float
         Number of rows of each kind.
     strangeness : float
@@ -76,46 +72,6 @@ class Reading:
     offset: float
     scores: Vector
 
-    @classmethod
-    def of(
-        cls,
-        curves: Curves,
-        scores: Vector,
-        *,
-        n_labelled: float,
-        n_unlabelled: float,
-        strangeness: float,
-        slope: float,
-        offset: float,
-        within: tuple[float, float] | None = None,
-    ) -> Self:
-        """Count with curves; ``within`` bounds what is known of the number hidden."""
-        n_hidden = n_unlabelled * float(curves.mean(scores).mean())
-        low, high = (
-            n_unlabelled * interval_of_share(curves, scores, n_unlabelled)
-        ).tolist()
-        if within is not None:
-            low, high = np.clip([low, high], *within).tolist()
-        low, high = min(low, n_hidden), max(high, n_hidden)
-        n_rows = n_labelled + n_unlabelled
-        return cls(
-            boundary=_boundary(curves),
-            class_prior=(n_labelled + n_hidden) / n_rows,
-            class_prior_interval=(
-                (n_labelled + low) / n_rows,
-                (n_labelled + high) / n_rows,
-            ),
-            n_hidden=n_hidden,
-            n_hidden_interval=(low, high),
-            n_labelled=n_labelled,
-            n_unlabelled=n_unlabelled,
-            strangeness=strangeness,
-            curves=curves,
-            slope=slope,
-            offset=offset,
-            scores=scores,
-        )
-
     @property
     def familiarity(self) -> float:
         """From 1, as near to simulated tasks as these are to each other, to 0."""
@@ -134,33 +90,11 @@ class Reading:
         return np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
     def hidden_probability(self, scores: ArrayLike) -> Vector:
-        """Return P(Y=1 | score, unlabelled).
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_rows,)
-            Scores of unlabelled rows, on the scale of those that were read.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The probability that each row is a hidden positive.
-        """
+        """Return P(Y=1 | score, unlabelled), of scores on the scale that was read."""
         return self.curves.mean(self.log_odds(scores))
 
     def posterior(self, scores: ArrayLike) -> Vector:
-        """Return P(Y=1 | score), of rows of which nobody knows whether they are labelled.
-
-        Parameters
-        ----------
-        scores : array-like of shape (n_rows,)
-            Scores, on the scale of those that were read.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-            The probability that each row is positive.
-        """
+        """Return P(Y=1 | score), where nobody knows whether rows are labelled."""
         odds = self.log_odds(scores)
         labelled = expit(odds)
         return labelled + (1.0 - labelled) * self.curves.mean(odds)
@@ -217,23 +151,25 @@ class Reading:
             )
         within = (0.0, self.n_unlabelled)
         if class_prior is not None:
-            least, most = self._hidden_within(*_prior_range(class_prior))
+            least, most = self._hidden_range(class_prior)
             curves = self._given_count(curves, least, most)
             doubt = _PRIOR_DOUBT * (self.n_labelled + most)
             within = (max(least - doubt, 0.0), min(most + doubt, self.n_unlabelled))
-        return Reading.of(
-            curves,
-            self.scores,
-            n_labelled=self.n_labelled,
-            n_unlabelled=self.n_unlabelled,
-            strangeness=self.strangeness,
-            slope=self.slope,
-            offset=self.offset,
-            within=within,
+        sizes = self.n_labelled, self.n_unlabelled
+        return replace(
+            self, curves=curves, **_count(curves, self.scores, *sizes, within)
         )
 
-    def _hidden_within(self, low: float, high: float) -> tuple[float, float]:
-        """Return the numbers of hidden positives that a range of priors means."""
+    def _hidden_range(self, class_prior: Any) -> tuple[float, float]:
+        """Return the numbers of hidden positives that a share, or a range, means."""
+        shares = (class_prior,) if isinstance(class_prior, Real) else tuple(class_prior)
+        low, high = (float(shares[0]), float(shares[-1])) if shares else (0.0, 0.0)
+        if len(shares) > 2 or not 0.0 < low <= high < 1.0:
+            msg = (
+                "class_prior must be a share between 0 and 1, or a range of shares. "
+                f"Got {class_prior!r}."
+            )
+            raise InvalidInputError(msg)
         n_rows = self.n_labelled + self.n_unlabelled
         least, most = (share * n_rows - self.n_labelled for share in (low, high))
         if most < 0.0:
@@ -247,12 +183,14 @@ class Reading:
     def _given_count(self, curves: Curves, least: float, most: float) -> Curves:
         """Weight curves by a known count, and move them where none agrees with it."""
         curves = curves.unfolded(self.scores)
-        low, high = logit(self._as_share(np.array([least, most])))
+        bounds = np.array([least, most]) / self.n_unlabelled
+        bounds = np.clip(bounds, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
+        low, high = logit(bounds)
         shares, deviations = curves.shares(self.scores, self.n_unlabelled)
         away = np.maximum(np.maximum(low - shares, shares - high), 0.0)
         curves = curves.reweighted(-0.5 * (away / np.hypot(deviations, 0.1)) ** 2)
         share = float(curves.mean(self.scores).mean())
-        target = float(np.clip(share, *self._as_share(np.array([least, most]))))
+        target = float(np.clip(share, *bounds))
         if abs(target - share) < 1e-6:
             return curves
 
@@ -261,11 +199,6 @@ class Reading:
             return float(moved.mean(self.scores).mean()) - target
 
         return replace(curves, shift=curves.shift + brentq(excess, -40.0, 40.0))
-
-    def _as_share(self, counts: Vector) -> Vector:
-        """Return counts as shares of the unlabelled rows, none of them 0 or 1."""
-        share = counts / self.n_unlabelled
-        return np.clip(share, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
 
     def _repr_html_(self) -> str:
         low, high = self.n_hidden_interval
@@ -325,11 +258,13 @@ def read(
     True
     """
     values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        msg = (
-            "scores must be a one-dimensional array of finite numbers. "
-            f"Got {_what(values)}."
-        )
+    wrong = ""
+    if values.ndim != 1:
+        wrong = f"shape {values.shape}"
+    elif not np.isfinite(values).all():
+        wrong = f"{np.count_nonzero(~np.isfinite(values))} that are not"
+    if wrong:
+        msg = f"scores must be a one-dimensional array of finite numbers. Got {wrong}."
         raise InvalidInputError(msg)
     mask = check_labelled(labelled, values.size)
     if not mask.any() or mask.all():
@@ -341,37 +276,48 @@ def read(
         weight = np.asarray(sample_weight, dtype=np.float64)
     slope, offset = platt_scaling(values, mask, weight)
     odds = np.clip(slope * values + offset, -MOST_LOG_ODDS, MOST_LOG_ODDS)
-    summary = summarise(odds, mask, weight)
-    network = load_network()
-    reading = Reading.of(
-        network.curves(summary),
-        _evenly(odds[~mask], weight[~mask]),
-        n_labelled=float(weight[mask].sum()),
-        n_unlabelled=float(weight[~mask].sum()),
+    summary, network = summarise(odds, mask, weight), load_network()
+    curves, kept = network.curves(summary), _evenly(odds[~mask], weight[~mask])
+    n_labelled, n_unlabelled = (float(weight[group].sum()) for group in (mask, ~mask))
+    reading = Reading(
+        n_labelled=n_labelled,
+        n_unlabelled=n_unlabelled,
         strangeness=network.strangeness(summary),
+        curves=curves,
         slope=slope,
         offset=offset,
+        scores=kept,
+        **_count(curves, kept, n_labelled, n_unlabelled),
     )
     return reading if class_prior is None else reading.update(class_prior=class_prior)
 
 
-def _what(values: NDArray[np.float64]) -> str:
-    if values.ndim != 1:
-        return f"shape {values.shape}"
-    return f"{int(np.count_nonzero(~np.isfinite(values)))} that are not"
+def _count(
+    curves: Curves,
+    scores: Vector,
+    n_labelled: float,
+    n_unlabelled: float,
+    within: tuple[float, float] = (-np.inf, np.inf),
+) -> dict[str, Any]:
+    """Return what curves say of unlabelled rows, as fields of a reading.
 
-
-def _prior_range(class_prior: Any) -> tuple[float, float]:
-    """Check a class prior: a share, or a range of shares."""
-    shares = (class_prior,) if isinstance(class_prior, Real) else tuple(class_prior)
-    low, high = (float(shares[0]), float(shares[-1])) if shares else (0.0, 0.0)
-    if len(shares) > 2 or not 0.0 < low <= high < 1.0:
-        msg = (
-            "class_prior must be a share between 0 and 1, or a range of shares. "
-            f"Got {class_prior!r}."
-        )
-        raise InvalidInputError(msg)
-    return low, high
+    ``within`` bounds what is known of the number hidden.
+    """
+    n_hidden = n_unlabelled * float(curves.mean(scores).mean())
+    ends = n_unlabelled * interval_of_share(curves, scores, n_unlabelled)
+    low, high = np.clip(ends, *within).tolist()
+    low, high = min(low, n_hidden), max(high, n_hidden)
+    n_rows = n_labelled + n_unlabelled
+    prior, least, most = (
+        (n_labelled + number) / n_rows for number in (n_hidden, low, high)
+    )
+    return {
+        "boundary": float(_pass_even(curves.mean(_GRID)[None])[0]),
+        "class_prior": prior,
+        "class_prior_interval": (least, most),
+        "n_hidden": n_hidden,
+        "n_hidden_interval": (low, high),
+    }
 
 
 def _evenly(values: Vector, weight: Vector) -> Vector:
@@ -398,11 +344,6 @@ def interval_of_share(curves: Curves, scores: Vector, n_rows: float) -> Vector:
 
     found = [brentq(excess, *ends, args=(level,)) for level in INTERVAL]
     return np.asarray(expit(found))
-
-
-def _boundary(curves: Curves) -> float:
-    """Return the observed gap at which the mean posterior passes 1/2."""
-    return float(_pass_even(curves.mean(_GRID)[None])[0])
 
 
 def _pass_even(hidden: NDArray[np.float64]) -> Vector:

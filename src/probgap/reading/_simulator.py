@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -43,25 +43,12 @@ class SimulatedTask:
 def simulate(
     seed: int, families: Mapping[str, tuple[str, ...]] | None = None
 ) -> SimulatedTask:
-    """Draw a task.
-
-    Parameters
-    ----------
-    seed : int
-        Determines the task.
-    families : mapping of str to tuple of str, optional
-        Which families to draw "features", "truth" and "rate" from; all by default.
-
-    Returns
-    -------
-    SimulatedTask
-        At least 8 positives are labelled, and at least 20 rows are not.
-    """
+    """Draw a task, of which ``families`` may restrict features, truth and rate."""
     rng = np.random.default_rng(seed)
     while True:
         drawn = {kind: _draw_family(kind, families, rng) for kind in FAMILIES}
         n_rows = _draw_size(rng)
-        X = FEATURES[drawn["features"]](n_rows, _draw_width(rng), rng)
+        X = FEATURES[drawn["features"]](n_rows, int(_log_uniform(2, 60, rng)), rng)
         used = _used_columns(X, rng)
         score = _standardised(TRUTHS[drawn["truth"]](used, rng))
         log_odds = _draw_log_odds(score, rng)
@@ -70,9 +57,10 @@ def simulate(
         if positive.sum() < FEWEST_LABELLED:
             continue
         seen = _seen_by_labeller(score, log_odds, used, rng)
-        rate = RATES[drawn["rate"]](Ease(seen, positive, used), rng)
-        labelled = _label(rate, positive, rng)
-        if labelled is not None:
+        rate = RATES[drawn["rate"]](Ease.of(seen, positive, used), rng)
+        labelled = positive & (rng.random(n_rows) < rate)
+        n_labelled = labelled.sum()
+        if n_labelled >= FEWEST_LABELLED and n_rows - n_labelled >= FEWEST_UNLABELLED:
             return SimulatedTask(X, positive, labelled, posterior, drawn)
 
 
@@ -87,11 +75,7 @@ def _draw_family(
 def _draw_size(rng: Generator) -> int:
     """Draw a number of rows from 100 to 10,000, most of them below 3,000."""
     low, high = (100, 3000) if rng.random() < 0.95 else (3000, 10_000)
-    return int(np.exp(rng.uniform(np.log(low), np.log(high))))
-
-
-def _draw_width(rng: Generator) -> int:
-    return int(np.exp(rng.uniform(np.log(2), np.log(60))))
+    return int(_log_uniform(low, high, rng))
 
 
 def _log_uniform(low: float, high: float, rng: Generator) -> float:
@@ -99,14 +83,6 @@ def _log_uniform(low: float, high: float, rng: Generator) -> float:
 
 
 # --- features ---------------------------------------------------------------------------
-
-
-def _gaussian(n: int, d: int, rng: Generator) -> Array:
-    return rng.normal(size=(n, d))
-
-
-def _uniform(n: int, d: int, rng: Generator) -> Array:
-    return rng.uniform(-1.7, 1.7, size=(n, d))
 
 
 def _clustered(n: int, d: int, rng: Generator) -> Array:
@@ -135,8 +111,8 @@ def _correlated(n: int, d: int, rng: Generator) -> Array:
 
 
 FEATURES: dict[str, Callable[[int, int, Generator], Array]] = {
-    "gaussian": _gaussian,
-    "uniform": _uniform,
+    "gaussian": lambda n, d, rng: rng.normal(size=(n, d)),
+    "uniform": lambda n, d, rng: rng.uniform(-1.7, 1.7, size=(n, d)),
     "clustered": _clustered,
     "heavy_tailed": _heavy_tailed,
     "binary": _binary,
@@ -149,8 +125,7 @@ def _used_columns(X: Array, rng: Generator) -> Array:
     d = X.shape[1]
     n_used = max(min(d, 2), round(d * rng.uniform(0.15, 1.0)))
     used = X[:, rng.choice(d, n_used, replace=False)]
-    deviation = used.std(axis=0)
-    return (used - used.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
+    return _standardised(used)
 
 
 # --- truths -----------------------------------------------------------------------------
@@ -223,9 +198,9 @@ TRUTHS: dict[str, Callable[[Array, Generator], Vector]] = {
 }
 
 
-def _standardised(score: Vector) -> Vector:
-    deviation = score.std()
-    return (score - score.mean()) / (deviation if deviation > 0.0 else 1.0)
+def _standardised(values: Array) -> Array:
+    deviation = values.std(axis=0)
+    return (values - values.mean(axis=0)) / np.where(deviation > 0.0, deviation, 1.0)
 
 
 def _draw_log_odds(score: Vector, rng: Generator) -> Vector:
@@ -260,32 +235,24 @@ def _with_noise(posterior: Vector, rng: Generator) -> Vector:
 # --- labelling rates --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ease:
+class Ease(NamedTuple):
     """What a labeller goes by: how clear each row seems, and where it lies."""
 
     log_odds: Vector
+    chance: Vector  # the posterior as it is seen
+    gap: Vector  # from -1 to 1
+    rank: Vector  # from 0, the least clear positive, to 1, the clearest
     positive: Mask
     X: Array
 
-    @property
-    def chance(self) -> Vector:
-        """The posterior as it is seen."""
-        chance: Vector = expit(self.log_odds)
-        return chance
-
-    @property
-    def gap(self) -> Vector:
-        """Its gap, from -1 to 1."""
-        return 2.0 * self.chance - 1.0
-
-    @property
-    def rank(self) -> Vector:
-        """From 0, the least clear positive, to 1, the clearest."""
-        rank = np.zeros(self.log_odds.size)
-        clear = rankdata(self.log_odds[self.positive])
-        rank[self.positive] = clear / clear.size
-        return rank
+    @classmethod
+    def of(cls, log_odds: Vector, positive: Mask, X: Array) -> Ease:
+        """Rank rows by the log-odds that a labeller sees."""
+        chance = expit(log_odds)
+        clear = rankdata(log_odds[positive])
+        rank = np.zeros(log_odds.size)
+        rank[positive] = clear / clear.size
+        return cls(log_odds, chance, 2.0 * chance - 1.0, rank, positive, X)
 
 
 def _seen_by_labeller(
@@ -294,17 +261,12 @@ def _seen_by_labeller(
     """Blur the log-odds: a labeller may see less than all, or other things, too."""
     seen = log_odds
     if rng.random() < 0.6:
-        zero = np.interp(0.0, *_sorted_by_first(log_odds, score))
-        gentle = _log_uniform(0.8, 8.0, rng)
-        seen = gentle * (score - zero)
+        order = np.argsort(log_odds)
+        zero = np.interp(0.0, log_odds[order], score[order])
+        seen = _log_uniform(0.8, 8.0, rng) * (score - zero)
     if rng.random() < 0.5:
         seen = seen + _log_uniform(0.1, 1.5, rng) * _standardised(_smooth(X, rng))
     return seen
-
-
-def _sorted_by_first(first: Vector, second: Vector) -> tuple[Vector, Vector]:
-    order = np.argsort(first)
-    return first[order], second[order]
 
 
 def _draw_height(rng: Generator) -> float:
@@ -414,10 +376,3 @@ FAMILIES: dict[str, Mapping[str, Callable[..., Any]]] = {
     "truth": TRUTHS,
     "rate": RATES,
 }
-
-
-def _label(rate: Vector, positive: Mask, rng: Generator) -> Mask | None:
-    """Label positives at their rate; None where too few rows of a kind come out."""
-    labelled = positive & (rng.random(rate.size) < rate)
-    enough = labelled.sum() >= FEWEST_LABELLED
-    return labelled if enough and (~labelled).sum() >= FEWEST_UNLABELLED else None

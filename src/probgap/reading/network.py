@@ -64,12 +64,9 @@ def summarise(log_odds: Vector, labelled: Mask, weight: Vector) -> Vector:
     Quantiles of both groups, where each quantile lies in the other group, means,
     standard deviations and counts: 67 numbers.
     """
-    groups = [_Group.of(log_odds[mask], weight[mask]) for mask in (labelled, ~labelled)]
+    groups = [_Group(log_odds[mask], weight[mask]) for mask in (labelled, ~labelled)]
     quantiles = [group.quantile(_LEVELS) for group in groups]
-    lies = [
-        _smooth_logit(groups[1 - i].share_below(quantiles[i]), groups[1 - i].count)
-        for i in range(2)
-    ]
+    lies = [groups[1 - i].log_odds_below(quantiles[i]) for i in range(2)]
     moments = [number for group in groups for number in (group.mean, group.deviation)]
     counts = [np.log(group.count) for group in groups]
     chance = expit(log_odds)
@@ -82,7 +79,8 @@ class _Group:
     """Weighted values, sorted."""
 
     def __init__(self, values: Vector, weight: Vector) -> None:
-        self.values, self.weight = values, weight
+        order = np.argsort(values, kind="stable")
+        self.values, self.weight = values, weight = values[order], weight[order]
         self.count = float(weight.sum())
         self.mean = float(np.average(values, weights=weight))
         self.deviation = float(
@@ -91,27 +89,17 @@ class _Group:
         # The share below the middle of each value.
         self.position = (np.cumsum(weight) - 0.5 * weight) / self.count
 
-    @classmethod
-    def of(cls, values: Vector, weight: Vector) -> _Group:
-        order = np.argsort(values, kind="stable")
-        return cls(values[order], weight[order])
-
     def quantile(self, levels: Vector) -> Vector:
         return np.interp(levels, self.position, self.values)
 
-    def share_below(self, values: Vector) -> Vector:
+    def log_odds_below(self, values: Vector) -> Vector:
+        """Return log-odds of the share below each value, none of them infinite."""
         left = np.searchsorted(self.values, values, side="left")
         right = np.searchsorted(self.values, values, side="right")
         total = np.append(0.0, np.cumsum(self.weight))
-        return 0.5 * (total[left] + total[right]) / self.count
+        share = 0.5 * (total[left] + total[right]) / self.count
+        return np.asarray(logit((share * self.count + 0.5) / (self.count + 1.0)))
 
-
-def _smooth_logit(share: Vector, count: float) -> Vector:
-    """Return log-odds of a share of so many, none of them infinite."""
-    return np.asarray(logit((share * count + 0.5) / (count + 1.0)))
-
-
-# --- curves ---
 
 # Numbers of a curve: a ceiling, a share, two sigmoids of a middle and a width each, a
 # weight and a spread.
@@ -212,26 +200,14 @@ class Curves:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """Fitted networks that are averaged, and what is known of the tasks they learnt.
+    """Fitted networks that are averaged, and what is known of the tasks they learnt."""
 
-    Attributes
-    ----------
-    layers : tuple of (ndarray, ndarray)
-        Weights and biases; the first axis is the network.
-    mean, deviation : ndarray
-        Of the summaries of the simulated tasks.
-    axes, places : ndarray
-        Main axes of the standardised summaries, and where some tasks lie on them.
-    distances : ndarray
-        Quantiles, at even levels, of the distance of a new task to the nearest of those.
-    """
-
-    layers: tuple[tuple[Array, Array], ...]
-    mean: Vector
+    layers: tuple[tuple[Array, Array], ...]  # weights, biases; the first axis: network
+    mean: Vector  # of the summaries of the simulated tasks
     deviation: Vector
-    axes: Array
-    places: Array
-    distances: Vector
+    axes: Array  # main axes of the standardised summaries
+    places: Array  # where some tasks lie on them
+    distances: Vector  # quantiles of the distance of a new task to the nearest of those
 
     def standardise(self, summary: Vector) -> Vector:
         """Return the summary in standard deviations of the simulated ones."""
@@ -249,26 +225,22 @@ class Network:
         output = np.einsum("ki,kij->kj", hidden, weight) + bias
         numbers = output.reshape(n_networks, -1, CURVE_SIZE)
         weights = np.exp(log_softmax(numbers[..., 6], axis=1)) / n_networks
-        return as_curves(numbers.reshape(-1, CURVE_SIZE).T, weights.ravel())
+        part = numbers.reshape(-1, CURVE_SIZE).T
+        return Curves(
+            weights=weights.ravel(),
+            ceiling=expit(part[0] + 1.0),
+            share=expit(part[1]),
+            middle=np.stack([3.0 * part[2], 3.0 * part[4] - 1.0]),
+            width=np.logaddexp(0.0, part[[3, 5]] + 0.5) + 0.05,
+            spread=np.hypot(np.logaddexp(0.0, part[7] - 1.0), LEAST_SPREAD),
+            shift=np.zeros(weights.size),
+        )
 
     def strangeness(self, summary: Vector) -> float:
         """Return the share of simulated tasks that lie nearer to others than this one."""
         place = self.axes @ self.standardise(summary)
         nearest = np.sqrt(((self.places - place) ** 2).sum(axis=1).min())
         return float(np.searchsorted(self.distances, nearest) / self.distances.size)
-
-
-def as_curves(numbers: Array, weights: Vector) -> Curves:
-    """Turn the network's output, a row for each number of a curve, into curves."""
-    return Curves(
-        weights=weights,
-        ceiling=expit(numbers[0] + 1.0),
-        share=expit(numbers[1]),
-        middle=np.stack([3.0 * numbers[2], 3.0 * numbers[4] - 1.0]),
-        width=np.logaddexp(0.0, np.stack([numbers[3], numbers[5]]) + 0.5) + 0.05,
-        spread=np.hypot(np.logaddexp(0.0, numbers[7] - 1.0), LEAST_SPREAD),
-        shift=np.zeros(weights.size),
-    )
 
 
 @cache

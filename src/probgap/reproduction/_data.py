@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,15 +32,17 @@ from probgap.datasets import (
 REAL = "real"  # the labels that came with the data
 _RATES = {"inverse": InverseRate, "linear": LinearRate, "constant": ConstantRate}
 _DRAWN = {"triangles": make_triangles, "square": make_square}
-_PROTEINS = ("tcdb", "tcdb-svd")
-_SIZES = {
-    **dict.fromkeys(_DRAWN, 2000),
+_PROTEINS: dict[str, Literal["doc2vec", "svd"]] = {"tcdb": "doc2vec", "tcdb-svd": "svd"}
+DATA_SIZES = {
+    "triangles": 2000,
+    "square": 2000,
     "splice": 2991,
     "banana": 5300,
     "twonorm": 7400,
     "image": 2086,
     "heart": 270,
-    **dict.fromkeys(_PROTEINS, 7359),
+    "tcdb": 7359,
+    "tcdb-svd": 7359,
 }
 
 
@@ -79,8 +83,7 @@ class Labelling:
         return -float(self.function()(np.zeros(1))[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Samples with true and observed labels."""
 
     X: Array
@@ -88,23 +91,12 @@ class Problem:
     s: Mask
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
-    """A training part and a test part, standardised by the training part."""
-
-    X_train: Array
-    y_train: Mask
-    s_train: Mask
-    X_test: Array
-    y_test: Mask
-
-
-def check_data(names: set[str]) -> None:
+def check_data(names: Iterable[str]) -> None:
     """Check before the first job that all data sets are there.
 
     Parameters
     ----------
-    names : set of str
+    names : iterable of str
         Names of data sets.
 
     Raises
@@ -118,23 +110,15 @@ def check_data(names: set[str]) -> None:
     >>> check_data({"triangles", "square"})
     """
     for name in sorted(names):
-        check_name(name)
         if name in _PROTEINS:
-            _vectors(name)
+            load_tcdb_vectors(_PROTEINS[name])
         elif name not in _DRAWN:
             load_benchmark(name)
 
 
-def check_name(data: str) -> None:
-    """Refuse an unknown data set."""
-    if data not in _SIZES:
-        msg = f"data must be one of {tuple(_SIZES)}. Got {data!r}."
-        raise InvalidInputError(msg)
-
-
 def size_of(data: str, max_rows: int | None) -> int:
     """Return the number of samples."""
-    return min(_SIZES[data], max_rows or _SIZES[data])
+    return min(DATA_SIZES[data], max_rows or DATA_SIZES[data])
 
 
 def seed_for(*parts: object) -> int:
@@ -149,26 +133,20 @@ def seed_for(*parts: object) -> int:
 
 def draw_split(
     data: str, labelling: Labelling, split: int, test_share: float, max_rows: int | None
-) -> Split:
-    """Draw one random split of one data set under one labelling."""
-    problem = draw_problem(data, labelling, max_rows)
-    train, test = train_test_split(
-        np.arange(problem.y.size),
-        test_size=test_share,
-        random_state=seed_for("split", data, labelling, split),
+) -> tuple[Problem, Problem]:
+    """Draw a training and a test part, standardised by the training part."""
+    X, y, s = _draw_problem(data, labelling, max_rows)
+    seed = seed_for("split", data, labelling, split)
+    rows = train_test_split(np.arange(y.size), test_size=test_share, random_state=seed)
+    scaler = StandardScaler().fit(X[rows[0]])
+    train, test = (
+        Problem(scaler.transform(X[part]), y[part], s[part]) for part in rows
     )
-    scaler = StandardScaler().fit(problem.X[train])
-    return Split(
-        X_train=scaler.transform(problem.X[train]),
-        y_train=problem.y[train],
-        s_train=problem.s[train],
-        X_test=scaler.transform(problem.X[test]),
-        y_test=problem.y[test],
-    )
+    return train, test
 
 
-@lru_cache(maxsize=4)
-def draw_problem(data: str, labelling: Labelling, max_rows: int | None) -> Problem:
+@cache
+def _draw_problem(data: str, labelling: Labelling, max_rows: int | None) -> Problem:
     """Draw or load the samples, and hide labels: once for all splits, as in the paper."""
     if (data in _PROTEINS) != (labelling.rate == REAL):
         rule = repr(REAL) if data in _PROTEINS else "a function: no observed labels"
@@ -176,41 +154,30 @@ def draw_problem(data: str, labelling: Labelling, max_rows: int | None) -> Probl
         raise InvalidInputError(msg)
     if data in _PROTEINS:
         proteins = load_tcdb()
-        problem = Problem(_vectors(data), proteins.y > 0, proteins.s > 0)
+        X, y, s = load_tcdb_vectors(_PROTEINS[data]), proteins.y > 0, proteins.s > 0
     else:
-        X, y, gap = (
-            _drawn(data, labelling, max_rows) if data in _DRAWN else _loaded(data)
-        )
+        if data in _DRAWN:
+            seed = seed_for("data", data, labelling)
+            X, drawn, _ = _DRAWN[data](size_of(data, max_rows), random_state=seed)
+            y, gap = drawn > 0, _gap(data, X, drawn)
+        else:
+            X, y, gap = _load(data)
         seed = seed_for("labels", data, labelling)
-        s = hide_labels(X, y, gap, labelling.function(), seed)
-        problem = Problem(X, y, s.astype(np.bool_))
-    if max_rows is None or problem.y.size <= max_rows:
-        return problem
+        s = hide_labels(X, y, gap, labelling.function(), seed).astype(np.bool_)
+    if max_rows is None or y.size <= max_rows:
+        return Problem(X, y, s)
     rng = np.random.default_rng(seed_for("rows", data))
-    rows = np.sort(rng.choice(problem.y.size, max_rows, replace=False))
-    return Problem(problem.X[rows], problem.y[rows], problem.s[rows])
+    rows = np.sort(rng.choice(y.size, max_rows, replace=False))
+    return Problem(X[rows], y[rows], s[rows])
 
 
-def _drawn(
-    data: str, labelling: Labelling, max_rows: int | None
-) -> tuple[Array, Mask, Vector]:
-    seed = seed_for("data", data, labelling)
-    X, y, _ = _DRAWN[data](size_of(data, max_rows), random_state=seed)
-    return X, y.astype(np.bool_), _gap(X, y, data)
-
-
-@lru_cache(maxsize=2)
-def _loaded(data: str) -> tuple[Array, Mask, Vector]:
+@cache
+def _load(data: str) -> tuple[Array, Mask, Vector]:
     X, y = load_benchmark(data)
-    return X, y > 0, _gap(X, y, data)
+    return X, y > 0, _gap(data, X, y)
 
 
-@lru_cache(maxsize=1)
-def _vectors(data: str) -> Array:
-    return load_tcdb_vectors("svd" if data == "tcdb-svd" else "doc2vec")
-
-
-def _gap(X: Array, y: NDArray[np.generic], data: str) -> Vector:
+def _gap(data: str, X: Array, y: NDArray[np.generic]) -> Vector:
     with threadpool_limits(1):
         scaled = StandardScaler().fit_transform(X)
         return platt_gap(scaled, y, random_state=seed_for("gap", data))

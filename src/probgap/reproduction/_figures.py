@@ -1,89 +1,103 @@
-"""The figures of the report, each drawn from plain data."""
+"""The figures of the report as SVG, for files of their own and inside a page."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import io
+import re
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from probgap._core.pages import MINUS, fixed, load
-from probgap._core.types import Array, Mask
-from probgap.reproduction._drawing import (
-    ACCENT,
-    AMBER,
-    BAR,
-    CARD,
-    INK,
-    MUTED,
-    RULE,
-    WARM,
-    WASH,
-    as_svg,
-    drawing,
-    for_file,
-    for_page,
-)
-from probgap.reproduction._scores import CLEAN, NAIVE, OURS
-from probgap.reproduction._summary import BOUNDARY_METHODS
+from probgap._core.output import MINUS, fixed, load
+from probgap._core.types import Array
+from probgap.reproduction._cells import NAIVE, OURS, PLAIN
 
+# By role. In a page each becomes a CSS variable, so that the reader's light or dark
+# setting reaches the figures.
+_COLOURS = {
+    "ink": "#1b1c20",
+    "muted": "#62646d",
+    "rule": "#d5d7de",
+    "card": "#fefefe",
+    "accent": "#0067a8",
+    "warm": "#c14a00",
+    "amber": "#9a6a00",
+}
+_, _MUTED, _RULE, _CARD, _ACCENT, _WARM, _AMBER = _COLOURS.values()
+_FAMILY = "system-ui, -apple-system, Roboto, Helvetica, Arial, sans-serif"
 # Ours stands out, the paper's own methods come next, the others stay grey; the shape of
 # a mark distinguishes as its colour does.
 _MARKS: dict[str, tuple[str, str, bool]] = {
-    "probgap": (ACCENT, "o", True),
-    "probgap C=1": (ACCENT, "o", False),
-    "PGPU": (WARM, "D", True),
-    "PGPUcv": (WARM, "D", False),
-    "Elkan": (MUTED, "s", False),
-    "Natarajan": (MUTED, "v", False),
-    "Liu": (MUTED, "^", False),
+    OURS: (_ACCENT, "o", True),
+    PLAIN: (_ACCENT, "o", False),
+    "PGPU": (_WARM, "D", True),
+    "PGPUcv": (_WARM, "D", False),
+    "Elkan": (_MUTED, "s", False),
+    "Natarajan": (_MUTED, "v", False),
+    "Liu": (_MUTED, "^", False),
 }
-_OTHER_MARK = (AMBER, "P", True)
+_OTHER_MARK = (_AMBER, "P", True)
 _DASHED = (0, (4, 3))
 _LEAST, _MOST = -0.75, 1.75  # shares beyond these are drawn there, with an arrow
-_BINS = np.linspace(-1.0, 1.0, 51)
+_GROUND = {"facecolor": _CARD, "edgecolor": "none", "pad": 1.5}  # of text across lines
+_DOT, _CROSS, _SPECK = "●", "\N{MULTIPLICATION SIGN}", "·"
+_STROKES = {_DOT: 3.2, _CROSS: 0.8, _SPECK: 2.0}  # width in points
+_ARM = 0.011  # of a cross, as a share of the picture
+
+Facts = dict[str, Any]
 
 
-class Picture(NamedTuple):
-    """A figure: what it shows, as SVG inside a page, and as SVG for a file."""
-
-    label: str
-    page: str
-    file: str
-
-
-def draw_all(summary: dict[str, Any]) -> dict[str, Picture]:
-    """Draw every figure that the data suffice for, by name of its file."""
-    pictures = {}
-
-    def add(name: str, draw: Callable[[Any, str], str], data: Any, label: str) -> None:
-        svg, text = draw(data, name), escape(label)
-        pictures[name] = Picture(label, for_page(svg, text), for_file(svg, text))
-
-    if any(block["run"]["measure"] for block in summary["blocks"]):
-        label = (
-            "Recovered share of each method in each block: left in this run, right as "
-            "the paper prints. The numbers are in the tables below."
-        )
-        add("shares", _draw_shares, summary, label)
-    for place, ranking in enumerate(summary["statistics"]["rankings"], start=1):
-        ranks = zip(ranking["methods"], ranking["ranks"], strict=True)
-        order = ", ".join(f"{method} {rank:.2f}" for method, rank in ranks)
-        label = f"Average ranks, best first: {order}."
-        add(f"ranks-{place}", _draw_ranks, ranking, label)
-    if panels := summary["panels"]:
-        label = "Three panels: true labels, observed labels, labels after relabelling."
-        add("panels", _draw_panels, panels, label)
-        label = "Histogram of observed gaps, with the boundary and the undecided zone."
-        add("gaps", _draw_gaps, panels, label)
-    if groups := summary["boundaries"]:
-        label = "Estimated against true boundary, one small panel for each data set."
-        add("boundaries", _draw_boundaries, groups, label)
-    return pictures
+def draw_all(summary: Facts) -> dict[str, str]:
+    """Draw every figure that the data suffice for: SVG by name of its file."""
+    figures = {
+        "shares": _draw_shares,
+        "panels": _draw_panels,
+        "boundaries": _draw_boundaries,
+    }
+    style = "probgap.reproduction.figures"  # whatever the user's settings
+    with load("matplotlib.style").context(style, after_reset=True):
+        drawn = {name: draw(summary) for name, draw in figures.items()}
+        return {name: _as_svg(figure, name) for name, figure in drawn.items() if figure}
 
 
-def _mark(method: str) -> dict[str, Any]:
+def for_file(svg: str) -> str:
+    """Return a standalone picture, with a light background of its own."""
+    ground = f'<rect width="100%" height="100%" fill="{_CARD}"/>'
+    head = '<?xml version="1.0" encoding="utf-8"?>\n'
+    return head + re.sub("<svg[^>]*>", lambda tag: tag[0] + ground, svg, count=1)
+
+
+def for_page(svg: str, label: str) -> str:
+    """Return part of a page: labelled for screen readers, coloured by the page."""
+    for name, colour in _COLOURS.items():
+        svg = svg.replace(colour, f"var(--{name})")
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
+
+
+def _new_figure(width: float, height: float) -> Any:
+    """Return an empty figure of a size in inches."""
+    return load("matplotlib.figure").Figure(figsize=(width, height))
+
+
+def _as_svg(figure: Any, name: str) -> str:
+    """Return the figure as SVG that is the same whenever it is written."""
+    load("matplotlib").rcParams["svg.hashsalt"] = name
+    buffer = io.StringIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    figure.savefig(buffer, format="svg", metadata=nothing)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"'DejaVu Sans'[^;\"]*", _FAMILY, svg)
+    svg = re.sub(r"\d+\.\d{3,}", lambda m: f"{float(m[0]):.2f}", svg)
+    # Several figures share a page, where an id must be unique.
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\g<1>{name}-", svg)
+    return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+def _mark(method: str) -> Facts:
     """Return the mark of a method, as keywords for matplotlib."""
     colour, shape, filled = _MARKS.get(method, _OTHER_MARK)
     ours = method == OURS
@@ -91,266 +105,139 @@ def _mark(method: str) -> dict[str, Any]:
         "marker": shape,
         "markersize": 9.0 if ours else 6.0,
         "color": colour,
-        "markerfacecolor": colour if filled else CARD,
-        "markeredgecolor": CARD if ours else colour,
+        "markerfacecolor": colour if filled else _CARD,
+        "markeredgecolor": _CARD if ours else colour,
         "linestyle": "none",
         "zorder": 4 if ours else 3,
         "clip_on": False,
     }
 
 
-def _add_legend(figure: Any, methods: list[str], **options: Any) -> None:
+def _add_legend(figure: Any, methods: list[str]) -> None:
     """Add a legend of lines that are on no axes, so that it takes no room there."""
     line = load("matplotlib.lines").Line2D
+    methods = sorted(methods, key=lambda method: method != OURS)
     handles = [line([], [], label=method, **_mark(method)) for method in methods]
-    legend = figure.legend(handles=handles, loc="outside upper left", **options)
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    options = {"ncols": 7, "handletextpad": 0.1, "columnspacing": 1.2}
+    figure.legend(handles=handles, loc="outside upper left", **options)
 
 
-def _draw_shares(summary: dict[str, Any], name: str) -> str:
+def _draw_shares(summary: Facts) -> Any:
     blocks = summary["blocks"]
-    height = 1.5 + 0.36 * len(blocks)
-    with drawing(8.6, height, 1, 2, sharex=True, sharey=True) as (figure, axes):
-        sides = [("run", "This run", OURS), ("paper", "The paper, as printed", "PGPU")]
-        for ax, (side, title, own) in zip(axes, sides, strict=True):
-            ax.set_title(title, weight="bold", pad=10)
-            ax.axvline(0.0, color=MUTED, lw=1.0, zorder=1)
-            ax.axvline(1.0, color=MUTED, lw=1.0, ls=_DASHED, zorder=1)
-            for position, block in enumerate(blocks):
-                ax.axhline(position, color=RULE, lw=0.6, zorder=0)
-                _draw_block(ax, position, block[side])
-                shares = block[side]["methods"].get(own)
-                if shares and shares["share"] is not None:
-                    _write_at_edge(ax, position, fixed(shares["share"]), own)
-            _write_at_edge(ax, -0.8, own, own)
-            ax.spines[["left", "bottom"]].set_visible(False)
-            ax.tick_params(length=0)
-            ax.set(xlim=(_LEAST - 0.2, _MOST + 0.75), ylim=(len(blocks) - 0.5, -0.7))
-            ticks = {-0.5: fixed(-0.5, 1), 0: "0\nnaive", 0.5: "0.5", 1: "1\nclean"}
-            ticks[1.5] = "1.5"
-            ax.set_xticks(list(ticks), list(ticks.values()))
-        labels = [block["label"] for block in blocks]
-        axes[0].set_yticks(range(len(blocks)), labels, parse_math=False)
-        printed = {m for block in blocks for m in block["paper"]["methods"]}
-        run = [m for m in summary["run"]["methods"] if m not in (NAIVE, CLEAN)]
-        shown = [*run, *(m for m in _MARKS if m in printed and m not in run)]
-        shown.sort(key=lambda m: m != OURS)
-        _add_legend(figure, shown, ncols=7, handletextpad=0.1, columnspacing=1.2)
-        return as_svg(figure, name)
+    if not any(block["run"]["measure"] for block in blocks):
+        return None
+    figure = _new_figure(8.6, 1.5 + 0.36 * len(blocks))
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
+    titles = {"run": "This run", "paper": "The paper, as printed"}
+    for ax, (side, title) in zip(axes, titles.items(), strict=True):
+        ax.set_title(title, weight="bold", pad=10)
+        ax.axvline(0.0, color=_MUTED, lw=1.0, zorder=1)
+        ax.axvline(1.0, color=_MUTED, lw=1.0, ls=_DASHED, zorder=1)
+        for position, block in enumerate(blocks):
+            ax.axhline(position, color=_RULE, lw=0.6, zorder=0)
+            _draw_block(ax, position, block[side])
+        ax.spines[["left", "bottom"]].set_visible(False)
+        ax.tick_params(length=0)
+        ax.set(xlim=(_LEAST - 0.2, _MOST + 0.2), ylim=(len(blocks) - 0.5, -0.7))
+        ticks = {-0.5: fixed(-0.5, 1), 0: "0\nnaive", 0.5: "0.5", 1: "1\nclean"}
+        ax.set_xticks([*ticks, 1.5], [*ticks.values(), "1.5"])
+    axes[0].set_yticks(range(len(blocks)), [block["label"] for block in blocks])
+    _add_legend(figure, summary["share_methods"])
+    return figure
 
 
-def _draw_block(ax: Any, position: int, side: dict[str, Any]) -> None:
+def _draw_block(ax: Any, position: int, side: Facts) -> None:
     if side["measure"] != "share":
         cost = f"clean {MINUS} naive under half a point"
         why = cost if side["measure"] else "not run"
-        _write(ax, 0.05, position, why, MUTED, fontsize=8.5, va="center")
+        style = {"color": _MUTED, "fontsize": 8.5, "va": "center", "bbox": _GROUND}
+        ax.text(0.05, position, why, **style)
         return
-    for method, shares in side["methods"].items():
-        share = shares["share"]
-        if method in (NAIVE, CLEAN) or share is None:
+    for method, share in side["share"].items():
+        if method == NAIVE:
             continue
         at = float(np.clip(share, _LEAST, _MOST))
         ax.plot(at, position, **_mark(method))
         if at != share:
-            ax.annotate(
-                "←" if at < 0 else "→",
-                (at, position),
-                xytext=(-11 if at < 0 else 11, 0),
-                textcoords="offset points",
-                ha="center",
-                va="center",
-                fontsize=9,
-                color=MUTED,
-            )
+            style = {"ha": "center", "va": "center", "fontsize": 9, "color": _MUTED}
+            sign, shift = ("←", -11) if at < 0 else ("→", 11)
+            offset = {"xytext": (shift, 0), "textcoords": "offset points"}
+            ax.annotate(sign, (at, position), **offset, **style)
 
 
-def _write(ax: Any, x: float, y: float, text: str, colour: str, **style: Any) -> None:
-    """Write on a background of its own, so that lines do not cross the text."""
-    background = {"facecolor": CARD, "edgecolor": "none", "pad": 1.5}
-    ax.text(x, y, text, color=colour, bbox=background, **style)
-
-
-def _write_at_edge(ax: Any, position: float, text: str, method: str) -> None:
-    """Write in the column to the right of the marks."""
-    ax.annotate(
-        text,
-        (1.0, position),
-        xycoords=("axes fraction", "data"),
-        ha="right",
-        va="center",
-        fontsize=9,
-        weight="bold",
-        color=_MARKS[method][0],
-        bbox={"facecolor": CARD, "edgecolor": "none", "pad": 1.0},
-        annotation_clip=False,
-    )
-
-
-def _draw_ranks(ranking: dict[str, Any], name: str) -> str:
-    """Draw methods on a line of ranks; bars join those too close to tell apart."""
-    methods, ranks = ranking["methods"], ranking["ranks"]
-    critical = ranking["critical_difference"]
-    half = (len(methods) + 1) // 2
-    bars = _cliques(ranks, critical)
-    depth = 1.0 + 0.32 * len(bars)
-    with drawing(7.6, 0.7 + 0.27 * (half + 0.4 * len(bars)) + 0.25) as (figure, ax):
-        ax.set(xlim=(0.2, len(methods) + 0.8), ylim=(depth + half - 0.6, -1.1))
-        ax.set_axis_off()
-        ax.plot([1, len(methods)], [0, 0], color=INK, lw=1.0)
-        for tick in range(1, len(methods) + 1):
-            ax.plot([tick, tick], [0, -0.15], color=INK, lw=1.0)
-            ax.text(tick, -0.3, str(tick), ha="center", va="bottom", color=MUTED)
-        for level, (first, last) in enumerate(bars):
-            y = 0.45 + 0.32 * level
-            ends = [ranks[first] - 0.05, ranks[last] + 0.05]
-            ax.plot(ends, [y, y], color=INK, lw=3.5, solid_capstyle="round")
-        for place, (method, rank) in enumerate(zip(methods, ranks, strict=True)):
-            left, ours = place < half, method == OURS
-            y = depth + (place if left else len(methods) - 1 - place)
-            edge = 0.9 if left else len(methods) + 0.1
-            colour, width = (ACCENT, 1.6) if ours else (MUTED, 0.9)
-            ax.plot([rank, rank, edge], [0, y, y], color=colour, lw=width)
-            ax.text(
-                edge + (-0.05 if left else 0.05),
-                y,
-                f"{method} {rank:.2f}" if left else f"{rank:.2f} {method}",
-                ha="right" if left else "left",
-                va="center",
-                color=ACCENT if ours else INK,
-                weight="bold" if ours else "normal",
-                parse_math=False,
-            )
-        end = min(1.0 + critical, len(methods) + 0.6)
-        ax.plot([1.0, end], [-0.95, -0.95], color=MUTED, lw=1.5)
-        text = f"critical difference {critical:.2f}"
-        ax.text(end + 0.08, -0.95, text, va="center", color=MUTED, fontsize=9)
-        return as_svg(figure, name)
-
-
-def _cliques(ranks: list[float], critical: float) -> list[tuple[int, int]]:
-    """Return the longest runs of ranks within the critical difference."""
-    spans = [
-        (i, max(j for j, rank in enumerate(ranks) if rank - ranks[i] < critical))
-        for i in range(len(ranks))
-    ]
-    return [
-        (first, last)
-        for place, (first, last) in enumerate(spans)
-        if last > first and all(last > other for _, other in spans[:place])
-    ]
-
-
-def _draw_boundaries(groups: list[dict[str, Any]], name: str) -> str:
+def _draw_boundaries(summary: Facts) -> Any:
+    groups = summary["boundaries"]
     data_sets = list(dict.fromkeys(group["data"] for group in groups))
+    if not data_sets:
+        return None
     columns = min(4, len(data_sets))
     lines = -(-len(data_sets) // columns)
-    size = (0.5 + 2.1 * columns if columns > 1 else 3.6, 0.7 + 2.2 * lines)
-    options = {"squeeze": False, "sharex": True, "sharey": True}
-    with drawing(*size, lines, columns, **options) as (figure, axes):
-        for ax, data in zip(axes.flat, data_sets, strict=False):
-            ax.plot([-1, 0], [-1, 0], color=MUTED, lw=0.8, ls=_DASHED, zorder=1)
-            ax.set_title(data, parse_math=False)
-            ax.set_xlabel("true l")
-            ax.set(xlim=(-1.05, 0.05), ylim=(-1.05, 0.05), box_aspect=1)
-            ax.set(xticks=[-1, -0.5, 0], yticks=[-1, -0.5, 0])
-            ax.tick_params(labelbottom=True, labelcolor=MUTED)
-            for group in groups:
-                if group["data"] == data:
-                    true = [point["true"] for point in group["points"]]
-                    found = [point["estimated"] for point in group["points"]]
-                    ax.plot(true, found, **_mark(group["method"]))
-        for ax in axes.flat[len(data_sets) :]:
-            ax.set_axis_off()
-        for ax in axes[:, 0]:
-            ax.set_ylabel("estimated l")
-        shown = {group["method"] for group in groups}
-        _add_legend(figure, [m for m in BOUNDARY_METHODS[::-1] if m in shown], ncols=2)
-        return as_svg(figure, name)
+    figure = _new_figure(max(3.6, 0.5 + 2.1 * columns), 0.7 + 2.2 * lines)
+    axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
+    for ax, data in zip(axes.flat, data_sets, strict=False):
+        ax.plot([-1, 0], [-1, 0], color=_MUTED, lw=0.8, ls=_DASHED, zorder=1)
+        ax.set(xlim=(-1.05, 0.05), ylim=(-1.05, 0.05), box_aspect=1)
+        ax.set(xticks=[-1, -0.5, 0], yticks=[-1, -0.5, 0], title=data, xlabel="true l")
+        ax.tick_params(labelbottom=True, labelcolor=_MUTED)
+        for group in groups:
+            if group["data"] == data:
+                ax.plot(group["true"], group["estimated"], **_mark(group["method"]))
+    for ax in axes.flat[len(data_sets) :]:
+        ax.set_axis_off()
+    for ax in axes[:, 0]:
+        ax.set_ylabel("estimated l")
+    _add_legend(figure, list(dict.fromkeys(group["method"] for group in groups)))
+    return figure
 
 
-def _draw_panels(data: dict[str, Any], name: str) -> str:
+def _draw_panels(summary: Facts) -> Any:
     """Draw the points with true, observed and relabelled labels."""
+    data = summary["panels"]
+    if data is None:
+        return None
     points = np.column_stack([data["x1"], data["x2"]])
     true, observed, new = data["true"], data["observed"], data["relabelled"]
     panels = {
         "Clean data": [
-            ("negative", true != 1, "cross", ACCENT),
-            ("positive", true == 1, "dot", WARM),
+            (_DOT, "positive", true == 1, _WARM),
+            (_CROSS, "negative", true != 1, _ACCENT),
         ],
         "PU data": [
-            ("unlabelled", observed != 1, "cross", MUTED),
-            ("labelled", observed == 1, "dot", WARM),
+            (_DOT, "labelled", observed == 1, _WARM),
+            (_CROSS, "unlabelled", observed != 1, _MUTED),
         ],
         "Relabelled": [
-            ("left out", new < 0, "speck", MUTED),
-            ("negative", new == 0, "cross", ACCENT),
-            ("positive", new == 1, "dot", WARM),
+            (_DOT, "positive", new == 1, _WARM),
+            (_CROSS, "negative", new == 0, _ACCENT),
+            (_SPECK, "left out", new < 0, _MUTED),
         ],
     }
-    low, high = points.min(axis=0), points.max(axis=0)
-    pad = 0.04 * (high - low) + 1e-9
-    with drawing(8.6, 3.6, 1, 3, sharex=True, sharey=True) as (figure, axes):
-        for ax, (title, groups) in zip(axes, panels.items(), strict=True):
-            ax.set_title(title, weight="bold")
-            (left, bottom), (right, top) = low - pad, high + pad
-            ax.set(xlim=(left, right), ylim=(bottom, top))
-            ax.set(xticks=[], yticks=[], box_aspect=1)
-            ax.spines[:].set(visible=True, color=RULE)
-            for _, chosen, kind, colour in groups:
-                _scatter(ax, points[chosen], kind, colour, (high - low).max())
-            ax.set_xlabel(_key(groups), fontsize=9, color=MUTED, linespacing=1.5)
-        return as_svg(figure, name)
+    extent = np.ptp(points, axis=0)
+    (left, bottom), (right, top) = (
+        edge + sign * (0.04 * extent + 1e-9)
+        for edge, sign in ((points.min(axis=0), -1), (points.max(axis=0), 1))
+    )
+    figure = _new_figure(8.6, 3.6)
+    axes = figure.subplots(1, 3, sharex=True, sharey=True)
+    for ax, (title, groups) in zip(axes, panels.items(), strict=True):
+        ax.set_title(title, weight="bold")
+        ax.set(xlim=(left, right), ylim=(bottom, top))
+        ax.set(xticks=[], yticks=[], box_aspect=1)
+        ax.spines[:].set(visible=True, color=_RULE)
+        for sign, _, chosen, colour in reversed(groups):
+            _scatter(ax, points[chosen], sign, colour, _ARM * extent.max())
+        key = [f"{sign} {name} {chosen.sum()}" for sign, name, chosen, _ in groups]
+        ax.set_xlabel("\u2003".join(key), fontsize=9, color=_MUTED, linespacing=1.5)
+    return figure
 
 
-def _key(groups: list[tuple[str, Mask, str, str]]) -> str:
-    """Return which mark is which, and how many of each there are."""
-    signs = {"dot": "●", "cross": "\N{MULTIPLICATION SIGN}", "speck": "·"}
-    parts = [
-        f"{signs[kind]} {label} {chosen.sum()}" for label, chosen, kind, _ in groups
-    ]
-    return "\u2003".join(reversed(parts))
-
-
-def _scatter(ax: Any, points: Array, kind: str, colour: str, extent: float) -> None:
+def _scatter(ax: Any, points: Array, sign: str, colour: str, arm: float) -> None:
     """Draw all points of a kind as one line with breaks: a hundredth of the usual size."""
-    arm = 0.011 * extent if kind == "cross" else 0.0
-    strokes = [(arm, arm), (arm, -arm)] if arm else [(0.0, 0.0)]
+    strokes = [(arm, arm), (arm, -arm)] if sign == _CROSS else [(0.0, 0.0)]
     gap = np.full_like(points, np.nan)
     ends = [
         np.stack([points - stroke, points + stroke, gap], axis=1) for stroke in strokes
     ]
     x, y = np.concatenate(ends).reshape(-1, 2).T
-    width = {"dot": 3.2, "cross": 0.8, "speck": 2.0}[kind]
-    ax.plot(x, y, color=colour, lw=width, solid_capstyle="round", zorder=1)
-
-
-def _draw_gaps(data: dict[str, Any], name: str) -> str:
-    """Draw a histogram of the observed gaps, the boundary and the undecided zone."""
-    gap = data["gap"]
-    with drawing(7.6, 3.2) as (figure, ax):
-        counts, _, _ = ax.hist(gap, _BINS, color=BAR, label="unlabelled")
-        ax.hist(gap[data["observed"] == 1], _BINS, color=WARM, label="labelled")
-        top = 1.32 * float(counts.max())
-        ax.set(xlim=(-1.0, 1.0), ylim=(0.0, top))
-        ax.set(xlabel="observed gap", ylabel="samples", xticks=[-1, -0.5, 0, 0.5, 1])
-        ax.tick_params(axis="y", labelcolor=MUTED)
-        ax.axvline(0.0, color=INK, lw=1.0)
-        ax.text(0.01, top, "0", va="top", fontsize=9)
-        bound, true = data["boundary"], data["true_boundary"]
-        if bound is not None:
-            ax.axvspan(bound, 0.0, color=WASH, zorder=0)
-            ax.axvline(bound, color=ACCENT, lw=1.6)
-            _note(ax, bound, top, f"estimated l = {fixed(bound)}", ACCENT)
-            style = {"ha": "center", "color": MUTED, "fontsize": 9}
-            ax.text(0.5 * bound, 0.82 * top, "undecided", **style)
-        if true is not None:
-            ax.axvline(true, color=INK, lw=1.2, ls=_DASHED)
-            _note(ax, true, 0.92 * top, f"true l = {fixed(true)}", INK)
-        figure.legend(loc="outside upper left", ncols=2, fontsize=9)
-        return as_svg(figure, name)
-
-
-def _note(ax: Any, x: float, y: float, text: str, colour: str) -> None:
-    side, shift = ("right", -0.012) if x > -0.6 else ("left", 0.012)
-    _write(ax, x + shift, y, text, colour, ha=side, va="top", fontsize=9)
+    style = {"lw": _STROKES[sign], "solid_capstyle": "round", "zorder": 1}
+    ax.plot(x, y, color=colour, **style)

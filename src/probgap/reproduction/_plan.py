@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from probgap._core.errors import InvalidInputError
-from probgap.reproduction._data import Labelling, check_name, size_of
-from probgap.reproduction._methods import check_method
+from probgap.reproduction._data import DATA_SIZES, Labelling, size_of
+from probgap.reproduction._methods import METHODS
 
-_TABLE_KEYS = {"table", "title", "splits", "test_share", "svm", "block"}
 _QUICK_SPLITS = 2
 _QUICK_ROWS = 400
 # About how much longer a method takes than one SVM.
@@ -77,11 +76,6 @@ class Job:
         return f"{self.table}/{self.data}/{self.labelling}/{self.method}/{self.split}"
 
     @property
-    def cell(self) -> tuple[str, str, str, int]:
-        """What jobs that share a split have in common."""
-        return (self.table, self.data, str(self.labelling), self.split)
-
-    @property
     def settings(self) -> dict[str, Any]:
         """All that the numbers of the row depend on, beside its key."""
         return {
@@ -122,27 +116,26 @@ def load_spec(path: str | Path | Traversable) -> TableSpec:
     path = Path(path) if isinstance(path, str) else path
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        msg = f"{path} must be a TOML file. Got {error}."
+        json.dumps(content)  # rows keep the parameters
+    except (OSError, TypeError, ValueError) as error:
+        msg = f"{path} must be a TOML file of values that JSON can hold. Got {error}."
         raise InvalidInputError(msg) from None
-    except OSError as error:
-        msg = f"{path} must be a file that can be read. Got {error.strerror}."
-        raise InvalidInputError(msg) from None
-    _require_keys(content, _TABLE_KEYS, f"{path}")
-    splits, share, blocks = (content[n] for n in ("splits", "test_share", "block"))
+    keys = {"table", "title", "splits", "test_share", "svm", "block"}
+    _require_keys(content, keys, f"{path}")
+    splits, share = content["splits"], content["test_share"]
     whole = isinstance(splits, int) and splits >= 1
     _require(whole, "splits", "be an integer of at least 1", splits)
     inside = isinstance(share, float) and 0.0 < share < 1.0
     _require(inside, "test_share", "lie between 0 and 1", share)
     _require_parameters(content["svm"], "svm")
-    _require_list(blocks, "block", "tables: [[block]]")
+    _require_list(content["block"], "block", "tables: [[block]]")
     return TableSpec(
         table=str(content["table"]),
         title=str(content["title"]),
         splits=splits,
         test_share=share,
         svm=content["svm"],
-        blocks=tuple(_read_block(block, path) for block in blocks),
+        blocks=tuple(_read_block(block, path) for block in content["block"]),
     )
 
 
@@ -200,7 +193,7 @@ def plan(
     known = {spec.table: spec for spec in specs}
     chosen = dict.fromkeys(known if tables is None else tables)
     for table in chosen:
-        _require(table in known, "a table", f"be one of {sorted(known)}", table)
+        _require_one_of(table, known, "a table")
     jobs = [
         job for table in chosen for job in _jobs_of(known[table], rows, quick=quick)
     ]
@@ -230,11 +223,7 @@ def pending(jobs: Iterable[Job], done: Sequence[Mapping[str, Any]]) -> list[Job]
     >>> [job.method for job in pending(jobs, list(run(jobs[:1])))]
     ['Elkan']
     """
-    known = {
-        _identity(row["key"], row.get("parameters"))
-        for row in done
-        if row.get("status") == "ok"
-    }
+    known = {_identity_of(row) for row in done if row.get("status") == "ok"}
     return [job for job in jobs if _identity(job.key, job.settings) not in known]
 
 
@@ -261,24 +250,25 @@ def rows_of(jobs: Iterable[Job], rows: Iterable[dict[str, Any]]) -> list[Any]:
     1
     """
     wanted = {_identity(job.key, job.settings) for job in jobs}
-    return [
-        row for row in rows if _identity(row["key"], row.get("parameters")) in wanted
-    ]
+    return [row for row in rows if _identity_of(row) in wanted]
 
 
 def _identity(key: str, settings: Any) -> tuple[str, str]:
     return key, json.dumps(settings, sort_keys=True, default=str)
 
 
+def _identity_of(row: Mapping[str, Any]) -> tuple[str, str]:
+    return _identity(row["key"], row.get("parameters"))
+
+
 def _jobs_of(spec: TableSpec, rows: Container[int] | None, *, quick: bool) -> list[Job]:
-    cells = []  # one for each row of the table
-    for block in spec.blocks:
-        for method in block.methods:
-            check_method(method)
-        for data in block.data:
-            check_name(data)
-            cells += [(data, labelling, block) for labelling in block.labellings]
     splits = min(spec.splits, _QUICK_SPLITS) if quick else spec.splits
+    lines = [
+        (data, labelling, block.methods)
+        for block in spec.blocks
+        for data in block.data
+        for labelling in block.labellings
+    ]
     return [
         Job(
             table=spec.table,
@@ -291,35 +281,33 @@ def _jobs_of(spec: TableSpec, rows: Container[int] | None, *, quick: bool) -> li
             test_share=spec.test_share,
             max_rows=_QUICK_ROWS if quick else None,
         )
-        for number, (data, labelling, block) in enumerate(cells, start=1)
+        for number, (data, labelling, methods) in enumerate(lines, start=1)
         if rows is None or number in rows
         for split in range(splits)
-        for method, parameters in block.methods.items()
+        for method, parameters in methods.items()
     ]
 
 
 def _read_block(block: Any, path: Path | Traversable) -> Block:
-    _require(isinstance(block, dict), "a block", "be a table", block)
     _require_keys(block, {"data", "rates", "methods"}, f"a block of {path}")
-    _require_list(block["data"], "data", "names")
-    _require_list(block["rates"], "rates", "rates")
-    methods = block["methods"]
-    _require(isinstance(methods, dict), "methods", "be a table", methods)
+    data, rates, methods = block["data"], block["rates"], block["methods"]
+    _require_list(data, "data", "names")
+    _require_list(rates, "rates", "rates")
+    _require_parameters(methods, "methods")
+    for name in data:
+        _require_one_of(name, DATA_SIZES, "data")
     for name, parameters in methods.items():
+        _require_one_of(name, METHODS, "a method")
         _require_parameters(parameters, name)
-    labellings = tuple(_read_labelling(rate) for rate in block["rates"])
-    return Block(tuple(block["data"]), labellings, methods)
+    return Block(tuple(data), tuple(_read_labelling(rate) for rate in rates), methods)
 
 
 def _read_labelling(rate: Any) -> Labelling:
-    valid = (
-        isinstance(rate, list)
-        and rate
-        and isinstance(rate[0], str)
-        and all(isinstance(value, int | float) for value in rate[1:])
-    )
-    _require(valid, "a rate", "be a list of a name and numbers", rate)
-    return Labelling(rate[0], tuple(float(value) for value in rate[1:]))
+    match rate:
+        case [str(name), *numbers] if all(isinstance(n, int | float) for n in numbers):
+            return Labelling(name, tuple(float(number) for number in numbers))
+    msg = f"a rate must be a list of a name and numbers. Got {rate!r}."
+    raise InvalidInputError(msg)
 
 
 def _require(valid: object, what: str, rule: str, value: object) -> None:
@@ -328,22 +316,20 @@ def _require(valid: object, what: str, rule: str, value: object) -> None:
         raise InvalidInputError(msg)
 
 
+def _require_one_of(value: object, known: Iterable[str], what: str) -> None:
+    names = list(known)
+    _require(value in names, what, f"be one of {names}", value)
+
+
 def _require_list(value: object, what: str, items: str) -> None:
     valid = isinstance(value, list) and value
     _require(valid, what, f"be a list of {items}", value)
 
 
-def _require_keys(content: Mapping[str, Any], keys: set[str], what: str) -> None:
-    rule = f"have the keys {sorted(keys)}"
-    _require(content.keys() == keys, what, rule, sorted(content))
+def _require_parameters(value: object, what: str) -> None:
+    _require(isinstance(value, dict), what, "be a table, such as {}", value)
 
 
-def _require_parameters(value: Any, what: str) -> None:
-    """Require what JSON can hold: rows keep the parameters."""
-    valid = isinstance(value, dict)
-    _require(valid, what, "be a table of parameters, such as {}", value)
-    try:
-        json.dumps(value)
-    except TypeError:
-        msg = f"{what} must hold what JSON can hold. Got {value!r}."
-        raise InvalidInputError(msg) from None
+def _require_keys(content: Any, keys: set[str], what: str) -> None:
+    valid = isinstance(content, dict) and content.keys() == keys
+    _require(valid, what, f"have the keys {sorted(keys)}", content)

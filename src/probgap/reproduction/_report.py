@@ -1,24 +1,27 @@
-"""Write the report: two pages and their figures, each file whole or not at all."""
+"""Write the report: a page in Markdown and in HTML, and its figures."""
 
 from __future__ import annotations
 
-import tomllib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from probgap._core.output import whole_file
-from probgap._core.pages import NONE, PAPER, fixed, load, make_environment, signed
-from probgap.reproduction._figures import Picture, draw_all
-from probgap.reproduction._scores import CLEAN, NAIVE, Score, order_methods
+from probgap._core.output import NONE, PAPER, fixed, load, make_environment, whole_file
+from probgap.reproduction._cells import OURS
+from probgap.reproduction._figures import draw_all, for_file, for_page
 from probgap.reproduction._summary import summarise
 
 # What Markdown or the HTML inside it would take for markup.
 _MARKDOWN = str.maketrans(
-    {"<": "&lt;", ">": "&gt;", "&": "&amp;", "|": "\\|", "*": "\\*", "`": "'"}
-    | {"[": "\\[", "]": "\\]", "_": "\\_", "\n": " ", "\r": " "}
+    {mark: f"\\{mark}" for mark in "\\`*_[]|"}
+    | {"<": "&lt;", ">": "&gt;", "&": "&amp;", "\n": " ", "\r": " "}
+)
+_BOX = (
+    '<div class="{}" tabindex="0" role="group" '
+    'aria-label="Scrolls sideways on a narrow screen">'
 )
 
 
@@ -54,7 +57,7 @@ def build_report(
     out : Path
         The folder to write to; it is created if it does not exist.
     command : str, default=None
-        The command line of the run, for the foot of the page.
+        The command line of the run, for the end of the page.
 
     Returns
     -------
@@ -77,13 +80,12 @@ def build_report(
     """
     summary = summarise(rows, command=command)
     pictures = draw_all(summary)
-    content = _add_words(summary)
-    html = _render_html(content, pictures)
-    markdown = _render_markdown(content, pictures)
+    markdown = _render_markdown(summary, pictures)
+    html = _render_html(markdown, pictures)
     folder = Path(out)
     figures = [
-        _write(folder / "figures" / f"{name}.svg", picture.file)
-        for name, picture in pictures.items()
+        _write(folder / "figures" / f"{name}.svg", for_file(svg))
+        for name, svg in pictures.items()
     ]
     return ReportFiles(
         html=_write(folder / "report.html", html),
@@ -99,81 +101,101 @@ def _write(path: Path, text: str) -> Path:
     return path
 
 
-def _render_html(summary: dict[str, Any], pictures: dict[str, Picture]) -> str:
-    """Return the report as one HTML page that needs no other file."""
-    markup = load("markupsafe").Markup
-    drawn = {name: markup(picture.page) for name, picture in pictures.items()}
-    environment = _environment(autoescape=True)
-    page: str = environment.get_template("report.html").render(summary, drawn=drawn)
-    return page
-
-
-def _render_markdown(summary: dict[str, Any], pictures: dict[str, Picture]) -> str:
+def _render_markdown(summary: dict[str, Any], pictures: dict[str, str]) -> str:
     """Return the report as Markdown that links to its figures."""
     markup = load("markupsafe").Markup
 
     def escape(value: object) -> object:
         plain = isinstance(value, str) and not isinstance(value, markup)
-        return str(value).translate(_MARKDOWN) if plain else value
+        return markup(str(value).translate(_MARKDOWN)) if plain else value
 
-    template = _environment(finalize=escape).get_template("report.md")
-    lines = [
-        line.rstrip()
-        for line in template.render(summary, pictures=pictures).splitlines()
-    ]
+    environment = make_environment(
+        "probgap.reproduction", autoescape=True, finalize=escape
+    )
+    environment.filters.update(score=_score, p_value=_p_value)
+    text = environment.get_template("report.md").render(
+        summary, pictures=pictures, paper=PAPER, dash=NONE
+    )
     # Templates leave empty lines behind.
-    kept = [line for i, line in enumerate(lines) if line or (i and lines[i - 1])]
-    return "\n".join(kept).strip() + "\n"
+    return re.sub(r"\n\s*\n", "\n\n", text).strip() + "\n"
 
 
-def _add_words(summary: dict[str, Any]) -> dict[str, Any]:
-    """Return the summary with the sentences that both pages show."""
-    words = files("probgap.reproduction").joinpath("templates", "words.toml")
-    sides = [block[side] for block in summary["blocks"] for side in ("run", "paper")]
-    methods = {method for side in sides for method in side["methods"]}
-    environment = _environment()
-    paragraphs = {
-        name: environment.get_template(f"{name}.txt").render(summary).split("\n")
-        for name in ("headline", "double_shares", "difference_words")
-    }
-    return {
-        **summary,
-        **tomllib.loads(words.read_text(encoding="utf-8")),
-        **{
-            name: [line for line in lines if line] for name, lines in paragraphs.items()
-        },
-        "dash": NONE,
-        "paper": PAPER,
-        "share_methods": order_methods(methods - {NAIVE, CLEAN}),
-    }
+def _render_html(markdown: str, pictures: dict[str, str]) -> str:
+    """Return the Markdown as one HTML page that needs no other file."""
+    parser = load("markdown_it").MarkdownIt("commonmark").enable("table")
+    tokens = parser.parse(markdown)
+    contents = _mark_headings(tokens)
+    _draw_in_place(tokens, pictures)
+    _dress_tables(tokens)
+    body = parser.renderer.render(tokens, parser.options, {})
+    environment = make_environment("probgap.reproduction", autoescape=True)
+    page: str = environment.get_template("page.html").render(
+        body=load("markupsafe").Markup(body), contents=contents
+    )
+    return page
 
 
-def _environment(**options: Any) -> Any:
-    environment = make_environment("probgap.reproduction", **options)
-    filters = {"score": _score, "p_value": _p_value, "verdict": _verdict, "gain": _gain}
-    environment.filters.update(filters)
-    return environment
+def _mark_headings(tokens: list[Any]) -> dict[str, str]:
+    """Name each heading, so that it can be linked to; return the sections by name."""
+    sections = {}
+    for token, text in pairwise(tokens):
+        if token.type == "heading_open":
+            token.attrs["id"] = re.sub(r"\W+", "-", text.content.lower()).strip("-")
+            if token.tag == "h2":
+                sections[token.attrs["id"]] = text.content
+    return sections
 
 
-def _score(value: Score) -> str:
+def _draw_in_place(tokens: list[Any], pictures: dict[str, str]) -> None:
+    """Replace each paragraph that links to a picture by the picture."""
+    for place, token in enumerate(tokens):
+        if token.children and token.children[0].type == "image":
+            image = token.children[0]
+            svg = for_page(pictures[Path(image.attrs["src"]).stem], image.content)
+            _replace(tokens[place - 1], f"<figure>{_BOX.format('plot')}{svg}</div>")
+            token.children = []
+            _replace(tokens[place + 1], "</figure>\n")
+
+
+def _dress_tables(tokens: list[Any]) -> None:
+    """Make the paragraph before a table its caption, and mark heads and our column."""
+    column, ours = 0, None
+    for place, token in enumerate(tokens):
+        if token.type == "table_open":
+            _replace(tokens[place - 3], f"{_BOX.format('box')}<table><caption><span>")
+            _replace(tokens[place - 1], "</span></caption>\n")
+            _replace(token, "")
+            ours = None
+        elif token.type == "table_close":
+            _replace(token, "</table></div>\n")
+        elif token.type == "tr_open":
+            column = 0
+        elif token.type in ("th_open", "td_open"):
+            text = tokens[place + 1].content
+            head = token.type == "th_open"
+            ours = column if head and text == OURS else ours
+            aligned = bool(token.attrs)
+            token.attrs = {}
+            if head or column == 0:
+                token.tag = tokens[place + 2].tag = "th"
+                token.attrs["scope"] = "col" if head else "row"
+            if column == ours:
+                token.attrs["class"] = "mine"
+            elif not aligned and column:
+                token.attrs["class"] = "text long"
+            column += 1
+
+
+def _replace(token: Any, html: str) -> None:
+    token.type, token.content = "html_block", html
+
+
+def _score(cell: Mapping[str, Any], side: str = "") -> str:
     """Format an accuracy in percent with its standard deviation."""
-    return fixed(value.mean) + ("" if value.sd is None else f" ± {fixed(value.sd)}")
+    mean, sd = cell[f"{side}mean"], cell[f"{side}sd"]
+    return fixed(mean) + ("" if sd is None else f" ± {fixed(sd)}")
 
 
-def _p_value(value: float | None) -> str:
+def _p_value(value: float) -> str:
     """Format a p-value; a very small one as a bound."""
-    small = value is not None and value < 0.0001
-    return "<\u00a00.0001" if small else fixed(value, 4)
-
-
-def _verdict(value: bool | None) -> str:
-    """Format a yes or a no, with a sign that does not need colour."""
-    return NONE if value is None else "✓ yes" if value else "✗ no"
-
-
-def _gain(shares: dict[str, Any] | None, measure: str | None) -> str:
-    """Format what a method gains, as a share or in points."""
-    value = shares[measure] if shares and measure else None
-    if measure == "share" or value is None:
-        return fixed(value)
-    return f"{signed(value)} pts"
+    return "<\u00a00.0001" if value < 0.0001 else fixed(value, 4)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
+import threading
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -23,8 +25,8 @@ from sklearn.metrics import (
 )
 from threadpoolctl import threadpool_limits
 
-from probgap.reproduction._data import Split, draw_split, seed_for
-from probgap.reproduction._methods import CLEAN, FIGURE, Memory, make_method
+from probgap.reproduction._data import Problem, draw_split, seed_for
+from probgap.reproduction._methods import CLEAN, FIGURE, Fits, make_method
 from probgap.reproduction._plan import Job
 
 Row = dict[str, Any]
@@ -34,14 +36,13 @@ _SCORES = ("accuracy", "balanced_accuracy", "f1", "auc", "seconds")
 _DIGITS = 4
 
 
-def run(
-    jobs: Sequence[Job], *, n_jobs: int | None = None, share: bool = True
-) -> Iterator[Row]:
+def run(jobs: Sequence[Job], *, n_jobs: int | None = None) -> Iterator[Row]:
     """Run jobs, several splits at once, and yield rows as they are ready.
 
-    The jobs of one split run together, in one process, on one thread. joblib chooses the
-    backend: inside ``joblib.parallel_config(backend="dask")`` they spread over a cluster.
-    The numbers in a row depend neither on that nor on the order.
+    The jobs of a split run in one process, on one thread, and share what several methods
+    fit. joblib chooses the backend: inside ``joblib.parallel_config(backend="dask")``
+    they spread over a cluster. The numbers in a row depend neither on that nor on the
+    order.
 
     Parameters
     ----------
@@ -49,8 +50,6 @@ def run(
         What to run; see :func:`plan`.
     n_jobs : int, default=None
         Number of splits to work on at once.
-    share : bool, default=True
-        Whether methods of one split share what they all need. It changes no number.
 
     Yields
     ------
@@ -64,33 +63,36 @@ def run(
     >>> [row["status"] for row in run(jobs)]
     ['ok']
     """
-    ordered = sorted(jobs, key=lambda job: job.cell)
-    cells = [list(group) for _, group in groupby(ordered, key=lambda job: job.cell)]
+    splits: dict[tuple[str, str, int], list[Job]] = defaultdict(list)
+    for job in jobs:
+        splits[job.table, f"{job.data} {job.labelling}", job.split].append(job)
     # The longest first, so that the last ones to end are short.
-    cells.sort(key=lambda cell: -sum(job.cost for job in cell))
+    ordered = sorted(splits.values(), key=lambda split: -sum(job.cost for job in split))
     if n_jobs is not None:
-        n_jobs = min(n_jobs, max(1, len(cells)))
+        n_jobs = min(n_jobs, max(1, len(ordered)))
     work = Parallel(
         n_jobs=n_jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs"
     )
-    for rows in work(delayed(_run_cell)(cell, share=share) for cell in cells):
+    for rows in work(delayed(_run_split)(split, os.getpid()) for split in ordered):
         yield from rows
 
 
-def _run_cell(cell: Sequence[Job], *, share: bool) -> list[Row]:
-    """Run the jobs of one split."""
-    memory = Memory() if share else None
+def _run_split(jobs: Sequence[Job], parent: int) -> list[Row]:
+    if os.getpid() != parent and threading.current_thread() is threading.main_thread():
+        # Ctrl-C reaches every process; the parent stops the others, without tracebacks.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    fits = Fits()
     with threadpool_limits(1):
-        return [_run_job(job, memory) for job in cell]
+        return [_run_job(job, fits) for job in jobs]
 
 
-def _run_job(job: Job, memory: Memory | None) -> Row:
+def _run_job(job: Job, fits: Fits) -> Row:
     numbers: Row = {}
     error = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            numbers = _measure(job, memory)
+            numbers = _measure(job, fits)
         except Exception as problem:  # noqa: BLE001 (one job must not stop the others)
             error = f"{type(problem).__name__}: {problem}"
     alpha, beta = (*job.labelling.parameters, None, None)[:2]
@@ -121,16 +123,18 @@ def _run_job(job: Job, memory: Memory | None) -> Row:
     }
 
 
-def _measure(job: Job, memory: Memory | None) -> Row:
-    split = draw_split(job.data, job.labelling, job.split, job.test_share, job.max_rows)
+def _measure(job: Job, fits: Fits) -> Row:
+    train, test = draw_split(
+        job.data, job.labelling, job.split, job.test_share, job.max_rows
+    )
     seed = seed_for("method", job.data, job.labelling, job.split)
-    model = make_method(job.method, job.parameters, job.svm, seed, memory)
-    observed = split.y_train if job.method == CLEAN else split.s_train
-    truth = split.y_test.astype(np.int8)
+    model = make_method(job.method, job.parameters, job.svm, seed, fits)
+    observed = train.y if job.method == CLEAN else train.s
+    truth = test.y.astype(np.int8)
     started = time.perf_counter()
-    model.fit(split.X_train, observed.astype(np.int8))
+    model.fit(train.X, observed.astype(np.int8))
     # predict decides by this, too: one pass over the kernel serves both.
-    decision = model.decision_function(split.X_test)
+    decision = model.decision_function(test.X)
     predicted = (decision > 0.0).astype(np.int8)
     row = {
         "accuracy": float(accuracy_score(truth, predicted)),
@@ -141,32 +145,29 @@ def _measure(job: Job, memory: Memory | None) -> Row:
     row["seconds"] = round(time.perf_counter() - started, 4)
     details: Row = {
         "n_train": int(observed.size),
-        "n_labelled": int(split.s_train.sum()),
-        "n_positive": int(split.y_train.sum()),
+        "n_labelled": int(train.s.sum()),
+        "n_positive": int(train.y.sum()),
     }
     if hasattr(model, "boundary_"):
         details["boundary"] = float(model.boundary_.value)
         details["true_boundary"] = job.labelling.true_boundary
     if job.method == FIGURE:
-        details |= _picture(model, split)
+        details |= _picture(model, train)
     return row | {"details": details}
 
 
-def _picture(model: Any, split: Split) -> Row:
-    """Return the points of Figure 1: true, observed and new labels, and the gaps."""
+def _picture(model: Any, train: Problem) -> Row:
+    """Return the points of Figure 1 with true, observed and new labels."""
     relabelling = model.relabelling_
     labels = np.where(relabelling.decided, relabelling.labels, -1)
-    first, second = split.X_train[:, 0], split.X_train[:, 1]
-    return {
-        "panels": {
-            "x1": first.round(_DIGITS).tolist(),
-            "x2": second.round(_DIGITS).tolist(),
-            "true": split.y_train.astype(int).tolist(),
-            "observed": split.s_train.astype(int).tolist(),
-            "relabelled": labels.astype(int).tolist(),
-        },
-        "gap": model.observed_gap_.round(_DIGITS).tolist(),
+    panels = {
+        "x1": train.X[:, 0].round(_DIGITS),
+        "x2": train.X[:, 1].round(_DIGITS),
+        "true": train.y.astype(int),
+        "observed": train.s.astype(int),
+        "relabelled": labels.astype(int),
     }
+    return {"panels": {name: values.tolist() for name, values in panels.items()}}
 
 
 def _first_sentence(caught: warnings.WarningMessage) -> str:

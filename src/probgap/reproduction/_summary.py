@@ -6,59 +6,34 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
-from probgap.reproduction._comparison import (
-    count_verdicts,
-    summarise_blocks,
-    summarise_statistics,
-)
-from probgap.reproduction._scores import (
-    BLOCKS,
+from probgap._core.output import load
+from probgap.reproduction._cells import (
     CLEAN,
+    FIGURE_TABLE,
+    LINE,
     NAIVE,
     OURS,
     PAPER_METHODS,
-    Runs,
-    Score,
-    Scores,
-    Setting,
-    block_label,
-    has_accuracy,
-    number,
-    order_blocks,
+    PLAIN,
+    RIVALS,
+    Frame,
+    lines_of,
+    make_cells,
     order_methods,
-    order_settings,
-    printed_scores,
-    read_runs,
-    setting_of,
+    read_jobs,
 )
 
-BOUNDARY_METHODS = ("PGPU", OURS)
-_TITLES = {
-    "1": "Triangles (no overlap), inverse mislabelled rate",
-    "2": "Triangles (no overlap), linear mislabelled rate",
-    "3": "Triangles (no overlap), constant mislabelled rate",
-    "4": "Square (overlap), inverse mislabelled rate",
-    "5": "Square (overlap), linear mislabelled rate",
-    "6": "Square (overlap), constant mislabelled rate",
-    "7": "Five UCI benchmark sets, inverse mislabelled rate",
-    "8": "TCDB and SwissProt, labels as they were found",
-}
-_ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
-# The paper has no line for this one; a run has.
-_UNPRINTED = Setting("7", "banana", "inverse", 0.3, 1.5)
-_SUSPECT = (
-    "The first seven printed lines of splice look like those of banana: clean accuracies "
-    "near 67, where the last two lines have 95.79. They are shown as printed."
-)
+_BOUNDARY_METHODS = ("PGPU", OURS)
 _OWN = ("PGPU", "PGPUcv")
-# An estimate that cannot be used is replaced, with this warning, by one that can.
-_MOVED = "BoundaryWarning"
-_PANELS = ("x1", "x2", "true", "observed", "relabelled")
+# A share is a ratio: with less than this between clean and naive, in points, it is noise.
+_SMALLEST_COST = 0.5
+_LEAST_COVERAGE = 0.5
+_DECIMALS = 9
 
 Facts = dict[str, Any]
 
@@ -87,346 +62,308 @@ def summarise(
     >>> row |= {"rate": "inverse", "alpha": 0.1, "beta": 0.5, "seed": 0}
     >>> scores = {"SVM": 0.92, "clean": 0.98, "probgap": 0.96}
     >>> rows = [row | {"method": m, "accuracy": a} for m, a in scores.items()]
-    >>> round(summarise(rows)["blocks"][0]["ours"]["share"], 3)
+    >>> round(summarise(rows)["blocks"][0]["run"]["share"]["probgap"], 3)
     0.667
     """
-    runs = read_runs(rows)
-    printed = printed_scores()
-    blocks = summarise_blocks(runs.scores, printed)
-    present = {setting.table for setting in runs.scores}
-    missing = [table for table in _TITLES if table not in present]
-    numbers = [table for table in _TITLES if table in present]
-    numbers += sorted(present - set(_TITLES))
-    tables = [_summarise_table(table, runs, printed) for table in numbers]
+    jobs = read_jobs(rows)
+    cells = make_cells(jobs)
+    present = cells[cells["n"].notna()]
+    blocks = [_compare_block(block) for _, block in cells.groupby("place")]
+    shown = cells[cells["block"].isin(present["block"])]
+    gaining = {m for b in blocks for side in ("run", "paper") for m in b[side]["gains"]}
+    lines = lines_of(present).drop(columns=CLEAN, errors="ignore")
     return {
-        "run": _summarise_run(runs, command),
+        "run": _describe_run(jobs, present) | {"command": command},
         "ours": OURS,
+        "share_methods": order_methods(gaining - {NAIVE}),
         "blocks": blocks,
-        "verdicts": count_verdicts(blocks),
-        "tables": tables,
-        "missing_tables": missing,
-        "statistics": summarise_statistics(runs.scores),
-        "panels": _summarise_figure(runs.figure),
-        "boundaries": _summarise_boundaries(runs),
-        "differences": _summarise_differences(tables, blocks),
+        "verdicts": _count_verdicts(blocks),
+        "tables": [_lay_out(table) for _, table in shown.groupby("table", sort=False)],
+        "statistics": _test(lines.round(_DECIMALS).dropna(how="all")),
+        "panels": _read_panels(jobs[(jobs["table"] == FIGURE_TABLE) & jobs["ok"]]),
+        "boundaries": _compare_boundaries(jobs),
+        "differences": _compare_with_print(shown[shown["difference"].notna()]),
     }
 
 
-def _differs(ours: Score | None, paper: Score | None) -> bool:
-    """Return whether two accuracies differ by more than two standard deviations.
-
-    The greater of the two deviations counts; where neither is known, the answer is no.
-    """
-    if ours is None or paper is None:
-        return False
-    known = [sd for sd in (ours.sd, paper.sd) if sd is not None]
-    return bool(known) and abs(ours.mean - paper.mean) > 2.0 * max(known) + 1e-9
-
-
-def _summarise_table(table: str, runs: Runs, printed: Scores) -> Facts:
-    """Set a table of the run beside the printed one."""
-    in_run = {setting for setting in runs.scores if setting.table == table}
-    settings = in_run | {setting for setting in printed if setting.table == table}
-    failed = {(setting_of(row), row["method"]) for row in runs.errors}
-    ran = {method for setting in in_run for method in runs.scores[setting]}
-    ran |= {method for setting, method in failed if setting.table == table}
-    methods = order_methods(ran | set(PAPER_METHODS if settings & set(printed) else ()))
-    groups: list[Facts] = [
-        {
-            "data": block[1],
-            "lines": [
-                {
-                    "setting": setting,
-                    "label": setting.label,
-                    "in_paper": setting in printed,
-                    "cells": _cells(setting, methods, runs.scores, printed, failed),
-                }
-                for setting in order_settings(s for s in settings if s.block == block)
-            ],
-        }
-        for block in order_blocks({setting.block for setting in in_run})
-    ]
-    cells = [cell for g in groups for line in g["lines"] for cell in line["cells"]]
-    counts = [cell["ours"].n for cell in cells if cell["ours"]]
-    head = "labels" if all(s.alpha is None for s in settings) else _ALPHA
+def _compare_block(cells: Frame) -> Facts:
+    """Compare the methods on one data set of one table, here and in print."""
+    run, paper = _gains(lines_of(cells)), _gains(lines_of(cells, "paper_mean"))
+    gains, rival = run["gains"], _best(run["gains"], RIVALS)
+    first = cells.iloc[0]
     return {
-        "number": table,
-        "title": _TITLES.get(table, "not a table of the paper"),
-        "head": f"({head}, β)" if any(s.beta is not None for s in settings) else head,
-        "methods": methods,
-        "groups": groups,
-        # The number of runs that most cells have, the greater of two as common.
-        "runs": max(counts, key=lambda n: (counts.count(n), n), default=0),
-        "equal": len(set(counts)) == 1,
-        "marked": sum(cell["differs"] for cell in cells),
-        "compared": sum(bool(cell["ours"] and cell["paper"]) for cell in cells),
-        "notes": _notes(table, in_run, {*methods, OURS} - ran),
-    }
-
-
-def _cells(
-    setting: Setting,
-    methods: list[str],
-    scores: Scores,
-    printed: Scores,
-    failed: set[tuple[Setting, str]],
-) -> list[Facts]:
-    ours, paper = scores.get(setting, {}), printed.get(setting, {})
-    best_ours, best_paper = _best(ours), _best(paper)
-    cells = []
-    for method in methods:
-        mine, theirs = ours.get(method), paper.get(method)
-        cells.append(
-            {
-                "method": method,
-                "ours": mine,
-                "paper": theirs,
-                "best": method in best_ours,
-                "paper_best": method in best_paper,
-                "differs": _differs(mine, theirs),
-                "difference": mine.mean - theirs.mean if mine and theirs else None,
-                "why": "failed" if (setting, method) in failed else "not run",
-                "printable": method in PAPER_METHODS,
-            }
-        )
-    return cells
-
-
-def _best(line: dict[str, Score]) -> set[str]:
-    """Return the methods with the best mean, to two decimals."""
-    means = {m: round(score.mean, 2) for m, score in line.items() if m != CLEAN}
-    return {method for method, mean in means.items() if mean == max(means.values())}
-
-
-def _notes(table: str, in_run: set[Setting], absent: set[str]) -> list[str]:
-    notes = []
-    shown = {setting.data for setting in in_run}
-    if absent:
-        notes.append(f"Not run here: {', '.join(order_methods(absent))}.")
-    others = [data for number, data in BLOCKS if number == table and data not in shown]
-    if others:
-        notes.append(f"Data sets of this table that were not run: {', '.join(others)}.")
-    if _UNPRINTED in in_run:
-        notes.append(
-            f"The paper prints no line for banana {_UNPRINTED.label}; it is run here."
-        )
-    if table == "7" and "splice" in shown:
-        notes.append(_SUSPECT)
-    if table == "7" and "heart" in shown:
-        notes.append("The paper does not run PGPUcv on heart.")
-    return notes
-
-
-def _summarise_differences(tables: list[Facts], blocks: list[Facts]) -> Facts:
-    """Count the cells that differ from the print, and who is best where."""
-    found: dict[str, dict[str, list[Facts]]] = {}
-    for table in tables:
-        for group in table["groups"]:
-            cells = found.setdefault(block_label((table["number"], group["data"])), {})
-            for line in group["lines"]:
-                for cell in line["cells"]:
-                    if cell["difference"] is not None:
-                        cells.setdefault(cell["method"], []).append(cell)
-    every = [c for cells in found.values() for group in cells.values() for c in group]
-    marked = [cell for cell in every if cell["differs"]]
-    both = [
-        (block["label"], block["best"]["method"], block["paper_best"]["method"])
-        for block in blocks
-        if block["known"] and block["best"] and block["paper_best"]
-    ]
-    return {
-        "methods": list(PAPER_METHODS),
-        "blocks": [
-            {"label": label, "cells": [_compare(cells.get(m)) for m in PAPER_METHODS]}
-            for label, cells in found.items()
-            if cells
-        ],
-        "compared": len(every),
-        "marked": len(marked),
-        "higher": sum(cell["difference"] > 0 for cell in marked),
-        "naive": _compare([cell for cell in every if cell["method"] == NAIVE]),
-        "clean": _compare([cell for cell in every if cell["method"] == CLEAN]),
-        "winners": {
-            "blocks": len(both),
-            "same": sum(here == there for _, here, there in both),
-            "own_here": sum(here in _OWN for _, here, _ in both),
-            "own_printed": sum(there in _OWN for _, _, there in both),
-            "parted": [
-                {"label": label, "here": here, "printed": there}
-                for label, here, there in both
-                if here != there
-            ],
+        "label": first["block"],
+        "known": bool(first["known"]),
+        "present": bool(cells["n"].notna().any()),
+        "run": run,
+        "paper": paper,
+        "rival": rival,
+        "paper_rival": _best(paper["gains"], RIVALS),
+        # Whether each is ahead of all methods of the paper; None if that is unknown.
+        **{
+            name: round(gains[method] - gains[rival], _DECIMALS) > 0.0
+            if method in gains
+            else None
+            for name, method in (("ahead", OURS), ("ahead_plain", PLAIN))
         },
     }
 
 
-def _compare(cells: list[Facts] | None) -> Facts | None:
-    if not cells:
-        return None
-    differences = [cell["difference"] for cell in cells]
-    return {
-        "compared": len(cells),
-        "marked": sum(cell["differs"] for cell in cells),
-        "difference": float(np.mean(differences)),
-        "size": float(np.mean(np.abs(differences))),
+def _gains(lines: Frame) -> Facts:
+    """Return what each method gains on the naive SVM, given accuracies in percent.
+
+    Only lines with a naive and a clean SVM count, and with ours where there are any.
+    ``share`` is the mean of the lines' recovered shares where labels cost at least half
+    a point, ``points`` the mean gain, and ``gains`` the one of them to go by.
+    """
+    if OURS in lines:
+        lines = lines.dropna(subset=OURS)
+    lines = lines.reindex(columns=lines.columns.union([NAIVE, CLEAN], sort=False))
+    lines = lines.dropna(subset=[NAIVE, CLEAN])
+    cost = lines[CLEAN] - lines[NAIVE]
+    costly = cost.round(6) >= _SMALLEST_COST
+    points = lines.sub(lines[NAIVE], axis="index").drop(columns=CLEAN)
+    shares = points.div(cost, axis="index")[costly]
+    found = {
+        "share": shares.mean().dropna().to_dict(),
+        "points": points.mean().dropna().to_dict(),
+    }
+    measure = "share" if costly.any() else "points"
+    return found | {
+        "labellings": len(lines),
+        "qualifying": int(costly.sum()),
+        "measure": measure if len(lines) else None,
+        "naive": _value(lines[NAIVE].mean()),
+        "clean": _value(lines[CLEAN].mean()),
+        "gains": found[measure],
+        "best": _best(found[measure], found[measure]),
     }
 
 
-def _summarise_boundaries(runs: Runs) -> list[Facts]:
+def _count_verdicts(blocks: list[Facts]) -> Facts:
+    """Count the paper's blocks in which ours is ahead, and which method is best."""
+    known = [block for block in blocks if block["known"]]
+    ahead, plain = ([b[name] for b in known] for name in ("ahead", "ahead_plain"))
+    rivals = [(b["rival"], b["paper_rival"]) for b in known if b["rival"]]
+    return {
+        "blocks": len(known),
+        "ahead": ahead.count(True),
+        "compared": len(known) - ahead.count(None),
+        "ahead_plain": plain.count(True),
+        "compared_plain": len(known) - plain.count(None),
+        "behind": [block["label"] for block in known if block["ahead"] is False],
+        "rivals": len(rivals),
+        "same_rival": sum(here == printed for here, printed in rivals),
+        "own_here": sum(here in _OWN for here, _ in rivals),
+        "own_printed": sum(printed in _OWN for _, printed in rivals),
+    }
+
+
+def _lay_out(cells: Frame) -> Facts:
+    """Set a table of the run beside the printed one."""
+    methods = order_methods(cells["method"])
+    ran = set(cells["method"][cells["n"].notna()])
+    counts = cells["n"][cells["n"] > 0]
+    return {
+        "number": cells["table"].iloc[0],
+        "data_sets": list(cells["data"].unique()),
+        "methods": methods,
+        "groups": [
+            {
+                "data": data,
+                "lines": [
+                    {"label": line, "cells": _records(part, methods)}
+                    for line, part in group.groupby("line")
+                ],
+            }
+            for data, group in cells.groupby("data", sort=False)
+        ],
+        # The number of runs that most cells have, the greater of two as common.
+        "runs": int(counts.mode().max()) if len(counts) else 0,
+        "equal": counts.nunique() == 1,
+        "marked": int(cells["differs"].sum()),
+        "compared": int(cells["difference"].notna().sum()),
+        "absent": order_methods({*methods, OURS} - ran),
+    }
+
+
+def _records(cells: Frame, methods: list[str]) -> list[Facts]:
+    """Return a line as a list of cells; None stands for what is not known."""
+    line = cells.set_index("method").reindex(methods).reset_index()
+    is_missing = load("pandas").isna
+    return [
+        {name: None if is_missing(value) else value for name, value in cell.items()}
+        for cell in line.to_dict("records")
+    ]
+
+
+def _compare_with_print(cells: Frame) -> Facts:
+    """Count the cells that differ from the print, in all and by block and method."""
+    marked = cells[cells["differs"]]
+    columns = {
+        "difference": ("difference", "mean"),
+        "marked": ("differs", "sum"),
+        "compared": ("differs", "size"),
+    }
+    return {
+        "methods": list(PAPER_METHODS),
+        "blocks": [
+            {
+                "label": label,
+                "cells": group.groupby("method").agg(**columns).T.to_dict(),
+            }
+            for label, group in cells.groupby("block", sort=False)
+        ],
+        "compared": len(cells),
+        "marked": len(marked),
+        "higher": int((marked["difference"] > 0).sum()),
+    }
+
+
+def _test(lines: Frame) -> Facts:
+    """Rank the methods over labellings, and test ours against each other one."""
+    # A method that ran on few labellings does not shrink the ranking of the others.
+    ranked = lines[lines.columns[lines.notna().mean() >= _LEAST_COVERAGE]].dropna()
+    pairs = [
+        _compare_pair(other, (lines[OURS] - lines[other]).dropna().round(_DECIMALS))
+        for other in lines
+        if OURS in lines and other != OURS
+    ]
+    pairs = [pair for pair in pairs if pair["settings"]]
+    # Holm's step-down method, which scipy does not have.
+    adjusted = 0.0
+    for place, pair in enumerate(sorted(pairs, key=lambda pair: pair["p"])):
+        adjusted = max(adjusted, min(1.0, (len(pairs) - place) * pair["p"]))
+        pair["p_holm"] = adjusted
+    return {
+        "ranks": ranked.rank(axis="columns", ascending=False).mean().dropna().to_dict(),
+        "ranked": len(ranked),
+        "pairs": pairs,
+        "settings": len(lines),
+        "data_sets": lines.index.get_level_values("data").nunique(),
+    }
+
+
+def _compare_pair(other: str, gains: Frame) -> Facts:
+    """Compare ours with another method, given its gains by line."""
+    by_block = gains.groupby(level=LINE[:2]).mean()
+    return {
+        "method": other,
+        "settings": len(gains),
+        "median": float(gains.median()),
+        "wins": int((gains > 0).sum()),
+        "ties": int((gains == 0).sum()),
+        "losses": int((gains < 0).sum()),
+        "p": float(stats.wilcoxon(gains[gains != 0]).pvalue) if gains.any() else 1.0,
+        "blocks": len(by_block),
+        "block_wins": int((by_block > 0).sum()),
+    }
+
+
+def _compare_boundaries(jobs: Frame) -> list[Facts]:
     """Set the estimated boundary beside the true one, by data set and method."""
-    found: dict[tuple[Setting, str], list[tuple[float, float]]] = {}
-    moved: Counter[tuple[str, str]] = Counter()
-    for row in runs.rows:
-        details = row.get("details") or {}
-        estimated, true = (
-            number(details.get(n)) for n in ("boundary", "true_boundary")
-        )
-        if not has_accuracy(row) or estimated is None or true is None:
-            continue
-        if any(str(text).startswith(_MOVED) for text in row.get("warnings") or []):
-            moved[str(row["data"]), row["method"]] += 1
-        else:
-            place = setting_of(row), row["method"]
-            found.setdefault(place, []).append((true, estimated))
-    groups: dict[tuple[str, str], list[Facts]] = {}
-    for setting in order_settings({setting for setting, _ in found}):
-        for method in BOUNDARY_METHODS:
-            if pairs := found.get((setting, method)):
-                true, estimated = (float(mean) for mean in np.mean(pairs, axis=0))
-                point = {"true": true, "estimated": estimated, "runs": len(pairs)}
-                group = groups.setdefault((setting.data, method), [])
-                group.append(point | {"label": setting.label})
+    found = jobs[jobs["ok"] & jobs["method"].isin(_BOUNDARY_METHODS)]
+    found = found.dropna(subset=["boundary", "true_boundary"])
+    points = found.groupby([*LINE, "method"], as_index=False).agg(
+        true=("true_boundary", "mean"),
+        estimated=("boundary", "mean"),
+        runs=("boundary", "size"),
+    )
+    points["error"] = points["estimated"] - points["true"]
     return [
         {
             "data": data,
             "method": method,
-            "points": points,
-            "labellings": len(points),
-            "runs": sum(point["runs"] for point in points),
-            "moved": moved[data, method],
-            "bias": float(np.mean([p["estimated"] - p["true"] for p in points])),
-            "error": float(np.mean([abs(p["estimated"] - p["true"]) for p in points])),
+            "true": group["true"].tolist(),
+            "estimated": group["estimated"].tolist(),
+            "runs": int(group["runs"].sum()),
+            "bias": float(group["error"].mean()),
+            "error": float(group["error"].abs().mean()),
         }
-        for (data, method), points in groups.items()
+        for (data, method), group in points.groupby(["data", "method"], sort=False)
     ]
 
 
-def _summarise_figure(row: Facts | None) -> Facts | None:
-    """Take the panels of Figure 1 out of their row; None where they are incomplete."""
-    details = (row or {}).get("details") or {}
-    panels = details.get("panels") or {}
-    columns: list[Any] = [panels.get(name) for name in _PANELS] + [details.get("gap")]
-    if row is None or not all(isinstance(column, Sequence) for column in columns):
+def _read_panels(jobs: Frame) -> Facts | None:
+    """Take the points of Figure 1 out of their row; None where they are incomplete."""
+    if jobs.empty:
         return None
-    if len({len(column) for column in columns}) != 1 or not columns[0]:
+    job = jobs.iloc[0]
+    names = ("x1", "x2", "true", "observed", "relabelled")
+    try:
+        points = np.array([job["details"]["panels"][n] for n in names], np.float64)
+    except (KeyError, TypeError, ValueError):
         return None
-    arrays = [np.asarray(column, dtype=np.float64) for column in columns]
-    if not np.isfinite(arrays).all():
+    if points.ndim != 2 or not points.size or not np.isfinite(points).all():
         return None
-    _, _, true, observed, relabelled, _ = arrays
-    return {
-        **dict(zip([*_PANELS, "gap"], arrays, strict=True)),
-        "boundary": number(details.get("boundary")),
-        "true_boundary": number(details.get("true_boundary")),
-        "data": str(row["data"]),
-        "labelling": str(row["labelling"]),
-        "counts": {
-            "samples": int(relabelled.size),
-            "positive": int(np.sum(true == 1)),
-            "labelled": int(np.sum(observed == 1)),
-            "to_positive": int(np.sum(relabelled == 1)),
-            "to_negative": int(np.sum(relabelled == 0)),
-            "left_out": int(np.sum(relabelled < 0)),
-            "right": int(np.sum((relabelled >= 0) & (relabelled == true))),
-        },
+    panels = dict(zip(names, points, strict=True))
+    true, new = panels["true"], panels["relabelled"]
+    return panels | {
+        "data": job["data"],
+        "labelling": job["labelling"],
+        "samples": new.size,
+        "positive": int(np.sum(true == 1)),
+        "labelled": int(np.sum(panels["observed"] == 1)),
+        "decided": int(np.sum(new >= 0)),
+        "right": int(np.sum((new >= 0) & (new == true))),
+        "left_out": int(np.sum(new < 0)),
     }
 
 
-def _summarise_run(runs: Runs, command: str | None) -> Facts:
+def _describe_run(jobs: Frame, cells: Frame) -> Facts:
     """Return what was run, by what, on what, and for how long."""
-    rows = runs.rows
-    scores = [score for line in runs.scores.values() for score in line.values()]
-    names = ("table", "data", "labelling", "method", "seed")
+    failed = jobs[~jobs["ok"]]
     return {
-        "jobs": len(rows),
-        "accuracies": sum(score.n or 0 for score in scores),
-        "errors": [
-            {
-                "job": str(
-                    row.get("key") or "/".join(str(row[name]) for name in names)
-                ),
-                "error": str(row.get("error") or "no finite accuracy"),
-            }
-            for row in runs.errors
-        ],
-        "settings": len(runs.scores),
-        "methods": order_methods(m for line in runs.scores.values() for m in line),
-        "splits": len({row["seed"] for row in rows if row["table"] != "figure1"}),
-        "profiles": sorted({str(row.get("profile") or "full") for row in rows}),
-        "command": command,
-        "versions": _distinct(row.get("versions") for row in rows),
-        "machines": _distinct(row.get("machine") for row in rows),
-        "settings_used": _by_method((row["method"], _settings(row)) for row in rows),
+        "jobs": len(jobs),
+        "errors": list(zip(failed["name"], failed["error"], strict=True)),
+        "settings": len(cells[LINE].drop_duplicates()),
+        "data_sets": cells["data"].nunique(),
+        "methods": cells["method"][cells["n"] > 0].nunique(),
+        "splits": jobs["seed"][jobs["table"] != FIGURE_TABLE].nunique(),
+        "profiles": sorted(jobs["profile"].unique()),
+        "seconds": float(jobs["seconds"].sum()),
+        "versions": _distinct(jobs["versions"]),
+        "machines": _distinct(jobs["machine"]),
+        "settings_used": _by_method(
+            (job.method, _settings(job.method, job.parameters))
+            for job in jobs.itertuples()
+        ),
         # Without their numbers, which differ from job to job.
         "warnings": _by_method(
-            (row["method"], text)
-            for row in rows
-            for text in {
-                re.sub(r"\d+(\.\d+)?", "…", str(said))
-                for said in row.get("warnings") or []
-            }
+            (job.method, text)
+            for job in jobs.itertuples()
+            for text in {re.sub(r"\d+(\.\d+)?", "…", said) for said in job.warnings}
         ),
-        "seconds": float(sum(number(row.get("seconds")) or 0.0 for row in rows)),
-        **_span(rows),
     }
 
 
-def _distinct(records: Iterable[Any]) -> list[Facts]:
+def _distinct(records: Iterable[Facts]) -> list[tuple[int, Facts]]:
     """Return the different records, the most frequent first, each with its count."""
-    counts = Counter(
-        json.dumps(record, sort_keys=True, default=str) for record in records if record
-    )
-    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return [{"jobs": n, "items": json.loads(record)} for record, n in ordered]
+    texts = [json.dumps(record, sort_keys=True) for record in records if record]
+    ordered = sorted(Counter(texts).items(), key=lambda item: (-item[1], item[0]))
+    return [(n, json.loads(text)) for text, n in ordered]
 
 
-def _by_method(texts: Iterable[tuple[str, str]]) -> list[Facts]:
+def _by_method(texts: Iterable[tuple[str, str]]) -> list[tuple[str, int, str]]:
     """Count the jobs of each method that have a text, in the order of the tables."""
     counts = Counter((method, text) for method, text in texts if text)
     order = order_methods(method for method, _ in counts)
     ordered = sorted(counts, key=lambda k: (order.index(k[0]), -counts[k], k[1]))
-    return [{"method": k[0], "text": k[1], "jobs": counts[k]} for k in ordered]
+    return [(method, counts[method, text], text) for method, text in ordered]
 
 
-def _settings(row: Facts) -> str:
-    """Return the settings of a job as text: C 1.0, gamma auto."""
-    parts: list[str] = []
-    for name, value in sorted((row.get("parameters") or {}).items()):
-        if name == "svm" and row["method"] == OURS:
-            continue  # it has a final classifier of its own
-        if isinstance(value, Mapping):
-            inner = ", ".join(f"{key} {value[key]}" for key in sorted(value))
-            parts.append(f"{name} ({inner})")
-        elif value is not None:
-            parts.append(f"{name} {value}")
-    return ", ".join(parts)
+def _settings(method: str, parameters: Mapping[str, Any]) -> str:
+    """Return the settings of a job as text; ours has a final classifier of its own."""
+    unused = ("svm",) if method == OURS else ()
+    used = {k: v for k, v in parameters.items() if v is not None and k not in unused}
+    return json.dumps(used, sort_keys=True)[1:-1].replace('"', "")
 
 
-def _span(rows: list[Facts]) -> Facts:
-    """Return when the first job began and the last one ended."""
-    spans = []
-    for row in rows:
-        try:
-            end = datetime.fromisoformat(str(row.get("finished")))
-        except ValueError:
-            continue
-        end = end.astimezone(UTC) if end.tzinfo else end.replace(tzinfo=UTC)
-        spans.append((end - timedelta(seconds=number(row.get("seconds")) or 0.0), end))
-    if not spans:
-        return {"began": None, "ended": None, "wall": None}
-    began, ended = min(start for start, _ in spans), max(end for _, end in spans)
-    return {
-        "began": f"{began:%Y-%m-%d %H:%M:%S} UTC",
-        "ended": f"{ended:%Y-%m-%d %H:%M:%S} UTC",
-        "wall": (ended - began).total_seconds(),
-    }
+def _best(values: Mapping[str, float], methods: Iterable[str]) -> str | None:
+    """Return the best of the methods; the earlier column of two that are equal."""
+    found = [method for method in methods if method in values]
+    return max(found, key=lambda method: values[method], default=None)
+
+
+def _value(number: float) -> float | None:
+    return None if np.isnan(number) else float(number)

@@ -27,8 +27,7 @@ class GrowingFactor:
     """Randomly pivoted Cholesky in blocks: ``K = F @ F.T + R`` with R semidefinite.
 
     Columns are drawn by what the factor so far leaves of the diagonal, with a fixed
-    seed. ``rest`` is the diagonal of R, so that ``|R_ij| <= sqrt(rest_i rest_j)``. Single
-    precision is enough for a preconditioner.
+    seed. ``rest`` is the diagonal of R, so that ``|R_ij| <= sqrt(rest_i rest_j)``.
     """
 
     def __init__(
@@ -52,7 +51,6 @@ class GrowingFactor:
 
     @property
     def rank(self) -> int:
-        """Number of columns so far."""
         return self.factor.shape[1]
 
     def of_first_rows(self, n: int, columns: Columns) -> GrowingFactor:

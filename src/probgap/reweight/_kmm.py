@@ -15,9 +15,10 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_array
 
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import kernel_matrix, median_gamma, spread_rows
+from probgap._core.kernels import kernel_matrix, median_gamma
 from probgap._core.runtime import one_thread, remark
 from probgap._core.types import Matrix
+from probgap._core.validation import spread_rows
 from probgap._device.arrays import open_device
 from probgap.reweight._on_device import solve_on_device
 from probgap.reweight._pivoting import MatchingBatch
@@ -64,9 +65,8 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
     the result falls).
 
     Where several weightings match equally well, as with a flat kernel, one near to
-    uniform weights is given: a pull towards them, far below the tolerance, singles it
-    out. Solvers agree in the objective to within ``tol``; in the weights they agree only
-    as far as the kernel tells them apart.
+    uniform weights is given. Solvers agree in the objective to within ``tol``; in the
+    weights they agree only as far as the kernel tells them apart.
 
     Parameters
     ----------
@@ -89,25 +89,20 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
         "low_rank"
             Puts a factor of low rank r in the place of the kernel, built from r of its
             columns, and counts what that leaves out into ``duality_gap``. O((n + m) r^2)
-            time and O(n r) memory. The rank grows until ``tol`` is met. The linear
-            kernel of features is its own factor.
+            time and O(n r) memory. The rank grows until ``tol`` is met.
         "iterative"
             Products with the kernel, some 50 to 300 of them, O(n^2), preconditioned by
             a low-rank factor. In single precision beyond 1000 source samples, which
             leaves the objective right to seven digits.
         "pivoting", "exact"
             Guesses which weights lie at a bound, solves for the others by Cholesky
-            factorisation, and mends the guess. Exact up to rounding; as fast as a few
-            factorisations, O(n^3), and a single one where few bounds bind. Where guesses
-            do not come right, an interior point method takes over, some 15 factorisations.
+            factorisation, and mends the guess. Exact up to rounding; a few factorisations,
+            O(n^3). Where guesses do not come right, an interior point method takes over.
             Both names mean the same.
         "auto"
             With fewer than 500 source samples, with a ``tol`` below 1e-6, or with a kernel
-            that is not known to be positive semidefinite: "pivoting". Otherwise, or where
-            a dense matrix needs more than ``max_memory``: the linear kernel of at most
-            n / 4 features goes to "low_rank". So do other kernels, if 96 columns leave at
-            most a thousandth of the diagonal and min(n / 6, 600) leave so little that the
-            means are known to a fraction of ``tol``; if not, they go to "iterative". What
+            that is not known to be positive semidefinite: "pivoting". Otherwise "low_rank"
+            if a low rank leaves little enough of the kernel, and if not, "iterative". What
             does not meet ``tol`` there goes to "pivoting", up to 6000 source samples.
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
@@ -121,11 +116,9 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
         evaluates them anew for each product. "pivoting" and "exact" keep all, in any
         case.
     device : str, default=None
-        torch's name of a device to solve on, "cuda" or "cpu": by products with the exact
-        RBF kernel there, with the method of "iterative". The kernel is kept on the
-        device, in single precision, if there is memory for it; if not, tiles of it are
-        computed for each product. ``solver`` and ``max_memory`` are then not used.
-        Needs the extra ``gpu``.
+        torch's name of a device to solve on, "cuda" or "cpu": by the method of "iterative"
+        with the exact RBF kernel, kept there if there is memory for it. ``solver`` and
+        ``max_memory`` are then not used. Needs the extra ``gpu``.
     verbose : int, default=0
         With 1, says on standard error what a device keeps in memory.
 
@@ -229,8 +222,8 @@ def match_selections(
 ) -> list[KMMResult]:
     """Match several selections of one sample to the whole of it, at the price of few.
 
-    Returns what ``kernel_mean_matching(samples[selection], samples, ...)`` returns for
-    each, to within ``tol``, from one kernel matrix and, as a rule, one factor of it.
+    As ``kernel_mean_matching(samples[selection], samples, ...)`` for each, to within
+    ``tol``, from one kernel matrix and, as a rule, one factor of it.
 
     Parameters
     ----------
@@ -320,7 +313,7 @@ def _kernel_parameters(
 
 
 def _check_bounds(n: int, gamma: Any, upper: Any, slack: Any, tol: Any) -> Bounds:
-    """Refuse numbers that state no problem, and return the bounds of n weights."""
+    """Return the bounds of n weights; refuse numbers that state no problem."""
     slack = default_slack(n) if slack is None else slack
     if gamma is not None:
         _require(_is_positive(gamma), "gamma", "a positive number or None", gamma)

@@ -118,14 +118,10 @@ class KernelMeanMatching(BaseEstimator):
             result = self._match_features(features, chosen, weight)
             n_weighed = int(np.count_nonzero(chosen[features.rows]))
         else:
-            target = X if weight is None else X[_rows_for_all(weight)]
             result = kernel_mean_matching(
                 X if chosen.all() else X[chosen],
-                target,
-                gamma=self.gamma,
-                upper=self.upper,
-                slack=self.slack,
-                kernel=self.kernel,
+                X if weight is None else X[_rows_for_all(weight)],
+                **self.get_params(),
                 device=device,
                 verbose=verbose,
             )
@@ -142,7 +138,7 @@ class KernelMeanMatching(BaseEstimator):
         return result
 
     def match_each(self, X: Matrix, selections: Sequence[Mask]) -> list[KMMResult]:
-        """Match several selections of samples to all, from one kernel matrix.
+        """Match selections of samples to all, as :func:`match_selections` does.
 
         Parameters
         ----------
@@ -156,14 +152,7 @@ class KernelMeanMatching(BaseEstimator):
         list of KMMResult
             One for each selection.
         """
-        return match_selections(
-            X,
-            selections,
-            gamma=self.gamma,
-            upper=self.upper,
-            slack=self.slack,
-            kernel=self.kernel,
-        )
+        return match_selections(X, selections, **self.get_params())
 
     def _match_features(
         self, features: TrainingFeatures, chosen: Mask, weight: Vector | None

@@ -10,7 +10,7 @@ from probgap._device.estimators import as_dense
 from probgap._device.hessian import DeviceHessian
 from probgap._device.kernel import DeviceKernel, Points
 from probgap._device.plan import MemoryPlan, plan_memory
-from probgap.reweight._problem import Goal, KMMResult
+from probgap.reweight._problem import Best, KMMResult
 from probgap.reweight._products import solve_by_products
 from probgap.reweight._solvers import Task
 
@@ -28,7 +28,7 @@ def solve_on_device(
         raise InvalidInputError(msg)
     source, target = as_dense(task.source), as_dense(task.target)
     n, d = source.shape
-    plan = plan_memory(n, d, n, 1, device.budget() if budget is None else budget)
+    plan = plan_memory(n, d, 1, device.budget() if budget is None else budget)
     if say is not None:
         say(plan)
     with device.computing():
@@ -36,9 +36,8 @@ def solve_on_device(
         kernel = DeviceKernel(points, plan)
         kappa = device.get(points.mean_with(target, plan.tile))
         hessian = DeviceHessian(kernel, scale=1.0 / n)
-        best, steps = solve_by_products(
-            hessian, kappa, task.bounds, Goal.of(task.tol), task.start
-        )
+        best = Best.of(task.bounds, kappa, task.tol)
+        steps = solve_by_products(hessian, best, task.start)
         traffic = kernel.traffic
         return best.result(
             "device",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -30,7 +31,7 @@ _LARGEST_FOR_SINGLE = 8.0
 
 
 def times(factor: NDArray[Any], vectors: Array) -> Array:
-    """Multiply in double precision, without a copy of more than a part of the factor."""
+    """Multiply in double precision."""
     result = np.empty((factor.shape[0], *vectors.shape[1:]))
     for rows, part in _in_double(factor):
         result[rows] = part @ vectors
@@ -38,7 +39,7 @@ def times(factor: NDArray[Any], vectors: Array) -> Array:
 
 
 def times_transposed(factor: NDArray[Any], vectors: Array) -> Array:
-    """Multiply the transposed factor in the same way."""
+    """Multiply the transposed factor in double precision."""
     result = np.zeros((factor.shape[1], *vectors.shape[1:]))
     for rows, part in _in_double(factor):
         result += part.T @ vectors[rows]
@@ -113,6 +114,7 @@ class BlockKernel:
         return total / m
 
 
+@dataclass(slots=True)
 class PanelKernel:
     """The lower triangle of a kernel matrix, in panels of rows.
 
@@ -120,16 +122,11 @@ class PanelKernel:
     Sums over panels are in double precision.
     """
 
-    def __init__(
-        self,
-        blocks: BlockKernel,
-        rows: Rows,
-        edges: list[int],
-        spare_bytes: float,
-        panels: list[NDArray[Any]] | None = None,
-    ) -> None:
-        self.blocks, self.rows, self.edges = blocks, rows, edges
-        self.spare_bytes, self.panels = spare_bytes, panels
+    blocks: BlockKernel
+    rows: Rows
+    edges: list[int]
+    spare_bytes: float
+    panels: list[NDArray[Any]] | None = None
 
     @classmethod
     def of(

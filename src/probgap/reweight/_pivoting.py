@@ -1,24 +1,23 @@
 """Block principal pivoting: guess which bounds are active, solve, mend the guess.
 
-Once it is known which weights lie at a bound, the others solve a linear system. Weights
-that come out beyond their bound go to it, weights at a bound that the gradient pulls
-away from it are set free, all at once, until none is left. The answer is exact. A step
-that does not bring the number of wrong guesses down for long is replaced by one that
-mends a single guess, which cannot cycle (Judice and Pires, 1994).
+Once it is known which weights lie at a bound, the others solve a linear system. All that
+come out beyond their bound go to it, and all at a bound that the gradient pulls away from
+are set free, until none is left: the answer is exact. Where that does not bring down the
+number of wrong guesses for long, a step mends one, which cannot cycle (Judice and Pires,
+1994).
 
-A flat kernel leaves weights undetermined. A ridge, far below any tolerance, makes the
-system definite and pulls the weights towards uniform ones. The tangent at the answer
-proves little then. Solving once more with the same factor and the answer in the place of
-the uniform weights gives another point, whose tangent bounds the least objective far more
-closely.
+A ridge, far below any tolerance, makes the system definite where the kernel is flat. The
+tangent at the answer proves little then; that of a second solution, with the answer in the
+place of the uniform weights, bounds the least objective far more closely.
 
-Weights are in units of their sum here: ``u = w / n``. Then the matrix is the same for
+Weights are in units of their sum here, ``u = w / n``: the matrix is then the same for
 every problem of a batch, and one Cholesky factor of it serves them all.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +43,9 @@ _PATIENCE = 8
 # A gradient or a share of the bound this small is rounding.
 _ROUNDING = 1e-12
 # Where more than this share of the weights lies at a bound, a factor of the rest alone
-# is cheaper than bending that of all.
-_LARGEST_SHARE = 0.1
+# is cheaper than bending that of all; unless many large problems share its columns.
+_LARGEST_SHARE, _LARGEST_SHARE_OF_MANY = 0.1, 0.5
+_MANY, _LARGE = 10, 2000
 # Kernels of no higher rank are solved through that. What the factor leaves is less
 # than the ridge by this much. What that costs is won back by solving for the residual.
 _LARGEST_RANK = 150
@@ -71,20 +71,18 @@ class MatchingBatch:
 
     @property
     def ridge(self) -> float:
-        """The pull towards uniform weights, in units of their sum.
-
-        It goes by the size of the target, which problems share, so that a problem has
-        the same answer by itself and in a batch. A target much larger than the source
-        must not make it larger than what it is to stay below.
-        """
+        """The pull towards uniform weights, the same for a problem alone or in a batch."""
         return _RIDGE * min(self.n_target, 2 * self.kappa.size)
 
-    def bounds(self, j: int) -> Bounds:
-        """Bounds of the j-th problem."""
-        n = int(np.count_nonzero(self.chosen[j]))
-        return Bounds(
-            n, self.upper, default_slack(n) if self.slack is None else self.slack
-        )
+    def guesses(self, *, certify: bool, patience: int) -> list[Guess]:
+        """Begin each problem with the guess that no bound is active."""
+        guesses = []
+        for rows in map(np.flatnonzero, self.chosen):
+            n = rows.size
+            slack = default_slack(n) if self.slack is None else self.slack
+            bounds = Bounds(n, self.upper, slack)
+            guesses.append(Guess(rows, bounds, certify, patience))
+        return guesses
 
 
 @dataclass(slots=True)
@@ -109,7 +107,6 @@ class Guess:
     steps: int = 0
 
     def __post_init__(self) -> None:
-        """Guess that no bound is active but those that leave no choice."""
         low, high = self.bounds.band
         self.state = np.zeros(self.rows.size, dtype=np.int8)
         self.band = AT_UPPER if low == high else FREE
@@ -117,19 +114,16 @@ class Guess:
 
     @property
     def done(self) -> bool:
-        """Whether the guess was right, and what proves it is there if asked for."""
         return (self.witness if self.certify else self.answer) is not None
 
     @property
     def weights(self) -> Vector:
-        """The answer, or uniform weights if there is none."""
         if self.answer is None:
             return self.bounds.uniform()
         return self.bounds.project(self.bounds.n * self.answer)
 
     @property
     def edge(self) -> float:
-        """The sum, where it is at an edge."""
         return self.bounds.band[0 if self.band == AT_ZERO else 1]
 
     def values(self) -> Vector:
@@ -138,11 +132,7 @@ class Guess:
         return np.where(self.state[self.state != FREE] == AT_UPPER, cap, 0.0)
 
     def mend(self, u: Vector, gradient: Vector, multiplier: float) -> None:
-        """Look at the solution for this guess and correct what is wrong in it.
-
-        ``multiplier`` is that of the sum, where the sum is at an edge: what the
-        gradient of a free weight is then.
-        """
+        """Correct what the solution, with the multiplier of the sum, shows to be wrong."""
         if self.answer is not None:
             self.witness = u
             return
@@ -157,13 +147,10 @@ class Guess:
         wanted[(self.state == AT_ZERO) & (slope < -tiny)] = FREE
         wanted[(self.state == AT_UPPER) & (slope > tiny)] = FREE
         low, high = self.bounds.band
-        total = float(u.sum())
-        band = self.band
+        total, band = float(u.sum()), self.band
         if band == FREE:
-            if total < low - tiny:
-                band = AT_ZERO
-            elif total > high + tiny:
-                band = AT_UPPER
+            below, above = total < low - tiny, total > high + tiny
+            band = AT_ZERO if below else AT_UPPER if above else FREE
         elif low < high and multiplier * band > tiny:
             band = FREE
         wrong = np.flatnonzero(wanted != self.state)
@@ -193,11 +180,7 @@ def solve_by_pivoting(
     patience: int = _PATIENCE,
 ) -> list[Guess]:
     """Solve every problem of a batch: one factorisation for all, where few bounds bind."""
-    guesses = [
-        Guess(np.flatnonzero(chosen), batch.bounds(j), certify, patience)
-        for j, chosen in enumerate(batch.chosen)
-    ]
-    n = batch.kappa.size
+    guesses = batch.guesses(certify=certify, patience=patience)
     thin = _thin_factor(batch)
     try:
         if thin is None:
@@ -211,7 +194,7 @@ def solve_by_pivoting(
                 guess.state = warm[guess.rows]
             steps = max_steps if thin is None else max_thin_steps
             _factor_each_time(batch, thin, guess, steps)
-            warm = np.zeros(n, dtype=np.int8)
+            warm = np.zeros(batch.kappa.size, dtype=np.int8)
             warm[guess.rows] = guess.state
     except LinAlgError:
         # Not positive definite, so no kernel: what was solved so far stands.
@@ -238,13 +221,15 @@ def _bend_one_factor(
 ) -> None:
     """Go on until every guess is right, or has too many bounds for this to pay."""
     base = SharedFactor.of(batch)
+    many = len(guesses) >= _MANY and batch.kappa.size >= _LARGE
+    share = _LARGEST_SHARE_OF_MANY if many else _LARGEST_SHARE
     going = guesses
     for _ in range(max_steps):
         going = [
             guess
             for guess in going
             if not guess.done
-            and np.count_nonzero(guess.state) <= _LARGEST_SHARE * guess.rows.size
+            and np.count_nonzero(guess.state) <= share * guess.rows.size
         ]
         if not going:
             return
@@ -271,7 +256,8 @@ def _factor_each_time(
             if rows is None:
                 inside = guess.rows[free]
                 matrix = batch.kernel[np.ix_(inside, inside)]
-                both = _solve_shifted(matrix, ridge, rights)
+                matrix[np.diag_indices_from(matrix)] += ridge
+                both = cho_solve(_factorise(matrix.T), rights, check_finite=False)
             else:
                 both = _solve_thin(rows[free], ridge, rights)
             u[free] = both[:, 0]
@@ -285,30 +271,24 @@ def _factor_each_time(
 
 def _product_with(
     batch: MatchingBatch, thin: Array | None, rows: Rows, u: Vector
-) -> Vector:
-    product: Vector
+) -> Any:
     if thin is not None:
-        product = thin @ (u @ thin)
-        return product
+        return thin @ (u @ thin)
     spread = np.zeros(batch.kappa.size)
     spread[rows] = u
-    product = batch.kernel @ spread
-    return product[rows]
+    return (batch.kernel @ spread)[rows]
 
 
-def _solve_shifted(matrix: Array, ridge: float, right: Array) -> Array:
-    """Solve with ``matrix + ridge``, in the place of the matrix."""
-    matrix[np.diag_indices_from(matrix)] += ridge
-    factor = cho_factor(matrix.T, lower=True, overwrite_a=True, check_finite=False)
-    solution: Array = cho_solve(factor, right, check_finite=False)
-    return solution
+def _factorise(matrix: Array) -> tuple[Array, bool]:
+    """Return the Cholesky factor, in the place of the matrix."""
+    return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
 
 def _solve_thin(thin: Array, ridge: float, right: Array) -> Array:
     """Solve with ``thin @ thin.T + ridge`` by the identity of Woodbury."""
     small = thin.T @ thin
     small[np.diag_indices_from(small)] += ridge
-    factor = cho_factor(small, lower=True, overwrite_a=True, check_finite=False)
+    factor = _factorise(small)
     solution = np.zeros_like(right)
     residual = right
     for _ in range(_REFINEMENTS):
@@ -338,7 +318,6 @@ class SharedFactor:
 
     @classmethod
     def of(cls, batch: MatchingBatch) -> SharedFactor:
-        """Factorise, and learn the columns of rows that some problem leaves out."""
         n = batch.kappa.size
         # Symmetric: the transpose is a copy in LAPACK's order, without reordering.
         shifted = np.array(batch.kernel.T, order="F")
@@ -383,21 +362,19 @@ class SharedFactor:
             self._keep(rows, dtrsm(1.0, self.lower, unit, lower=1, overwrite_b=1))
 
     def _without_bounds(self, guesses: list[Guess]) -> list[Vector]:
+        """Solve for each guess as if no bound were active."""
         pulled = [guess for guess in guesses if guess.answer is not None]
         right = np.zeros((self.lower.shape[0], len(pulled)), order="F")
         for k, guess in enumerate(pulled):
             right[guess.rows, k] = self.ridge * guess.centre
         half = dtrsm(1.0, self.lower, right, lower=1, overwrite_b=1)
         both = iter(dtrsm(1.0, self.lower, half, lower=1, trans_a=1, overwrite_b=1).T)
-        return [
-            self.to_kappa
-            + (
-                (self.ridge / guess.bounds.n) * self.to_ones
-                if guess.answer is None
-                else next(both)
-            )
-            for guess in guesses
-        ]
+        free = []
+        for guess in guesses:
+            share = self.ridge / guess.bounds.n
+            pull = share * self.to_ones if guess.answer is None else next(both)
+            free.append(self.to_kappa + pull)
+        return free
 
     def solve(self, guesses: list[Guess]) -> list[tuple[Vector, Vector, float]]:
         """Return u, the gradient at fixed rows, and the multiplier of the sum, for each."""

@@ -57,10 +57,9 @@ class KMMResult:
     duality_gap : float
         The objective is certainly within this of the least possible one, if the kernel
         is positive semidefinite.
-    n_passes : float
-        Products with the whole kernel, of a solver on a device; 0 for others.
-    bytes_moved : float
-        Bytes that these products read or wrote.
+    n_passes, bytes_moved : float
+        Products with the whole kernel, of a solver on a device, and the bytes that they
+        read or wrote; 0 for others.
     """
 
     weights: Vector
@@ -141,11 +140,10 @@ class Bounds:
     def kkt_residual(self, weights: Vector, gradient: Vector) -> float:
         """Measure how far feasible weights are from satisfying the KKT conditions.
 
-        Each weight is compared with the one that a unit step against the gradient,
-        cut to the box, would give, under the most favourable multiplier of the band.
-        That may be positive only at the upper edge of the band, negative only at the
-        lower one. Every move rises with it, so the best one balances the largest move
-        against the smallest, and bisection finds it. Zero at a solution, and only there.
+        That is how far a unit step against the gradient, cut to the box, moves a weight,
+        under the most favourable multiplier of the band: positive only at its upper edge,
+        negative only at its lower one. Every move rises with it, so that bisection finds
+        the one that balances the largest move against the smallest.
         """
 
         def moves(multiplier: float) -> Vector:
@@ -181,29 +179,12 @@ class Bounds:
 
 
 @dataclass(slots=True)
-class Goal:
-    """When to stop.
+class Best:
+    """The least objective and the greatest lower bound so far, and when they will do.
 
     A duality gap up to the share ``share`` of the gain will do, and so will a KKT residual
     of ``kkt_tol``. ``unit`` is the size of the kernel's diagonal. ``blur`` is what the
     kernel at hand may add to the gap, ``kkt_blur`` what it may add to the residual.
-    """
-
-    share: float
-    kkt_tol: float
-    unit: float = 1.0
-    blur: float = 0.0
-    kkt_blur: float = 0.0
-
-    @classmethod
-    def of(cls, tol: float, unit: float = 1.0) -> Goal:
-        """State the goal for a tolerance."""
-        return cls(tol, _KKT_SHARE * tol * unit, unit)
-
-
-@dataclass(slots=True)
-class Best:
-    """The least objective and the greatest lower bound so far.
 
     Any point, feasible or not, has a tangent that bounds the least objective: the best
     weights and the best bound may come from different points.
@@ -211,12 +192,21 @@ class Best:
 
     bounds: Bounds
     kappa: Vector
-    goal: Goal
+    share: float
+    kkt_tol: float
+    unit: float = 1.0
+    blur: float = 0.0
+    kkt_blur: float = 0.0
     at_uniform: float = np.nan
     weights: Vector = field(init=False)
     gradient: Vector = field(init=False)
     objective: float = np.inf
     bound: float = -np.inf
+
+    @classmethod
+    def of(cls, bounds: Bounds, kappa: Vector, tol: float, unit: float = 1.0) -> Best:
+        """Begin with nothing, to end at a tolerance."""
+        return cls(bounds, kappa, tol, _KKT_SHARE * tol * unit, unit)
 
     def see_bound(self, point: Vector, gradient: Vector) -> None:
         """Bound the least objective by the tangent at a point, or at a multiple of it.
@@ -251,34 +241,34 @@ class Best:
     def duality_gap(self) -> float:
         """How far the objective can be from the least one at most, up to rounding."""
         rounding = _EPSILON * abs(self.objective)
-        return max(self.objective - self.bound, rounding) + self.goal.blur
-
-    @property
-    def aim(self) -> float:
-        """The size that the goal lets a gradient have.
-
-        By the duality gap, as long as rounding does not matter for it, or else by the
-        KKT residual.
-        """
-        allowed = self.goal.share * (self.at_uniform - self.objective) / self.bounds.n
-        if allowed < _LEAST_SHARE * self.goal.kkt_tol:
-            return _SHARE_OF_RESIDUAL * self.goal.kkt_tol
-        return min(allowed, self.goal.kkt_tol)
+        return max(self.objective - self.bound, rounding) + self.blur
 
     @property
     def kkt_residual(self) -> float:
         """How far the weights are from satisfying the KKT conditions."""
         residual = self.bounds.kkt_residual(self.weights, self.gradient)
-        return residual + self.goal.kkt_blur
+        return residual + self.kkt_blur
+
+    @property
+    def aim(self) -> float:
+        """The size that a gradient may have.
+
+        By the duality gap, as long as rounding does not matter for it, or else by the
+        KKT residual.
+        """
+        allowed = self.share * (self.at_uniform - self.objective) / self.bounds.n
+        if allowed < _LEAST_SHARE * self.kkt_tol:
+            return _SHARE_OF_RESIDUAL * self.kkt_tol
+        return min(allowed, self.kkt_tol)
 
     @property
     def is_good_enough(self) -> bool:
-        """Whether the duality gap, or else the KKT residual, meets the goal."""
+        """Whether the duality gap, or else the KKT residual, is small enough."""
         gap, gain = self.duality_gap, self.at_uniform - self.objective
         # Before there is a bound the gap is infinite, and no share of itself.
-        if gap < np.inf and gap <= self.goal.share * (gain + gap):
+        if gap < np.inf and gap <= self.share * (gain + gap):
             return True
-        return self.kkt_residual <= self.goal.kkt_tol
+        return self.kkt_residual <= self.kkt_tol
 
     def result(
         self, solver: str, n_iter: int, gamma: float | None, **work: Any
@@ -289,7 +279,7 @@ class Best:
         return KMMResult(
             weights=self.weights,
             objective=2.0 * self.objective / self.bounds.n,
-            kkt_residual=self.kkt_residual / self.goal.unit,
+            kkt_residual=self.kkt_residual / self.unit,
             band_slack=max(0.0, min(mean - low, high - mean)),
             n_iter=n_iter,
             converged=bool(self.is_good_enough),

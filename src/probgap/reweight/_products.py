@@ -29,7 +29,7 @@ from probgap._device.interior import follow_barrier, solve_part
 from probgap._device.programme import Programmes
 from probgap.reweight._operators import PanelKernel, times, times_transposed
 from probgap.reweight._pivoting import AT_UPPER, AT_ZERO, FREE
-from probgap.reweight._problem import Best, Bounds, Goal
+from probgap.reweight._problem import Best
 
 _MAX_STEPS = 25
 _MAX_BARRIER_STEPS = 40
@@ -184,33 +184,29 @@ def _factorise(matrix: Array) -> Any:
 @np.errstate(all="ignore")  # at the limits of precision it stops by itself
 def solve_by_products(
     hessian: Any,
-    kappa: Vector,
-    bounds: Bounds,
-    goal: Goal,
+    best: Best,
     start: Vector | None = None,
     *,
     max_steps: int = _MAX_STEPS,
-) -> tuple[Best, int]:
-    """Minimise from feasible weights; return what was found, and the steps it took.
+) -> int:
+    """Minimise from feasible weights until ``best`` is good enough; return the steps.
 
     ``hessian`` is a :class:`KernelHessian`, or one on a device.
     """
-    uniform = bounds.uniform()
+    uniform = best.bounds.uniform()
     weights = uniform if start is None else start
     both = _multiply(hessian, np.array([uniform, weights]).T)
-    at_uniform = float(uniform @ (0.5 * both[:, 0] - kappa))
-    best = Best(bounds, kappa, goal, at_uniform)
-    gradient = both[:, 1] - kappa
-    best.see_weights(uniform, both[:, 0] - kappa)
-    best.see(weights, gradient)
-    state = _first_state(bounds, weights, gradient, uniform, goal)
+    best.at_uniform = float(uniform @ (0.5 * both[:, 0] - best.kappa))
+    best.see_weights(uniform, both[:, 0] - best.kappa)
+    best.see(weights, both[:, 1] - best.kappa)
+    search = _Search.begin(hessian, best, weights, both[:, 1] - best.kappa, uniform)
     steps = 0
-    while not best.is_good_enough and steps < max_steps and state.patience >= 0:
+    while not best.is_good_enough and steps < max_steps and search.patience >= 0:
         steps += 1
-        _step(state, hessian, best)
+        search.step()
     if not best.is_good_enough:
         steps += _by_interior_point(hessian, best)
-    return best, steps
+    return steps
 
 
 def _multiply(hessian: Any, vectors: Array) -> Array:
@@ -248,9 +244,11 @@ def _by_interior_point(hessian: Any, best: Best) -> int:
 
 
 @dataclass(slots=True)
-class _State:
-    """Where the search stands."""
+class _Search:
+    """Pivoting by conjugate gradients: the guess, and the point that it was solved for."""
 
+    hessian: Any
+    best: Best
     guess: NDArray[np.int8]
     weights: Vector
     gradient: Vector
@@ -263,86 +261,91 @@ class _State:
     fewest: int = -1
     patience: int = _PATIENCE
 
-
-def _first_state(
-    bounds: Bounds, weights: Vector, gradient: Vector, uniform: Vector, goal: Goal
-) -> _State:
-    low, high = bounds.band
-    guess = np.zeros(bounds.n, dtype=np.int8)
-    guess[(weights <= 0.0) & (gradient > 0.0)] = AT_ZERO
-    guess[(weights >= bounds.upper) & (gradient < 0.0)] = AT_UPPER
-    return _State(
-        guess=guess,
-        weights=weights,
-        gradient=gradient,
-        centre=uniform,
-        pull=np.full(bounds.n, _FIRST_PULL * goal.kkt_tol),
-        near=gradient,
-        error=_FIRST_ERROR * bounds.kkt_residual(weights, gradient),
-        band=AT_UPPER if low == high else FREE,
-    )
-
-
-def _step(state: _State, hessian: Any, best: Best) -> None:
-    """Solve for the guess, see what the solution proves, and mend the guess."""
-    bounds, kappa = best.bounds, best.kappa
-    low, high = bounds.band
-    free = state.guess == FREE
-    penalty = _PENALTY * best.goal.unit if state.band != FREE else 0.0
-    edge = low if state.band == AT_ZERO else high
-    excess = penalty * (float(state.weights.mean()) - edge) + state.multiplier
-    slope = state.gradient + state.pull * (state.weights - state.centre) + excess
-    state.error = max(_ERROR * best.aim, state.error)
-    point = state.weights.copy()
-    if free.any():
-        rows, part = hessian.part(free, state.near)
-        point[rows] += solve_part(
-            part,
-            free[rows],
-            -slope[rows],
-            state.pull[rows],
-            penalty / bounds.n,
-            state.error,
+    @classmethod
+    def begin(
+        cls,
+        hessian: Any,
+        best: Best,
+        weights: Vector,
+        gradient: Vector,
+        uniform: Vector,
+    ) -> _Search:
+        bounds = best.bounds
+        low, high = bounds.band
+        guess = np.zeros(bounds.n, dtype=np.int8)
+        guess[(weights <= 0.0) & (gradient > 0.0)] = AT_ZERO
+        guess[(weights >= bounds.upper) & (gradient < 0.0)] = AT_UPPER
+        return cls(
+            hessian=hessian,
+            best=best,
+            guess=guess,
+            weights=weights,
+            gradient=gradient,
+            centre=uniform,
+            pull=np.full(bounds.n, _FIRST_PULL * best.kkt_tol),
+            near=gradient,
+            error=_FIRST_ERROR * bounds.kkt_residual(weights, gradient),
+            band=AT_UPPER if low == high else FREE,
         )
-    weights = np.clip(point, 0.0, bounds.upper)
-    both = _multiply(hessian, np.array([weights, point - weights]).T)
-    gradient = both[:, 0] - kappa
-    of_point = gradient + both[:, 1]
-    if state.band != FREE:
-        state.multiplier += penalty * (float(point.mean()) - edge)
-    slope = of_point + state.pull * (point - state.centre) + state.multiplier
-    state.weights, state.gradient = weights, gradient
-    best.see_bound(point, of_point)
-    _see_feasible(best, hessian, weights, gradient)
-    _mend(state, point, slope, best)
 
+    def step(self) -> None:
+        """Solve for the guess, see what the solution proves, and mend the guess."""
+        best, hessian, bounds = self.best, self.hessian, self.best.bounds
+        free = self.guess == FREE
+        penalty = _PENALTY * best.unit if self.band != FREE else 0.0
+        edge = bounds.band[0 if self.band == AT_ZERO else 1]
+        excess = penalty * (float(self.weights.mean()) - edge) + self.multiplier
+        slope = self.gradient + self.pull * (self.weights - self.centre) + excess
+        self.error = max(_ERROR * best.aim, self.error)
+        point = self.weights.copy()
+        if free.any():
+            rows, part = hessian.part(free, self.near)
+            point[rows] += solve_part(
+                part,
+                free[rows],
+                -slope[rows],
+                self.pull[rows],
+                penalty / bounds.n,
+                self.error,
+            )
+        self.weights = np.clip(point, 0.0, bounds.upper)
+        both = _multiply(hessian, np.array([self.weights, point - self.weights]).T)
+        self.gradient = both[:, 0] - best.kappa
+        of_point = self.gradient + both[:, 1]
+        if self.band != FREE:
+            self.multiplier += penalty * (float(point.mean()) - edge)
+        slope = of_point + self.pull * (point - self.centre) + self.multiplier
+        best.see_bound(point, of_point)
+        _see_feasible(best, hessian, self.weights, self.gradient)
+        self._mend(point, slope)
 
-def _mend(state: _State, point: Vector, slope: Vector, best: Best) -> None:
-    bounds, goal = best.bounds, best.goal
-    low, high = bounds.band
-    release = max(_RELEASE * best.aim, min(state.error, _SERIOUS * goal.kkt_tol))
-    wanted = state.guess.copy()
-    wanted[point < 0.0] = AT_ZERO
-    wanted[point > bounds.upper] = AT_UPPER
-    wanted[(state.guess == AT_ZERO) & (slope < -release)] = FREE
-    wanted[(state.guess == AT_UPPER) & (slope > release)] = FREE
-    wrong = int(np.count_nonzero(wanted != state.guess))
-    state.near = np.where(state.guess == AT_UPPER, -slope, slope)
-    state.guess = wanted
-    mean = float(point.mean())
-    if state.band == FREE:
-        state.band = AT_ZERO if mean < low else AT_UPPER if mean > high else FREE
-    elif low < high and state.multiplier * state.band < 0.0:
-        state.band, state.multiplier = FREE, 0.0
-    strength = _FIRST_PULL * goal.kkt_tol
-    if state.error <= _SERIOUS * goal.kkt_tol:
-        strength = _PULL * best.aim
-        state.patience -= 1
-        if state.fewest < 0 or wrong < state.fewest:
-            state.fewest, state.patience = wrong, _PATIENCE
-        if np.abs(point - state.weights).mean() <= _SETTLED:
-            # What the pull still costs is won back by moving its centre here.
-            state.centre = state.weights
-            state.fewest, state.patience = -1, _PATIENCE
-    state.pull = strength / np.maximum(1.0, np.abs(point - state.centre))
-    state.error *= _TIGHTEN
+    def _mend(self, point: Vector, slope: Vector) -> None:
+        best, bounds = self.best, self.best.bounds
+        low, high = bounds.band
+        serious = _SERIOUS * best.kkt_tol
+        release = max(_RELEASE * best.aim, min(self.error, serious))
+        wanted = self.guess.copy()
+        wanted[point < 0.0] = AT_ZERO
+        wanted[point > bounds.upper] = AT_UPPER
+        wanted[(self.guess == AT_ZERO) & (slope < -release)] = FREE
+        wanted[(self.guess == AT_UPPER) & (slope > release)] = FREE
+        wrong = int(np.count_nonzero(wanted != self.guess))
+        self.near = np.where(self.guess == AT_UPPER, -slope, slope)
+        self.guess = wanted
+        mean = float(point.mean())
+        if self.band == FREE:
+            self.band = AT_ZERO if mean < low else AT_UPPER if mean > high else FREE
+        elif low < high and self.multiplier * self.band < 0.0:
+            self.band, self.multiplier = FREE, 0.0
+        strength = _FIRST_PULL * best.kkt_tol
+        if self.error <= serious:
+            strength = _PULL * best.aim
+            self.patience -= 1
+            if self.fewest < 0 or wrong < self.fewest:
+                self.fewest, self.patience = wrong, _PATIENCE
+            if np.abs(point - self.weights).mean() <= _SETTLED:
+                # What the pull still costs is won back by moving its centre here.
+                self.centre = self.weights
+                self.fewest, self.patience = -1, _PATIENCE
+        self.pull = strength / np.maximum(1.0, np.abs(point - self.centre))
+        self.error *= _TIGHTEN

@@ -7,7 +7,7 @@ low-rank factor in two or three dimensions, products with the kernel in more.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,9 @@ import scipy.sparse as sp
 from scipy.linalg import solve_triangular
 from sklearn.utils import gen_batches
 
-from probgap._core.kernels import (
-    kernel_diagonal,
-    kernel_matrix,
-    mean_kernel,
-    spread_rows,
-)
+from probgap._core.kernels import kernel_diagonal, kernel_matrix, mean_kernel
 from probgap._core.types import Array, Matrix, Vector
+from probgap._core.validation import spread_rows
 from probgap.reweight._growing import GrowingFactor
 from probgap.reweight._operators import (
     BlockKernel,
@@ -30,7 +26,7 @@ from probgap.reweight._operators import (
     times_transposed,
 )
 from probgap.reweight._pivoting import MatchingBatch, solve_by_pivoting
-from probgap.reweight._problem import Best, Bounds, Goal, KMMResult
+from probgap.reweight._problem import Best, Bounds, KMMResult
 from probgap.reweight._products import (
     DenseHessian,
     KernelHessian,
@@ -85,11 +81,9 @@ class Task:
 
     @property
     def gamma(self) -> float | None:
-        """Width of the kernel, where it has one."""
         return self.params.get("gamma")
 
     def between(self, A: Matrix, B: Matrix) -> Array:
-        """Evaluate the kernel."""
         return kernel_matrix(A, B, self.kernel, self.params)
 
 
@@ -139,7 +133,7 @@ def solve_batch(
     witnessed = iter(range(len(guesses), len(points)))
     results = []
     for k, guess in enumerate(guesses):
-        best = Best(guess.bounds, batch.kappa[guess.rows], Goal.of(tol))
+        best = Best.of(guess.bounds, batch.kappa[guess.rows], tol)
         best.see(guess.weights, products[guess.rows, k] - best.kappa)
         if guess.witness is not None:
             product = products[guess.rows, next(witnessed)]
@@ -163,15 +157,10 @@ def _by_interior_point(
 ) -> KMMResult:
     """Solve as exactly as pivoting would, with the same ridge, if it can be done."""
     bounds, n = tried.bounds, tried.bounds.n
-    shifted = kernel + ridge * np.eye(n)
-    found, steps = solve_by_products(
-        DenseHessian(shifted),
-        tried.kappa + ridge / n,
-        bounds,
-        Goal(0.0, _AS_EXACT * tried.goal.kkt_tol),
-        max_steps=0,
-    )
-    best = Best(bounds, tried.kappa, tried.goal, tried.at_uniform)
+    shifted = DenseHessian(kernel + ridge * np.eye(n))
+    found = Best(bounds, tried.kappa + ridge / n, 0.0, _AS_EXACT * tried.kkt_tol)
+    steps = solve_by_products(shifted, found, max_steps=0)
+    best = replace(tried, objective=np.inf, bound=-np.inf)
     best.see(found.weights, kernel @ found.weights / n - best.kappa)
     return best.result("exact", steps, gamma)
 
@@ -179,8 +168,9 @@ def _by_interior_point(
 def _solve_at_scale(task: Task, solver: str) -> KMMResult:
     """Solve without a dense matrix in double precision."""
     n, d = task.source.shape
+    insist = solver == "low_rank"
     dense = not (sp.issparse(task.source) or sp.issparse(task.target))
-    thin = d <= n // 4 or solver == "low_rank"
+    thin = d <= n // 4 or insist
     if task.kernel == "linear" and dense and thin and solver != "iterative":
         return _by_features(task)
     some = task.target[spread_rows(task.target.shape[0], _TARGET_ROWS)]
@@ -189,12 +179,10 @@ def _solve_at_scale(task: Task, solver: str) -> KMMResult:
     diagonal = kernel_diagonal(samples, task.kernel, task.params)
     growing = GrowingFactor(lambda p: task.between(samples, samples[p]), diagonal)
     unit = float(diagonal[:n].mean()) or 1.0
+    result = None
     if solver != "iterative":
-        insist = solver == "low_rank"
         result = _by_low_rank(task, growing, samples, unit, insist=insist)
-        if result is not None:
-            return result
-    return _by_products(task, growing, unit)
+    return _by_products(task, growing, unit) if result is None else result
 
 
 def _by_features(task: Task) -> KMMResult:
@@ -203,9 +191,9 @@ def _by_features(task: Task) -> KMMResult:
     m = task.target.shape[0]
     kappa = times(features, times_transposed(task.target, np.full(m, 1.0 / m)))
     diagonal = np.einsum("ij,ij->i", features, features, dtype=np.float64)
-    goal = Goal.of(task.tol, float(diagonal.mean()) or 1.0)
+    best = Best.of(task.bounds, kappa, task.tol, float(diagonal.mean()) or 1.0)
     hessian = KernelHessian(None, features, 0.0, task.bounds.n)
-    best, steps = solve_by_products(hessian, kappa, task.bounds, goal, task.start)
+    steps = solve_by_products(hessian, best, task.start)
     return best.result("low_rank", steps, None)
 
 
@@ -256,16 +244,15 @@ def _with_factor(
     factor = np.ascontiguousarray(growing.factor[:n])
     mean, left_of_target = _reduce_target(task, growing, pivots)
     left = np.sqrt(growing.rest[:n])
-    goal = Goal.of(task.tol, unit)
+    best = Best.of(task.bounds, factor @ mean, task.tol, unit)
 
     def blur(weights: Vector) -> None:
         both = float((weights * left).mean()) + left_of_target
-        goal.blur, goal.kkt_blur = 0.5 * n * both**2, float(left.max()) * both
+        best.blur, best.kkt_blur = 0.5 * n * both**2, float(left.max()) * both
 
     # Weights are not known yet; those of a good answer are about uniform here.
     blur(np.ones(n))
-    hessian = KernelHessian(None, factor, 0.0, n)
-    best, steps = solve_by_products(hessian, factor @ mean, task.bounds, goal, start)
+    steps = solve_by_products(KernelHessian(None, factor, 0.0, n), best, start)
     blur(best.weights)
     return best.result("low_rank", steps, task.gamma)
 
@@ -293,7 +280,8 @@ def _by_products(task: Task, growing: GrowingFactor, unit: float) -> KMMResult:
     """Solve by products with the kernel, and precondition by the factor."""
     n, source = task.bounds.n, task.source
     growing = growing.of_first_rows(n, lambda p: task.between(source, source[p]))
-    growing.grow(_rank_of_preconditioner(n), lambda rest: not rest.any())
+    rank = int(min(_PRECONDITION_ROOT * np.sqrt(n), np.ceil(_PRECONDITION_SHARE * n)))
+    growing.grow(rank, lambda rest: not rest.any())
     dtype = np.float64 if n <= _LARGEST_IN_DOUBLE else np.float32
     across, within = (
         BlockKernel(source, other, task.kernel, task.params, dtype)
@@ -301,12 +289,6 @@ def _by_products(task: Task, growing: GrowingFactor, unit: float) -> KMMResult:
     )
     kernel = PanelKernel.of(within, task.max_memory)
     hessian = KernelHessian(kernel, growing.factor, float(growing.rest.mean()), n)
-    goal = Goal.of(task.tol, unit)
-    best, steps = solve_by_products(
-        hessian, across.mean(), task.bounds, goal, task.start
-    )
+    best = Best.of(task.bounds, across.mean(), task.tol, unit)
+    steps = solve_by_products(hessian, best, task.start)
     return best.result("iterative", steps, task.gamma)
-
-
-def _rank_of_preconditioner(n: int) -> int:
-    return int(min(_PRECONDITION_ROOT * np.sqrt(n), np.ceil(_PRECONDITION_SHARE * n)))

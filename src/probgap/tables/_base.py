@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -54,6 +55,14 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: length - 3] + "..."
 
 
+def listed(values: Collection[str], more: str = "more") -> str:
+    """Return values in quotes, the first six if there are more."""
+    first = islice(values, 6)
+    shown = [repr(shorten(value, 40)) if value else "empty cells" for value in first]
+    n_more = len(values) - len(shown)
+    return ", ".join(shown) + (f" and {n_more} {more}" if n_more else "")
+
+
 def check_columns(wanted: Iterable[str], have: Sequence[str], table: str) -> None:
     """Raise if a table lacks a wanted column, and offer columns of a similar name."""
     known = set(have)
@@ -61,13 +70,5 @@ def check_columns(wanted: Iterable[str], have: Sequence[str], table: str) -> Non
     if lacking:
         close = get_close_matches(lacking[0], have, n=3, cutoff=0.6)
         which = "a column" if len(lacking) == 1 else "columns"
-        found = "did you mean {}?" if close else "it has {}."
-        refuse(
-            f"{table} must have {which} {_listed(lacking)}. Got none; "
-            + found.format(_listed(close or have))
-        )
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 8} more" if len(names) > 8 else ""
-    return ", ".join(map(repr, names[:8])) + more
+        hint = f"did you mean {listed(close)}?" if close else f"it has {listed(have)}."
+        refuse(f"{table} must have {which} {listed(lacking)}. Got none; {hint}")

@@ -1,7 +1,8 @@
 """Cells of a column in one plain form, whatever library or file they came from.
 
 A column becomes an Arrow array of integers, floating point numbers or text. From there
-on four readings exist: numbers, levels (of a category), text and dates. Each reads a cell by itself, so that none depends on the rows around it.
+on four readings exist: numbers, levels (of a category), text and dates. Each reads a
+cell by itself, so that none depends on the rows around it.
 
 Missing are empty cells, cells of blanks and, in upper or lower case, the words ``na``,
 ``n/a``, ``#n/a``, ``<na>``, ``nan``, ``nat``, ``null`` and ``none``; in a column of
@@ -26,13 +27,15 @@ from probgap.tables._base import Cells, Series, pa, pc
 _MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none")
 _NO_NUMBER = ("?", "-", "--", ".", "n.a.", "nil", "missing", "unknown")
 # How values that stand for none call themselves.
-_NOT_A_VALUE = ("nan", "snan", "nat", "<na>")
+_NOT_A_VALUE = ("none", "nan", "snan", "nat", "<na>")
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _INFINITE = r"(?i)^[+-]?inf(inity)?$"
 _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"
 _SIGN_AND_CURRENCY = r"^([+-]?)\s*[$€£¥]\s*([+-]?)"
 _PERCENT = r"\s*%$"
 _CODE = r"^[+-]?0\d+$|^[+-]?\d{17,}$"
+# Of other Python objects, Arrow's reading depends on what stands beside them.
+_SAME_ANYWHERE = ("int", "uint", "bool", "null", "string", "large_string")
 # Above this, neighbouring integers are the same floating point number.
 _EXACT = 2.0**53
 
@@ -41,56 +44,49 @@ class NestedCellsError(InvalidInputError):
     """A column holds lists, structs or the like in its cells."""
 
 
+def to_plain(array: Any) -> Cells:
+    """Return an Arrow array as integers, floating point numbers, booleans or text."""
+    types = pa.types
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if types.is_nested(array.type):
+        msg = f"A cell must hold one value. Got the type {array.type}."
+        raise NestedCellsError(msg)
+    if types.is_integer(array.type) or types.is_boolean(array.type):
+        return array
+    if types.is_floating(array.type) or types.is_decimal(array.type):
+        return pc.cast(array, pa.float64(), safe=False)
+    return pc.cast(array, pa.large_string())
+
+
 def to_cells(column: Series) -> Cells:
-    """Bring a column into plain form: an Arrow array of numbers or of text."""
+    """Return a column as an Arrow array of integers, floating point numbers or text."""
     try:
         array = pa.Array.from_pandas(column)
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
-        if pa.types.is_dictionary(array.type):
-            array = array.dictionary_decode()
-        kind, types = array.type, pa.types
-        # Of other Python objects, Arrow's reading depends on what stands beside them.
-        same_anywhere = (
-            types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind)
-        )
-        if column.dtype == object and not (
-            same_anywhere or types.is_string(kind) or types.is_large_string(kind)
-        ):
-            return _to_texts(column)
-        if types.is_integer(kind) or kind == pa.float64():
-            return array
-        if types.is_floating(kind) or types.is_decimal(kind):
-            return pc.cast(array, pa.float64(), safe=False)
-        if not types.is_nested(kind):
-            return pc.cast(array, pa.large_string())
+        if column.dtype != object or str(array.type).startswith(_SAME_ANYWHERE):
+            plain = to_plain(array)
+            return to_text(plain) if pa.types.is_boolean(plain.type) else plain
     except (pa.ArrowException, TypeError, OverflowError, UnicodeError):
         pass
-    return _to_texts(column)
-
-
-def _to_texts(column: Series) -> Cells:
     return pa.array([_to_text(value) for value in column], pa.large_string())
 
 
 def _to_text(value: Any) -> str | None:
     """Return one value as text, None if it stands for none."""
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
     if isinstance(value, list | tuple | dict | set | frozenset | np.ndarray):
         msg = f"A cell must hold one value. Got a {type(value).__name__}."
         raise NestedCellsError(msg)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, bool | np.bool_):
-        return str(bool(value)).lower()
-    if isinstance(value, float | np.floating):
-        value = float(value)
-        value = int(value) if value.is_integer() and abs(value) < _EXACT else value
+        return str(value).lower()
+    if isinstance(value, float | np.floating) and value.is_integer():
+        value = int(value) if abs(float(value)) < _EXACT else value
     text = str(value).encode("utf-8", "replace").decode()
-    return None if text.lower() in _NOT_A_VALUE else text
+    absent = not isinstance(value, str) and text.lower() in _NOT_A_VALUE
+    return None if absent else text
 
 
 def is_number_typed(cells: Cells) -> bool:
@@ -129,15 +125,18 @@ def to_floats(cells: Cells) -> tuple[Vector, Mask]:
     return np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64), bad
 
 
+def to_text(cells: Cells) -> Cells:
+    """Return cells as text, as they stand; whole numbers without a point."""
+    return pc.cast(cells, pa.large_string())
+
+
 def to_levels(cells: Cells) -> Cells:
     """Return cells as names of levels: text, null where missing.
 
     ``1``, ``1.0`` and the number 1 are one level, and so are ``true``, ``True`` and the
     boolean; ``01`` is another.
     """
-    if is_number_typed(cells):
-        return to_text(cells)
-    text = pc.utf8_trim_whitespace(cells)
+    text = pc.utf8_trim_whitespace(to_text(cells))
     text = _null_unless(pc.invert(_is_one_of(text, _MISSING)), text)
     text = pc.replace_substring_regex(text, r"^([+-]?\d+)\.0+$", r"\1")
     text = pc.replace_substring_regex(text, r"^([+-]?\d+\.\d*[1-9])0+$", r"\1")
@@ -150,19 +149,6 @@ def encode_levels(cells: Cells) -> tuple[Cells, NDArray[np.int64]]:
     encoded = pc.dictionary_encode(to_levels(cells))
     codes = np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64)
     return encoded.dictionary, codes
-
-
-def to_text(cells: Cells) -> Cells:
-    """Return cells as text, as they stand; whole numbers without a point."""
-    if not is_number_typed(cells):
-        return cells
-    if pa.types.is_integer(cells.type):
-        return pc.cast(cells, pa.large_string())
-    cells = _null_unless(pc.invert(pc.is_nan(cells)), cells)
-    whole = pc.and_(pc.equal(pc.floor(cells), cells), pc.less(pc.abs(cells), _EXACT))
-    as_whole = pc.cast(_null_unless(whole, cells), pa.int64())
-    texts = (pc.cast(each, pa.large_string()) for each in (as_whole, cells))
-    return pc.coalesce(*texts)
 
 
 def _is_one_of(text: Cells, words: tuple[str, ...]) -> Cells:

@@ -1,11 +1,11 @@
-"""CSV files: which delimiter, which columns, and the rows in bounded memory."""
+"""CSV files: which encoding, which delimiter, which columns, and the rows."""
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -13,8 +13,22 @@ from typing import Any
 
 from probgap.tables._base import arrow_csv, pa, pc, refuse, shorten
 from probgap.tables._cells import NUMBER
-from probgap.tables._source import OpenSource, TextBytes
+from probgap.tables._source import OpenSource
 
+# UTF-32 first: its mark begins with that of UTF-16.
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# Bytes that are not UTF-8, as Python escapes them, in the latin-1 that Windows writes; it
+# leaves five bytes without a meaning.
+_LATIN1 = {
+    0xDC00 + byte: bytes([byte]).decode("cp1252", "ignore") or chr(byte)
+    for byte in range(128, 256)
+}
 _DELIMITERS = {",": None, ";": "semicolon", "\t": "tab", "|": "bar"}
 _LINES_TO_SNIFF = 100
 _HEAD = 1 << 20
@@ -24,56 +38,85 @@ _BLOCK = 1 << 21
 _DECIMAL_COMMA = r"^\s*[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+\s*$"
 
 
-class CsvBatches:
+class CsvRows:
     """The rows of a CSV file as Arrow batches of strings; an empty cell is null.
 
     In a file with semicolons a cell such as ``3,5`` is the number 3.5, as most of
     Europe writes it.
     """
 
-    def __init__(self, source: OpenSource) -> None:
-        self._name = source.name
-        self._text = TextBytes(source)
-        self._commas = False
-        head = ""
-        while not self._text.ended and len(head) < (
-            _HEAD if "\n" in head else _LONGEST_HEADER
-        ):
-            head += self._text.read_text(_HEAD)
-        rest = self._read_header(head, whole=self._text.ended)
-        if self._text.ended and not rest.strip():
-            refuse(f"{self._name} must hold rows below its header. Got a header alone.")
-        self._text.unread(rest)
+    closed = False
 
-    def _read_header(self, text: str, *, whole: bool) -> str:
-        """Find delimiter and names at the beginning of a file; return what follows."""
-        blank = re.match(r"(?:[ \t]*[\r\n])*", text)
-        body = text[blank.end() :] if blank else text
+    def __init__(self, source: OpenSource) -> None:
+        self._source = source
+        self._text = _decode(source)
+        head, whole = "", False
+        while not whole and len(head) < (_HEAD if "\n" in head else _LONGEST_HEADER):
+            text = self._read_text(_HEAD)
+            head, whole = head + text, len(text) < _HEAD
+        body = re.sub(r"\A(?:[ \t]*[\r\n])*", "", head)
         if not body.strip():
             got = "an empty file" if whole else "blank lines alone"
-            refuse(f"{self._name} must hold a header and rows. Got {got}.")
-        announced = re.match(r"\"?sep=(.)\"?\r?\n", body)
+            refuse(f"{source.name} must hold a header and rows. Got {got}.")
+        announced = re.match(r"\"?sep=([\x01-\x7f])\"?\r?\n", body)
         body = body[announced.end() :] if announced else body
         self._delimiter = announced[1] if announced else _sniff(body, whole=whole)
-        cells, rest = _first_record(body, self._delimiter, whole=whole, name=self._name)
-        columns, notes = tidy_names(cells, self._name)
-        if len(columns) > 1 and all(re.match(NUMBER, cell.strip()) for cell in cells):
+        if kind := _DELIMITERS.get(self._delimiter):
+            source.note(f"{kind} separated")
+        cells, rest = self._read_header(body, whole=whole)
+        self.columns = tidy_names(cells, source)
+        self._n_lines = len(head[: len(head) - len(rest)].splitlines())
+        if whole and not rest.strip():
             refuse(
-                f"The first line of {self._name} must hold the names of the columns. Got "
-                f"numbers alone ({', '.join(cells[:4])} ...); add a line with names."
+                f"{source.name} must hold rows below its header. Got a header alone."
             )
-        kind = _DELIMITERS.get(self._delimiter)
-        self._header_notes = (*([f"{kind} separated"] if kind else []), *notes)
-        self._n_lines = len(text[: len(text) - len(rest)].splitlines())
-        self.columns = tuple(columns)
-        return rest
+        self._ready = rest.encode()
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader should know, as far as the file was read."""
-        read_as = (self._text.note,) if self._text.note else ()
-        commas = ("decimal commas read as points",) if self._commas else ()
-        return (*read_as, *self._header_notes, *commas)
+    def read(self, size: int) -> bytes:
+        """Return the next ``size`` bytes as UTF-8, fewer at the end alone, for Arrow."""
+        while len(self._ready) < size and (text := self._read_text(size)):
+            self._ready += text.encode()
+        part, self._ready = self._ready[:size], self._ready[size:]
+        return part
+
+    def _read_text(self, size: int) -> str:
+        """Return ``size`` characters, fewer at the end alone."""
+        try:
+            text = self._text.read(size)
+        except UnicodeDecodeError as error:
+            refuse(
+                f"{self._source.name} must be text in the encoding that its first bytes "
+                f"announce ({error.encoding}). Got bytes that are not; save it as UTF-8."
+            )
+        if "\0" in text:
+            self._source.refuse_format("bytes that are no text")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self._source.note("read as latin-1 where it is not UTF-8")
+            return text.translate(_LATIN1)
+        return text
+
+    def _read_header(self, text: str, *, whole: bool) -> tuple[list[str], str]:
+        """Return the cells of the first line, and the text that follows."""
+        stream = io.StringIO(text, newline="")
+        cells: list[str] = []
+        got = ""
+        try:
+            cells = next(csv.reader(stream, delimiter=self._delimiter), [])
+        except csv.Error:
+            got = "a name of more than 131,072 characters; is a quote left open?"
+        rest = text[stream.tell() :]
+        if not rest and not whole:
+            got = got or "a line of several megabytes; is a quote left open?"
+        elif not cells:
+            got = got or "no name."
+        elif len(cells) > 1 and all(re.match(NUMBER, cell.strip()) for cell in cells):
+            got = f"numbers alone ({', '.join(cells[:4])} ...); add a line with names."
+        if got:
+            rule = "must hold the names of the columns."
+            refuse(f"The first line of {self._source.name} {rule} Got {got}")
+        return cells, rest
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield the rows, some megabytes at a time."""
@@ -100,20 +143,17 @@ class CsvBatches:
         )
         try:
             options = (reading, parsing, converting)
-            for batch in arrow_csv.open_csv(self._text, *options):
+            for batch in arrow_csv.open_csv(self, *options):
                 yield batch if self._delimiter != ";" else self._with_points(batch)
         except pa.ArrowInvalid as error:
             refuse(self._explain(error, bad))
-
-    def close(self) -> None:
-        """Do nothing: the rows need nothing but the source."""
 
     def _with_points(self, batch: Any) -> Any:
         arrays = batch.columns
         for at, column in enumerate(arrays):
             found = pc.match_substring_regex(column, _DECIMAL_COMMA)
             if pc.any(found).as_py():
-                self._commas = True
+                self._source.note("decimal commas read as points")
                 whole = pc.replace_substring(column, ".", "")
                 points = pc.replace_substring(whole, ",", ".")
                 arrays[at] = pc.if_else(found, points, column)
@@ -124,7 +164,7 @@ class CsvBatches:
             what = " ".join(str(error).split()).rstrip(".")[:200]
             if "straddl" in what:
                 what = f"a row of more than {_BLOCK >> 20} MB"
-            rule = f"The rows of {self._name} must be CSV."
+            rule = f"The rows of {self._source.name} must be CSV."
             return f"{rule} Got: {what}; is a quote left open?"
         row = bad[0]
         where = f"data row {row.number} (near line {self._n_lines + row.number})"
@@ -133,68 +173,58 @@ class CsvBatches:
             lines = ", which runs over several lines" if several else ""
             where += f"{lines}: is a quote left open?"
         return (
-            f"Every row of {self._name} must have {row.expected_columns} cells, as its "
-            f"header has. Got {row.actual_columns} in {where} ({shorten(row.text, 60)!r}); "
+            f"Every row of {self._source.name} must have {row.expected_columns} cells, as "
+            f"its header has. Got {row.actual_columns} in {where} ({shorten(row.text, 60)!r}); "
             "mend the row, or quote cells that hold the delimiter."
         )
 
 
-def tidy_names(cells: Sequence[object], name: str) -> tuple[list[str], tuple[str, ...]]:
-    """Return a name of one line for every column, and notes; refuse a name used twice."""
-    columns, notes = [], []
+def _decode(source: OpenSource) -> io.TextIOWrapper:
+    """Return the text of a source, in UTF-8 unless a mark at its beginning says other.
+
+    Bytes that are not UTF-8 are escaped one at a time: what a byte means never depends on
+    how far one has read.
+    """
+    head = source.peek(4)
+    found = (code for mark, code in _MARKS.items() if head.startswith(mark))
+    encoding = next(found, "utf-8")
+    errors = "surrogateescape"
+    if not encoding.startswith("utf-8"):
+        errors = "strict"
+        source.note(f"read as {encoding.upper()}")
+    return io.TextIOWrapper(source.stream, encoding, errors, newline="\n")
+
+
+def tidy_names(cells: Sequence[str], source: OpenSource) -> tuple[str, ...]:
+    """Return a name of one line for every column; refuse a name that is used twice."""
+    columns: dict[str, int] = {}
     for at, cell in enumerate(cells, start=1):
-        given = str(cell).removeprefix("\ufeff")
+        given = cell.removeprefix("\ufeff").strip()
         column = " ".join(given.split()) or f"column {at}"
-        if not given.strip():
-            notes.append(f"column {at} has no name and is called {column!r}")
-        elif column != given.strip():
-            notes.append(f"column {given!r} is called {column!r}")
-        columns.append(column)
-    twice = [column for column, count in Counter(columns).items() if count > 1]
-    if twice:
-        where = [i for i, column in enumerate(columns, start=1) if column == twice[0]]
-        refuse(
-            f"The columns of {name} must have names of their own. Got {twice[0]!r} for "
-            f"columns {', '.join(map(str, where[:5]))}; rename all but one of them."
-        )
-    return columns, tuple(notes)
+        if column in columns:
+            refuse(
+                f"The columns of {source.name} must have names of their own. Got "
+                f"{column!r} for columns {columns[column]}, {at}; rename one of them."
+            )
+        columns[column] = at
+        if not given:
+            source.note(f"column {at} has no name and is called {column!r}")
+        elif column != given:
+            source.note(f"column {given!r} is called {column!r}")
+    return tuple(columns)
 
 
 def _sniff(text: str, *, whole: bool) -> str:
     """Return the delimiter that cuts most lines into as many cells as the first."""
-    best, best_score = ",", (0.0, 0)
+    # The last line of a head may be a piece of a line.
+    lines = text if whole else text[: text.rfind("\n") + 1] or text
+    scores = {}
     for delimiter in _DELIMITERS:
-        stream = io.StringIO(text, newline="")
         counts: list[int] = []
+        rows = csv.reader(io.StringIO(lines, newline=""), delimiter=delimiter)
         with suppress(csv.Error):
-            for row in islice(csv.reader(stream, delimiter=delimiter), _LINES_TO_SNIFF):
-                # The last line of a head may be a piece of a line.
-                if row and (whole or not counts or stream.tell() < len(text)):
-                    counts.append(len(row))
-        if counts and counts[0] > 1:
-            agree = sum(count == counts[0] for count in counts) / len(counts)
-            score = round(agree, 1), counts[0]
-            if score > best_score:
-                best, best_score = delimiter, score
-    return best
-
-
-def _first_record(
-    text: str, delimiter: str, *, whole: bool, name: str
-) -> tuple[list[str], str]:
-    """Return the cells of the header, and the text that follows."""
-    stream = io.StringIO(text, newline="")
-    what = "no name." if whole else "a line of several megabytes; is a quote left open?"
-    cells: list[str] = []
-    try:
-        cells = next(csv.reader(stream, delimiter=delimiter), [])
-    except csv.Error as error:
-        what = str(error)
-        if "field limit" in what:
-            what = "a name of more than 131,072 characters; is a quote left open?"
-    rest = text[stream.tell() :]
-    if not cells or (not rest and not whole):
-        refuse(
-            f"The first line of {name} must hold the names of the columns. Got {what}"
-        )
-    return cells, rest
+            counts.extend(len(row) for row in islice(rows, _LINES_TO_SNIFF) if row)
+        n_cells = counts[0] if counts else 0
+        agree = sum(count == n_cells for count in counts) / max(1, len(counts))
+        scores[delimiter] = (round(agree, 1), n_cells) if n_cells > 1 else (0.0, 0)
+    return max(scores, key=scores.__getitem__)

@@ -10,7 +10,6 @@ import re
 from datetime import date
 
 import numpy as np
-from numpy.typing import NDArray
 
 from probgap._core.types import Mask, Vector
 from probgap.tables._base import Cells, pc
@@ -40,9 +39,15 @@ def to_days(cells: Cells, *, day_first: bool = False) -> tuple[Vector, Mask]:
     A time of day is cut off. With ``day_first``, 3/4/2020 is in April. Years of two digits
     lie between 1969 and 2068.
     """
-    levels, codes = _encode_days(cells)
-    days = np.array([_to_day(text, day_first) for text in levels] + [np.nan])[codes]
-    return days, np.isnan(days) & (codes >= 0)
+    levels, codes = encode_levels(cells)
+    without = pc.replace_substring_regex(levels, rf"(?i)[ t,]+{_TIME}$", "")
+    encoded = pc.dictionary_encode(without)
+    days = np.array(
+        [_to_day(text, day_first) for text in encoded.dictionary.to_pylist()]
+    )
+    of_level = np.append(days[np.asarray(encoded.indices, dtype=np.intp)], np.nan)
+    found = of_level[codes]
+    return found, np.isnan(found) & (codes >= 0)
 
 
 def judge_dates(levels: Cells) -> tuple[str, str, bool] | None:
@@ -50,50 +55,28 @@ def judge_dates(levels: Cells) -> tuple[str, str, bool] | None:
 
     ``levels`` are its cells without the missing ones.
     """
-    first = levels.slice(0, _FEW).to_pylist()
-    if 2 * sum(_is_date_or_time(text) for text in first) < len(first):
-        return None
-    order = _find_order(levels)
-    days, bad = to_days(levels, day_first=order == "day first")
-    n_times = pc.sum(pc.match_substring_regex(levels, f"(?i)^{_TIME}$")).as_py()
-    if days.size - bad.sum() + n_times < _DATE_SHARE * days.size:
-        return None
-    if n_times >= _DATE_SHARE * days.size:
+    # The first cells of most columns show that they hold no dates.
+    for cells, share in ((levels.slice(0, _FEW), 0.5), (levels, _DATE_SHARE)):
+        month_first, day_first = (
+            to_days(cells, day_first=order)[0] for order in (False, True)
+        )
+        n_times = pc.sum(pc.match_substring_regex(cells, f"(?i)^{_TIME}$")).as_py()
+        n_month, n_day = (np.isfinite(d).sum() for d in (month_first, day_first))
+        if max(n_month, n_day) + n_times < share * len(cells):
+            return None
+    if n_times >= _DATE_SHARE * len(levels):
         return "left out", "times of day, without a date", False
+    # Points are how those write that begin with the day.
+    dotted = pc.all(pc.match_substring_regex(levels, r"^[^:]*\.")).as_py()
+    same = np.array_equal(day_first, month_first, equal_nan=True)
+    begins = not same and bool(n_day > n_month or (n_day == n_month and dotted))
+    bad = np.isnan(day_first if begins else month_first)
     if bad.any():
         example = levels[int(np.argmax(bad))].as_py()[:40]
         why = f"dates, but not in {bad.sum()} of {bad.size} cells, first {example!r}"
         return "left out", why, False
-    return "date", f"dates, {order}" if order else "dates", order == "day first"
-
-
-def _is_date_or_time(text: str) -> bool:
-    text = re.sub(rf"(?ai)(?:^|[ t,]+){_TIME}$", "", text)
-    return not text or any(form.fullmatch(text) for form, _ in _COMPILED)
-
-
-def _find_order(cells: Cells) -> str:
-    """Return "day first" or "month first" for dates such as 3/4/2020, else ""."""
-    texts, _ = _encode_days(cells)
-    day_first, month_first = (
-        np.array([_to_day(text, order) for text in texts]) for order in (True, False)
-    )
-    if np.array_equal(day_first, month_first, equal_nan=True):
-        return ""
-    more = np.isfinite(day_first).sum() - np.isfinite(month_first).sum()
-    # Points are how those write that begin with the day.
-    if more > 0 or (more == 0 and all("." in text for text in texts)):
-        return "day first"
-    return "month first"
-
-
-def _encode_days(cells: Cells) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the dates that occur, without their times, and which of them each cell is."""
-    levels, codes = encode_levels(cells)
-    without = pc.replace_substring_regex(levels, rf"(?i)[ t,]+{_TIME}$", "")
-    encoded = pc.dictionary_encode(without)
-    at = np.append(np.asarray(encoded.indices, dtype=np.int64), -1)
-    return encoded.dictionary.to_pylist(), at[codes]
+    order = "" if same else ", day first" if begins else ", month first"
+    return "date", f"dates{order}", begins
 
 
 def _to_day(text: str, day_first: bool) -> float:

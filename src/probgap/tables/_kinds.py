@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.types import Mask, Vector
-from probgap.tables._base import Cells, Series, pc, refuse_cell, shorten
+from probgap.tables._base import Cells, Series, pc, pd, refuse_cell
 from probgap.tables._cells import (
-    NestedCellsError,
     encode_levels,
     is_exact,
     is_number_typed,
-    to_cells,
     to_floats,
     to_levels,
-    to_text,
 )
 from probgap.tables._dates import judge_dates
 
@@ -43,103 +39,50 @@ _ID_NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnUse:
-    """How one column is used.
+def judge(
+    column: Series, cells: Cells
+) -> tuple[str, str, bool, NDArray[np.int64], NDArray[Any]]:
+    """Return what a column holds, why, if days come first, and its values twice.
 
-    Attributes
-    ----------
-    name : str
-        Name of the column.
-    use : {"number", "date", "category", "text", "label", "id", "left out"}
-        What it is taken as.
-    why : str
-        The reason, in words.
-    n_missing, n_distinct : int
-        Cells without a value, and values that differ.
-    example : str
-        A cell of the column, cut where it is long.
-    day_first : bool, default=False
-        Whether dates such as 3/4/2020 begin with the day.
+    The values are numbered, -1 where missing. What tells them apart comes last: numbers,
+    if the column holds numbers, and else these codes.
     """
-
-    name: str
-    use: str
-    why: str
-    n_missing: int
-    n_distinct: int
-    example: str
-    day_first: bool = False
-
-
-def describe(column: Series, use: str, why: str) -> ColumnUse:
-    """Return the use of a column that is not to be judged."""
-    try:
-        cells = to_cells(column)
-    except NestedCellsError:
-        return ColumnUse(str(column.name), use, why, 0, 0, "")
-    levels, codes = encode_levels(cells)
-    counts = int((codes < 0).sum()), len(levels)
-    return ColumnUse(str(column.name), use, why, *counts, _example(cells, codes))
-
-
-def judge(column: Series) -> tuple[ColumnUse, NDArray[np.int64], NDArray[Any]]:
-    """Return what a column holds, which value each row has, and what tells them apart.
-
-    The values are numbered, -1 where missing. They are told apart as numbers, if the column
-    holds numbers, and else by these codes.
-    """
-    cells = to_cells(column)
     values, bad = to_floats(cells)
     numeric = not bad.any() and is_exact(cells)
     if numeric and not is_number_typed(cells) and np.isnan(values).all():
         # Words for none are no numbers, if there is more than one of them.
         numeric = len(encode_levels(cells)[0]) < 2
-    found, codes = _encode_numbers(values) if numeric else encode_levels(cells)
-    n_distinct = len(found)
-    present = codes >= 0
-    n_present, n_missing = int(present.sum()), int((~present).sum())
-    texts = dates = None
-    if n_present and (not numeric or _may_be_dates(column.name, values[present])):
+    # Zero has two signs, which are one number.
+    codes = pd.factorize(values + 0.0)[0] if numeric else encode_levels(cells)[1]
+    n_rows, n_missing = len(codes), int((codes < 0).sum())
+    n_distinct = int(codes.max(initial=-1)) + 1
+    present = values[codes >= 0]
+    texts, dates = None, None
+    if n_distinct and (not numeric or _may_be_dates(column.name, present)):
         texts = pc.drop_null(to_levels(cells))
         dates = judge_dates(texts)
-    if not n_present:
+    day_first = False
+    if not n_distinct:
         use, why = "left out", "all cells are empty"
-    elif n_missing > _MOSTLY_MISSING * len(codes):
-        use, why = "left out", f"{n_missing} of {len(codes)} cells are empty"
+    elif n_missing > _MOSTLY_MISSING * n_rows:
+        use, why = "left out", f"{n_missing} of {n_rows} cells are empty"
     elif n_distinct == 1 and not n_missing:
         use, why = "left out", "constant"
     elif dates:
-        use, why, _ = dates
+        use, why, day_first = dates
     elif numeric:
-        use, why = _judge_numbers(column.name, values[present], n_distinct)
+        use, why = _judge_numbers(column.name, present, n_distinct)
     else:
         _refuse_strays(column, values, bad, n_distinct)
-        rare = int(np.bincount(codes[present]).max()) < min_frequency(len(codes))
+        commonest = int(np.bincount(codes[codes >= 0]).max())
+        rare = commonest < min_frequency(n_rows)
         use, why = _judge_text(column.name, texts, n_distinct, rare=rare)
-    counts = n_missing, n_distinct, _example(cells, codes)
-    day_first = dates is not None and dates[2]
-    judged = ColumnUse(str(column.name), use, why, *counts, day_first)
-    return judged, codes, values if numeric else codes
+    return use, why, day_first, codes, values if numeric else codes
 
 
 def min_frequency(n_rows: int) -> int:
     """Return in how many rows a level of a category must be found to count by itself."""
     return max(2, min(10, n_rows // 100))
-
-
-def _example(cells: Cells, codes: NDArray[np.int64]) -> str:
-    present = np.flatnonzero(codes >= 0)
-    return shorten(to_text(cells)[int(present[0])].as_py(), 40) if present.size else ""
-
-
-def _encode_numbers(values: Vector) -> tuple[Vector, NDArray[np.int64]]:
-    present = ~np.isnan(values)
-    # Zero has two signs, which are one number.
-    found, inverse = np.unique(values[present] + 0.0, return_inverse=True)
-    codes = np.full(len(values), -1, dtype=np.int64)
-    codes[present] = inverse
-    return found, codes
 
 
 def _may_be_dates(name: object, values: Vector) -> bool:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from probgap._core.defaults import WORDS_FOR_UNLABELLED
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask
-from probgap.tables._base import Series, pa, pc, refuse, shorten
+from probgap.tables._base import Series, listed, pc, pd, refuse
 from probgap.tables._cells import to_cells, to_levels
 
 _UNLABELLED = WORDS_FOR_UNLABELLED | {"", "0", "-1", "f"}
 _ALIASES = {"1": "true", "true": "1", "0": "false", "false": "0"}
-_SHOWN = 6
+_MORE = "more values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class LabelColumn:
         values, codes = _encode(column)
         marker = self.positive.casefold()
         same = np.array([value.casefold() == marker for value in values], dtype=bool)
-        return same[codes] if len(codes) else np.zeros(0, dtype=bool)
+        return same[codes]
 
 
 def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
@@ -57,7 +57,8 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     column must hold one value besides those that mean unlabelled: empty or missing, 0,
     -1, false, f, no, n, not, negative, neg, u, unlabelled, unknown, none, null, na,
     n/a, nan, missing, other, rest, unchecked, unverified, untested. That one value
-    marks the positives. Between two others this function does not guess.
+    marks the positives. Between two others this function does not guess: it raises
+    ``InvalidInputError``, as it does if no row or every row is labelled.
 
     Parameters
     ----------
@@ -70,12 +71,6 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     -------
     LabelColumn
         The mask of labelled rows, and what was taken as what.
-
-    Raises
-    ------
-    InvalidInputError
-        If it does not show which value marks a positive, if no row has it, or if all
-        rows do.
 
     Examples
     --------
@@ -92,25 +87,7 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
 
 
 def count_levels(column: Series) -> dict[str, int]:
-    """Count the values of a label column, as :func:`read_labels` tells them apart.
-
-    Parameters
-    ----------
-    column : Series
-        The label column, or a part of it.
-
-    Returns
-    -------
-    dict of str to int
-        How often each value occurs; "" is an empty cell.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import count_levels
-    >>> count_levels(pd.Series([1.0, None, 1.0]))
-    {'1': 2, '': 1}
-    """
+    """Count the values of a label column, or of a part of it; "" is an empty cell."""
     values, codes = _encode(column)
     counts = np.bincount(codes, minlength=len(values))
     return dict(zip(values, counts.tolist(), strict=True))
@@ -122,45 +99,22 @@ def _encode(column: Series) -> tuple[list[str], NDArray[np.intp]]:
 
 
 def read_label_counts(
-    named: dict[str, int], positive: str | None = None, *, name: object = None
+    counts: dict[str, int], positive: str | None = None, *, name: object = None
 ) -> LabelColumn:
-    """Find out which value marks the labelled positives, from how often each occurs.
-
-    Parameters
-    ----------
-    named : dict of str to int
-        How often each value occurs, as :func:`count_levels` gives it.
-    positive : str, default=None
-        The value that marks a labelled positive, as in :func:`read_labels`.
-    name : object, default=None
-        What the column is called.
-
-    Returns
-    -------
-    LabelColumn
-        What was taken as what; its mask of rows is empty.
-
-    Examples
-    --------
-    >>> from probgap.tables import read_label_counts
-    >>> read_label_counts({"yes": 3, "": 9}).n_labelled
-    3
-    """
+    """Return what the counts of values say, as a LabelColumn without a mask of rows."""
     name = f"The label column {name!r}" if name else "The label column"
-    values = list(named)
-    key = _find_marker(name, values, positive)
-    marked = {v: n for v, n in named.items() if v.casefold() == key}
-    others = {v: n for v, n in named.items() if v.casefold() != key}
+    key = _find_marker(name, list(counts), positive)
+    marked = {v: n for v, n in counts.items() if v.casefold() == key}
+    others = {v: n for v, n in counts.items() if v.casefold() != key}
     if not others:
-        refuse(
-            f"{name} must leave some rows unlabelled. Got {values[0]!r} in all of them."
-        )
+        got = next(iter(counts))
+        refuse(f"{name} must leave some rows unlabelled. Got {got!r} in all of them.")
     marker = max(marked, key=lambda value: (marked[value], value))
     others = dict(sorted(others.items(), key=lambda item: (item[0] != "", -item[1])))
     n_labelled = sum(marked.values())
     sentence = (
         f"Reading {marker!r} as labelled positive ({n_labelled} "
-        f"row{'s' if n_labelled != 1 else ''}), {_listed(list(others))} as unlabelled."
+        f"row{'s' if n_labelled != 1 else ''}), {listed(others, _MORE)} as unlabelled."
     )
     none = np.zeros(0, dtype=bool)
     return LabelColumn(none, marker, others, n_labelled, sentence)
@@ -170,8 +124,7 @@ def _find_marker(name: str, values: list[str], positive: str | None) -> str:
     """Return the value, in lower case, that marks a positive."""
     keys = {value.casefold(): value for value in values}
     if positive is not None:
-        wanted = to_levels(pa.array([str(positive)], pa.large_string()))[0].as_py()
-        key = (wanted or "").casefold()
+        key = _encode(pd.Series([str(positive)]))[0][0].casefold()
         if not key:
             rule = "positive (--positive) must be a value, not an empty cell."
             refuse(f"{rule} Got {positive!r}.")
@@ -180,31 +133,22 @@ def _find_marker(name: str, values: list[str], positive: str | None) -> str:
                 return each
         refuse(
             f"{name} must hold the value that positive (--positive) names. Got "
-            f"{_listed(values)}, but never {positive!r}."
+            f"{listed(values, _MORE)}, but never {positive!r}."
         )
     markers = {key: value for key, value in keys.items() if key not in _UNLABELLED}
     if len(markers) == 1:
         return next(iter(markers))
     advice = "the known positives with --positive (positive= in Python)."
-    if not any(values):
-        msg = f"{name} must mark some rows as positive. Got empty cells alone."
-    elif not markers:
-        msg = (
-            f"{name} must mark some rows as positive. Got {_listed(values)} alone, taken "
-            f"as unlabelled; if one of them is not, name what marks {advice}"
-        )
-    else:
-        msg = (
+    if markers:
+        refuse(
             f"{name} must hold one value besides those for unlabelled. Got "
-            f"{_listed(list(markers.values()))}; say which one marks {advice}"
+            f"{listed(markers.values(), _MORE)}; say which one marks {advice}"
         )
+    got = "empty cells alone."
+    if any(values):
+        got = (
+            f"{listed(values, _MORE)} alone, taken as unlabelled; if one of them is not, name "
+            f"what marks {advice}"
+        )
+    msg = f"{name} must mark some rows as positive. Got {got}"
     raise InvalidInputError(msg)
-
-
-def _listed(values: list[str]) -> str:
-    shown = [
-        repr(shorten(value, 40)) if value else "empty cells"
-        for value in values[:_SHOWN]
-    ]
-    more = len(values) - len(shown)
-    return ", ".join(shown) + (f" and {more} more values" if more else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,51 @@ from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask
-from probgap.tables._base import Frame, Series, check_columns, refuse, refuse_cell
-from probgap.tables._cells import NestedCellsError
-from probgap.tables._kinds import OR_DROP, ColumnUse, describe, judge, min_frequency
+from probgap.tables._base import (
+    Frame,
+    Series,
+    check_columns,
+    refuse,
+    refuse_cell,
+    shorten,
+)
+from probgap.tables._cells import NestedCellsError, encode_levels, to_cells, to_text
+from probgap.tables._kinds import OR_DROP, judge, min_frequency
 from probgap.tables._labels import read_labels
 
 # With so few labelled rows, a column that agrees with them may do so by chance.
 _FEW_LABELLED = 3
 _SOME_LABELLED = 10
 _FEW_VALUES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnUse:
+    """How one column is used.
+
+    Attributes
+    ----------
+    name : str
+        Name of the column.
+    use : {"number", "date", "category", "text", "label", "id", "left out"}
+        What it is taken as.
+    why : str
+        The reason, in words.
+    n_missing, n_distinct : int
+        Cells without a value, and values that differ.
+    example : str
+        A cell of the column, cut where it is long.
+    day_first : bool, default=False
+        Whether dates such as 3/4/2020 begin with the day.
+    """
+
+    name: str
+    use: str
+    why: str
+    n_missing: int
+    n_distinct: int
+    example: str
+    day_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +104,23 @@ def plan_columns(
 ) -> ColumnPlan:
     """Decide for every column whether a model learns from it, and as what.
 
-    *Numbers* stay numbers, even if they have few values. Text whose cells are all
-    numbers is numbers, unless one begins with a superfluous zero (a code). A column whose
-    cells are all *dates*, as text or as numbers such as 20200131, is dates; whether
-    3/4/2020 begins with the day or the month shows in the other cells, and where it does
-    not, with the day if points stand between. A column of text with *words* to read (four
-    or more in a cell, most cells different) is text, any other is a *category*.
+    *Numbers* stay numbers, even if they have few values; so does text whose cells are all
+    numbers, unless one begins with a superfluous zero (a code). A column is *dates* if all
+    its cells are, as text or as numbers such as 20200131; whether 3/4/2020 begins with the
+    day shows in the other cells, or else in points between. Text with *words* to read
+    (four or more in a cell, most cells different) is text, any other a *category*.
 
     Left out, with the reason: columns the caller drops; constant and empty ones, and
-    those with more than 98% of cells missing; times of day without a date; dates with
-    cells among them that are none; names of rows: text with nearly all values different, whole numbers that count the rows (1, 2, 3, ...), and
-    whole numbers that nearly all differ *and* whose column is called an id, index or
-    key (a number is never left out for being all different); columns of lists or the
-    like; a second column that tells the same as a first; and columns that mirror the
-    label: whose values, few, or whose empty cells split the rows just as the label
-    does. Such a column was most likely filled in after the label and would make a
-    model look better than it is.
+    those with more than 98% of cells missing; times of day; dates with other cells among
+    them; names of rows (text with nearly all values different, whole numbers that count
+    the rows, and whole numbers that nearly all differ *and* whose column is called an id,
+    index or key); columns of lists or the like; a second column that tells the same as a
+    first; and columns that mirror the label: whose values, few, or whose empty cells split
+    the rows just as the label does. Such a column was most likely filled in after the
+    label and would make a model look better than it is.
+
+    A column that mixes numbers with a few words, or has an infinite number, is refused,
+    and so is a table without a column to learn from.
 
     Parameters
     ----------
@@ -107,24 +144,13 @@ def plan_columns(
     ColumnPlan
         One :class:`ColumnUse` for each column.
 
-    Raises
-    ------
-    InvalidInputError
-        If a named column is not there, if a column mixes numbers with a few words or
-        has an infinite number, or if no column is left to learn from.
-
     Examples
     --------
     >>> import pandas as pd
     >>> from probgap.tables import plan_columns
-    >>> frame = pd.DataFrame(
-    ...     {
-    ...         "name": ["ann", "bob", "cyd", "dan"],
-    ...         "age": ["31", "45", "", "27"],
-    ...         "team": ["red", "blue", "red", "red"],
-    ...         "won": ["yes", "", "", ""],
-    ...     }
-    ... )
+    >>> rows = [["ann", "31", "red", "yes"], ["bob", "45", "blue", ""]]
+    >>> rows += [["cyd", "", "red", ""], ["dan", "27", "red", ""]]
+    >>> frame = pd.DataFrame(rows, columns=["name", "age", "team", "won"])
     >>> for column in plan_columns(frame, label="won").columns:
     ...     print(column.name, "|", column.use, "|", column.why)
     name | left out | id-like: nearly all values differ
@@ -150,49 +176,61 @@ def plan_columns(
     fixed |= {} if id is None else {id: ("id", "names the rows")}
     fixed |= {label: ("label", "marks the known positives")}
     seen: dict[bytes, str] = {}
-    uses = [
-        describe(frame[name], *fixed[name])
-        if name in fixed
-        else _use_of(frame[name], labelled, seen)
-        for name in names
-    ]
+    uses = [_use_of(frame[name], fixed.get(name), labelled, seen) for name in names]
     plan = ColumnPlan(tuple(uses), len(frame))
     if not plan.inputs:
-        others = [f"{c.name!r} ({c.why})" for c in uses if c.use == "left out"]
-        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        got = ", ".join(others[:5]) + more if others else "no other column"
+        out = [f"{c.name!r} ({c.why})" for c in uses if c.use == "left out"]
+        more = f" and {len(out) - 5} more" if len(out) > 5 else ""
+        got = ", ".join(out[:5]) + more if out else "no other column"
         rule = f"The table must have a column to learn from besides {label!r}."
         refuse(f"{rule} Got {got}.")
     return plan
 
 
-def _use_of(column: Series, labelled: Mask, seen: dict[bytes, str]) -> ColumnUse:
+def _use_of(
+    column: Series,
+    fixed: tuple[str, str] | None,
+    labelled: Mask,
+    seen: dict[bytes, str],
+) -> ColumnUse:
+    """Return the use of a column: the one that is fixed, or what its cells show."""
+    name, day_first = str(column.name), False
     try:
-        found, codes, told = judge(column)
+        cells = to_cells(column)
     except NestedCellsError:
-        return describe(column, "left out", "nested: lists or the like")
-    if found.use == "left out":
-        return found
-    key = hashlib.sha256(told.tobytes()).digest()
-    why = _mirror(codes, found.n_distinct, labelled)
-    if not why and key in seen:
-        why = f"tells the same as {seen[key]!r}"
-    if why:
-        return replace(found, use="left out", why=why)
-    seen[key] = found.name
-    if found.use == "number" and np.isinf(told).any():
-        refuse_cell(column, int(np.argmax(np.isinf(told))), "finite numbers", OR_DROP)
-    return found
+        use, why = fixed or ("left out", "nested: lists or the like")
+        return ColumnUse(name, use, why, 0, 0, "")
+    if fixed:
+        use, why = fixed
+        codes = encode_levels(cells)[1]
+    else:
+        use, why, day_first, codes, told = judge(column, cells)
+        if use != "left out":
+            key = hashlib.sha256(told.tobytes()).digest()
+            twin = seen.setdefault(key, name)
+            same = f"tells the same as {twin!r}" if twin != name else ""
+            if redundant := _mirror(codes, labelled) or same:
+                use, why = "left out", redundant
+        if use == "number" and np.isinf(told).any():
+            row = int(np.argmax(np.isinf(told)))
+            refuse_cell(column, row, "finite numbers", OR_DROP)
+    present = np.flatnonzero(codes >= 0)
+    counts = len(codes) - len(present), int(codes.max(initial=-1)) + 1
+    example = ""
+    if present.size:
+        example = shorten(to_text(cells.slice(int(present[0]), 1))[0].as_py(), 40)
+    return ColumnUse(name, use, why, *counts, example, day_first)
 
 
-def _mirror(codes: NDArray[np.int64], n_distinct: int, labelled: Mask) -> str:
+def _mirror(codes: NDArray[np.int64], labelled: Mask) -> str:
     """Return in which way a column mirrors the label, or nothing."""
     if labelled.sum() < _FEW_LABELLED:
         return ""
     if np.array_equal(codes >= 0, labelled):
         return "mirrors the label: filled in exactly where a row is labelled"
-    inside, outside = np.unique(codes[labelled]), np.unique(codes[~labelled])
-    enough = len(inside) + len(outside) <= 2 or labelled.sum() >= _SOME_LABELLED
-    if n_distinct > _FEW_VALUES or np.intersect1d(inside, outside).size or not enough:
-        return ""
-    return "mirrors the label: its values tell labelled rows from the others"
+    if codes.max() < _FEW_VALUES:
+        inside, outside = np.unique(codes[labelled]), np.unique(codes[~labelled])
+        enough = len(inside) + len(outside) <= 2 or labelled.sum() >= _SOME_LABELLED
+        if enough and not np.intersect1d(inside, outside).size:
+            return "mirrors the label: its values tell labelled rows from the others"
+    return ""

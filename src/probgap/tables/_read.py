@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
-from probgap.tables._base import Frame, check_columns, pa, pd, pq, refuse
-from probgap.tables._csv import CsvBatches
-from probgap.tables._parquet import ParquetBatches, to_frame
+from probgap.tables._base import Frame, check_columns, pa, pd, refuse
+from probgap.tables._csv import CsvRows
+from probgap.tables._parquet import ParquetRows
 from probgap.tables._source import PARQUET, OpenSource, Source
 
 _CHUNK_BYTES = 1 << 26
@@ -48,6 +46,7 @@ def read_table(source: Source) -> Table:
     header. Text is UTF-8, or UTF-16 with a mark; other bytes are read as latin-1, with
     a note. No cell of a CSV file is interpreted here: which columns hold numbers is
     decided by :func:`plan_columns`, so that it never depends on how a file is read.
+    A file that is no table is refused with an ``InvalidInputError`` that says why.
 
     Parameters
     ----------
@@ -59,11 +58,6 @@ def read_table(source: Source) -> Table:
     Table
         The rows as a DataFrame, the file's name and SHA-256, and notes.
 
-    Raises
-    ------
-    InvalidInputError
-        If the file is no table: the message names what is wrong and where.
-
     Examples
     --------
     >>> import io
@@ -74,9 +68,8 @@ def read_table(source: Source) -> Table:
     >>> table.notes
     ('semicolon separated', 'decimal commas read as points')
     """
-    with TableReader(source, hashed=True) as reader:
-        batches = list(reader.batches())
-        frame = to_frame(batches, start=0)
+    with TableReader(source) as reader:
+        frame = to_frame(list(reader.batches()), start=0)
         return Table(frame, reader.name, reader.finish(), reader.notes)
 
 
@@ -96,8 +89,7 @@ def open_table(
     chunk_rows : int, default=50_000
         The most rows a chunk may have.
     columns : iterable of str, default=None
-        The columns that are wanted, in this order; the others are skipped. All by
-        default.
+        The columns that are wanted, in this order; all by default.
 
     Returns
     -------
@@ -112,7 +104,7 @@ def open_table(
     ...     [len(chunk) for chunk in reader]
     [2, 1]
     """
-    return TableReader(source, chunk_rows=chunk_rows, wanted=columns)
+    return TableReader(source, chunk_rows=chunk_rows, columns=columns)
 
 
 class TableReader:
@@ -135,23 +127,21 @@ class TableReader:
         source: Source,
         *,
         chunk_rows: int = 50_000,
-        wanted: Iterable[str] | None = None,
-        hashed: bool = False,
+        columns: Iterable[str] | None = None,
     ) -> None:
         if chunk_rows < 1:
             refuse(f"chunk_rows must be at least 1. Got {chunk_rows!r}.")
         _ = pd.DataFrame  # a missing library is named before the file is opened
         self._chunk_rows = chunk_rows
-        self._source = OpenSource(source, hashed=hashed)
+        self._source = OpenSource(source)
         self.name = self._source.name
         self.n_bytes = self._source.n_bytes
         with ExitStack() as on_error:
-            on_error.callback(self._source.close)
+            on_error.callback(self.close)
             is_parquet = self._source.peek(len(PARQUET)) == PARQUET
-            self._rows = (ParquetBatches if is_parquet else CsvBatches)(self._source)
-            on_error.callback(self._rows.close)
-            self.columns = tuple(self._rows.columns)
-            self.select(self.columns if wanted is None else wanted)
+            self._rows = (ParquetRows if is_parquet else CsvRows)(self._source)
+            self.columns = self._rows.columns
+            self.select(self.columns if columns is None else columns)
             on_error.pop_all()
 
     def select(self, columns: Iterable[str]) -> None:
@@ -162,44 +152,38 @@ class TableReader:
     @property
     def bytes_read(self) -> int:
         """How many bytes of the file were read so far."""
-        if isinstance(self._rows, ParquetBatches) and self.n_bytes is not None:
-            return int(self.n_bytes * self._rows.share_read)
         return self._source.counted.bytes_read
 
     @property
     def notes(self) -> tuple[str, ...]:
         """How the file is read, where there was a choice, as far as that is known."""
-        unzipped = ("gzipped",) if self._source.unzipped else ()
-        return (*unzipped, *self._rows.notes)
+        return tuple(self._source.notes)
 
     def batches(self) -> Iterator[Any]:
         """Return the rows as Arrow batches, in the sizes in which they come."""
         return self._rows.batches(self._wanted)
 
     def finish(self) -> str:
-        """Read to the end and return the SHA-256 of the file, if it was asked for."""
-        return self._source.counted.finish()
+        """Read to the end and return the SHA-256 of the file."""
+        return self._source.finish()
 
     def __iter__(self) -> Iterator[Frame]:
-        start, rows, size = 0, 0, 0
-        waiting: list[Any] = []
-        for whole in self.batches():
-            batch = whole
-            while batch.num_rows:
-                part = batch.slice(0, self._chunk_rows - rows)
-                batch = batch.slice(part.num_rows)
-                waiting.append(part)
-                rows += part.num_rows
-                size += part.nbytes
+        start, waiting, rows, size = 0, [], 0, 0
+        for batch in self.batches():
+            at = 0
+            while at < batch.num_rows:
+                waiting.append(batch.slice(at, self._chunk_rows - rows))
+                at += waiting[-1].num_rows
+                rows += waiting[-1].num_rows
+                size += waiting[-1].nbytes
                 if rows >= self._chunk_rows or size >= _CHUNK_BYTES:
                     yield to_frame(waiting, start=start)
-                    start, rows, size, waiting = start + rows, 0, 0, []
+                    start, waiting, rows, size = start + rows, [], 0, 0
         if waiting:
             yield to_frame(waiting, start=start)
 
     def close(self) -> None:
         """Close the file and remove what was needed to read it."""
-        self._rows.close()
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -209,51 +193,9 @@ class TableReader:
         self.close()
 
 
-def find_tables(source: str) -> list[str]:
-    """Find the files of a table.
-
-    Parameters
-    ----------
-    source : str
-        A folder, whose Parquet files are meant; a pattern such as
-        ``"data/*.parquet"``; or anything else, which is taken for one file.
-
-    Returns
-    -------
-    list of str
-        The files, in the order of their names; of several, those that hold rows.
-
-    Raises
-    ------
-    InvalidInputError
-        If a folder or a pattern names no file.
-
-    Examples
-    --------
-    >>> from probgap.tables import find_tables
-    >>> find_tables("cases.csv")
-    ['cases.csv']
-    """
-    path = Path(source)
-    if path.is_dir():
-        files = sorted(str(file) for file in path.glob("*.parquet"))
-    elif glob.has_magic(source) and not path.exists():
-        found = glob.glob(source)  # noqa: PTH207 (a pattern may be absolute)
-        files = sorted(file for file in found if Path(file).is_file())
-    else:
-        return [source]
-    # Other tools write files without rows beside those that have some.
-    files = [file for file in files if _may_hold_rows(file)] or files
-    if not files:
-        refuse(
-            "The table must be a file, or a folder or pattern that names Parquet files. "
-            f"Got {source!r}, which names none."
-        )
-    return files
-
-
-def _may_hold_rows(file: str) -> bool:
-    try:
-        return int(pq.read_metadata(file).num_rows) > 0
-    except (pa.ArrowException, OSError):
-        return True  # what it is will be seen when it is read
+def to_frame(batches: list[Any], *, start: int) -> Frame:
+    """Return batches of rows as a frame, indexed by row from a given one on."""
+    table = pa.Table.from_batches(batches)
+    frame = table.to_pandas(date_as_object=False, integer_object_nulls=True)
+    frame.index = pd.RangeIndex(start, start + len(frame))
+    return frame

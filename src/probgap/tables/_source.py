@@ -1,18 +1,18 @@
-"""The bytes of a table, from a path, standard input or a stream, and their text."""
+"""The bytes of a table, from a path, standard input or a stream."""
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import hashlib
 import io
 import os
+import shutil
 import sys
+import tempfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 from probgap.tables._base import refuse
 
@@ -33,25 +33,15 @@ _OTHERS = {
     b"ARROW1": "an Arrow (Feather) file",
     b"\x89PNG": "a picture",
 }
-# UTF-32 first: its mark begins with that of UTF-16.
-_MARKS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32-le",
-    codecs.BOM_UTF32_BE: "utf-32-be",
-    codecs.BOM_UTF16_LE: "utf-16-le",
-    codecs.BOM_UTF16_BE: "utf-16-be",
-}
 _BUFFER = 1 << 18
-_LENIENT = "probgap.latin1"
 
 
-class _Counted(io.RawIOBase):
-    """A stream that is read in full blocks, counted and, if asked, hashed."""
+class _Blocks(io.RawIOBase):
+    """A stream that is read in full blocks and counted; a digest may listen."""
 
-    def __init__(self, stream: Any, *, hashed: bool = False) -> None:
+    def __init__(self, stream: Any, name: str, digest: Any = None) -> None:
         super().__init__()
-        self._stream = stream
-        self._hash = hashlib.sha256() if hashed else None
+        self._stream, self._name, self._digest = stream, name, digest
         self.bytes_read = 0
 
     def readable(self) -> bool:
@@ -59,48 +49,54 @@ class _Counted(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         filled = 0
-        while part := self._stream.read(len(buffer) - filled):
-            if not isinstance(part, bytes):
-                refuse(
-                    "source must be a path or a stream of bytes. Got a stream of "
-                    f"{type(part).__name__}; open it in binary mode."
-                )
-            buffer[filled : filled + len(part)] = part
-            filled += len(part)
-            if self._hash is not None:
-                self._hash.update(part)
+        try:
+            while part := self._stream.read(len(buffer) - filled):
+                if not isinstance(part, bytes):
+                    refuse(
+                        "source must be a path or a stream of bytes. Got a stream of "
+                        f"{type(part).__name__}; open it in binary mode."
+                    )
+                buffer[filled : filled + len(part)] = part
+                filled += len(part)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            refuse(
+                f"{self._name} must be a whole gzip file. Got one that is cut off or "
+                f"damaged ({str(error).rstrip('.')}); copy it again."
+            )
+        except OSError as error:
+            refuse(f"{self._name} must be readable to its end. Got: {error}.")
         self.bytes_read += filled
+        if self._digest is not None:
+            self._digest.update(buffer[:filled])
         return filled
-
-    def finish(self) -> str:
-        """Read to the end and return the SHA-256 of all that came, if asked for."""
-        while self.read(_BUFFER):
-            pass
-        return self._hash.hexdigest() if self._hash is not None else ""
 
 
 class OpenSource:
-    """The bytes of a source, unzipped if need be.
+    """The bytes of a source, unzipped if need be, as ``stream``.
 
-    ``path`` and ``n_bytes`` are known of files alone; ``counted`` are the bytes as they
-    come, ``unzipped`` says that they were gzipped.
+    ``n_bytes`` is the size of a file, None for anything else; ``counted`` are the bytes as
+    they come, before they are unzipped; ``notes`` tell how it is read, where there was a
+    choice.
     """
 
-    def __init__(self, source: Source, *, hashed: bool = False) -> None:
-        self.path: Path | None = None
+    def __init__(self, source: Source) -> None:
         self.n_bytes: int | None = None
-        self._opened: BinaryIO | None = None
-        self.counted = _Counted(self._open(source), hashed=hashed)
-        self._stream = io.BufferedReader(self.counted, _BUFFER)
-        try:
+        self.notes: list[str] = []
+        self._path: Path | None = None
+        self._opened = ExitStack()
+        with ExitStack() as on_error:
+            on_error.callback(self.close)
+            stream = self._open(source)
+            self._digest = hashlib.sha256()
+            self.counted = _Blocks(stream, self.name, self._digest)
+            self.stream = io.BufferedReader(self.counted, _BUFFER)
             self.unzipped = self.peek(2) == _GZIP
             if self.unzipped:
-                unzip = _Counted(gzip.GzipFile(fileobj=self._stream))
-                self._stream = io.BufferedReader(unzip, _BUFFER)
+                self.note("gzipped")
+                unzip = _Blocks(gzip.GzipFile(fileobj=self.stream), self.name)
+                self.stream = io.BufferedReader(unzip, _BUFFER)
             self._refuse_other_formats()
-        except BaseException:
-            self.close()
-            raise
+            on_error.pop_all()
 
     def _open(self, source: Source) -> BinaryIO:
         if isinstance(source, str) and source == "-":
@@ -109,43 +105,21 @@ class OpenSource:
                 refuse("standard input must be open. Got none; name a file, not -.")
             return sys.stdin.buffer
         if isinstance(source, str | os.PathLike):
-            path = self.path = Path(os.fspath(source))
+            path = self._path = Path(os.fspath(source))
             self.name = path.name
             try:
-                self._opened = path.open("rb")
+                stream = self._opened.enter_context(path.open("rb"))
                 self.n_bytes = path.stat().st_size if path.is_file() else None
             except (OSError, ValueError) as error:
                 why = getattr(error, "strerror", None) or error
                 rule = "The table must be a file that can be read."
                 refuse(f"{rule} Got {str(path)!r}: {why}.")
-            return self._opened
+            return stream
         if not hasattr(source, "read"):
             kind = type(source).__name__
             refuse(f"source must be a path, '-' or a binary stream. Got {kind}.")
         self.name = Path(str(getattr(source, "name", "stream"))).name
         return source
-
-    def read(self, size: int) -> bytes:
-        """Return up to ``size`` bytes; none at the end."""
-        with self._explained():
-            return self._stream.read(size)
-
-    def peek(self, size: int) -> bytes:
-        """Return the first ``size`` bytes, a few at most, before any is read."""
-        with self._explained():
-            return self._stream.peek(size)[:size]
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            refuse(
-                f"{self.name} must be a whole gzip file. Got one that is cut off or "
-                f"damaged ({str(error).rstrip('.')}); copy it again."
-            )
-        except OSError as error:
-            refuse(f"{self.name} must be readable to its end. Got: {error}.")
 
     def _refuse_other_formats(self) -> None:
         head = self.peek(16)
@@ -153,85 +127,40 @@ class OpenSource:
             refuse(f"{self.name} must be gzipped at most once. Got gzip in gzip.")
         for magic, what in _OTHERS.items():
             if head.startswith(magic):
-                refuse(
-                    f"{self.name} must be CSV, TSV or Parquet, maybe gzipped. Got "
-                    f"{what}; save the table as CSV or Parquet."
-                )
+                self.refuse_format(what)
+
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def refuse_format(self, what: str) -> NoReturn:
+        """Raise an error about a file that is no table."""
+        refuse(
+            f"{self.name} must be CSV, TSV or Parquet, maybe gzipped. Got {what}; save "
+            "the table as CSV in UTF-8, or as Parquet."
+        )
+
+    def peek(self, size: int) -> bytes:
+        """Return the first ``size`` bytes, a few at most, before any is read."""
+        return self.stream.peek(size)[:size]
+
+    def as_file(self) -> Any:
+        """Return the path of a plain file, and of anything else a temporary copy."""
+        if self.n_bytes is not None and not self.unzipped:
+            return self._path
+        copy = tempfile.TemporaryFile()  # noqa: SIM115 - see close
+        self._opened.callback(copy.close)
+        shutil.copyfileobj(self.stream, copy)
+        copy.seek(0)
+        return copy
+
+    def finish(self) -> str:
+        """Read to the end and return the SHA-256 of the bytes as they came."""
+        while self.counted.read(_BUFFER):
+            pass
+        return self._digest.hexdigest()
 
     def close(self) -> None:
-        """Close the file, if this object opened it."""
-        if self._opened is not None:
-            self._opened.close()
-
-
-class TextBytes:
-    """The text of a source as UTF-8 bytes, whatever its encoding was.
-
-    A mark at the beginning says UTF-8, UTF-16 or UTF-32. Without one it is UTF-8, and
-    bytes that are not are read as latin-1 (in the variant that Windows writes), one
-    at a time: what a byte means never depends on how far one has read. ``note`` says how
-    the text was read, where that was not plain UTF-8.
-    """
-
-    closed = False
-
-    def __init__(self, source: OpenSource) -> None:
-        self._source = source
-        self._ready = b""
-        self.ended = False
-        head = source.peek(4)
-        mark = next((mark for mark in _MARKS if head.startswith(mark)), b"")
-        source.read(len(mark))
-        encoding = _MARKS.get(mark, "utf-8")
-        self._wide = encoding != "utf-8"
-        self.note = f"read as {encoding[:6].upper()}" if self._wide else ""
-        self._decoder = codecs.getincrementaldecoder(encoding)("strict")
-
-    def read_text(self, size: int) -> str:
-        """Return the text of up to ``size`` bytes; ``ended`` tells when there are none."""
-        raw = self._source.read(size)
-        self.ended = not raw
-        text = self._decode(raw)
-        if "\0" in text:
-            refuse(
-                f"{self._source.name} must be CSV, TSV or Parquet, maybe gzipped. Got "
-                "bytes that are no text; save the table as CSV in UTF-8."
-            )
-        return text
-
-    def unread(self, text: str) -> None:
-        """Put text back, in front of what comes next."""
-        self._ready = text.encode("utf-8")
-
-    def read(self, size: int) -> bytes:
-        """Return up to ``size`` bytes; none at the end."""
-        while not self._ready and not self.ended:
-            self._ready = self.read_text(max(size, 1)).encode("utf-8")
-        part, self._ready = self._ready[:size], self._ready[size:]
-        return part
-
-    def _decode(self, raw: bytes) -> str:
-        before = self._decoder.getstate()
-        try:
-            return self._decoder.decode(raw, final=self.ended)
-        except UnicodeDecodeError as error:
-            if self._wide:
-                refuse(
-                    f"{self._source.name} must be text in the encoding that its first "
-                    f"bytes announce ({error.encoding}). Got bytes that are not; save "
-                    "it as UTF-8."
-                )
-        codecs.register_error(_LENIENT, _as_latin1)
-        self.note = "read as latin-1 where it is not UTF-8"
-        self._decoder = codecs.getincrementaldecoder("utf-8")(_LENIENT)
-        self._decoder.setstate(before)
-        return self._decoder.decode(raw, final=self.ended)
-
-
-def _as_latin1(error: UnicodeError) -> tuple[str, int]:
-    if not isinstance(error, UnicodeDecodeError):
-        raise error
-    byte = error.object[error.start : error.start + 1]
-    # Windows leaves five bytes without a meaning.
-    text = byte.decode("cp1252", "ignore") or byte.decode("latin-1")
-    return text, error.start + 1
+        """Close what this object opened."""
+        self._opened.close()

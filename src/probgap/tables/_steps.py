@@ -6,7 +6,7 @@ module. Each computes from its arguments alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,13 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from probgap._core.types import Array
-from probgap.tables._base import Frame, pc, refuse, refuse_cell
+from probgap._core.types import Array, Vector
+from probgap.tables._base import Frame, Series, pc, refuse_cell
 from probgap.tables._cells import to_cells, to_floats, to_levels, to_text
 from probgap.tables._dates import to_days
 from probgap.tables._kinds import TOKEN
 from probgap.tables._plan import ColumnPlan
 
-_MISSING_LEVEL = "(missing)"
 # Sums and squares of numbers up to this stay finite.
 _LARGEST = 1e100
 _MOST_LEVELS = 24
@@ -46,23 +45,19 @@ def make_preprocessor(plan: ColumnPlan) -> ColumnTransformer:
 
     It takes DataFrames whose columns may be in any order, with others among them, and
     returns a dense matrix. Every column of the table has about the same say in the
-    distance between two rows, which is what a kernel sees: a number has variance one,
-    the four numbers of a date have variance one together, the levels of a category are 0
-    or 1, and a text is a vector of length one.
+    distance between two rows, which is what a kernel sees.
 
-    *Numbers* are missing where a cell is empty: the median takes their place, and a
-    column of 0 and 1 says where. Each is measured from its median in units of the
-    range that holds 90% of the values, then bent by an inverse hyperbolic sine: as it is
-    in the middle, logarithmic far outside. So neither a single huge value nor a long tail
-    presses all others together. Then it is standardised, and held between -5 and 5.
-    *Dates* become the year, the month, the weekday and the days since the first date (as
-    the scale has its own origin, any first day does), each prepared as a number.
-    *Categories* become one column for each of their 24 commonest levels; rare levels
-    (fewer than 10 rows; fewer in tables below 1,000 rows) and levels that come up
-    later share one, and missing is a level. *Text* becomes TF-IDF weights of its
-    words, hashed, brought down to 40 columns by a truncated singular value
-    decomposition and to length one. If numbers or levels would take more than 400
-    columns, such a decomposition brings them down to 200.
+    *Numbers* are imputed by the median, with a column of 0 and 1 that says where; measured
+    from the median in units of the range that holds 90% of the values; bent by an inverse
+    hyperbolic sine, so that neither a huge value nor a long tail presses all others
+    together; standardised, and held between -5 and 5. *Dates* become the year, the month,
+    the weekday and a count of days, each prepared as a number, with variance one together.
+    *Categories* become one column of 0 and 1 for each of their 24 commonest levels; rare
+    levels (fewer than 10 rows; fewer in tables below 1,000 rows) and levels that come up
+    later share one, and missing is a level. *Text* becomes TF-IDF weights of its words,
+    hashed, brought down to 40 columns by a truncated singular value decomposition and to
+    length one. If numbers or levels would take more than 400 columns, such a decomposition
+    brings them down to 200.
 
     Parameters
     ----------
@@ -109,66 +104,6 @@ def make_preprocessor(plan: ColumnPlan) -> ColumnTransformer:
     # Together, the four numbers of a date have the say of one.
     weights = {"dates": 0.5} if dates else None
     return ColumnTransformer(blocks, sparse_threshold=0.0, transformer_weights=weights)
-
-
-def missing_columns(model: Any, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that a model needs and a table lacks.
-
-    Parameters
-    ----------
-    model : ColumnPlan, ColumnTransformer or Pipeline
-        What needs columns; of a pipeline, its first step.
-    columns : iterable of str
-        The columns of the table.
-
-    Returns
-    -------
-    tuple of str
-        Those that are not there, in the order in which the model names them.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import missing_columns, plan_columns
-    >>> frame = pd.DataFrame({"age": [31, 45, 27], "won": [1, 0, 0]})
-    >>> missing_columns(plan_columns(frame, label="won"), ["Age", "won"])
-    ('age',)
-    """
-    have = set(columns)
-    return tuple(name for name in needed_columns(model) if name not in have)
-
-
-def needed_columns(model: Any) -> tuple[str, ...]:
-    """Return the columns that a model needs.
-
-    Parameters
-    ----------
-    model : ColumnPlan, ColumnTransformer or Pipeline
-        What needs columns; of a pipeline, its first step.
-
-    Returns
-    -------
-    tuple of str
-        Their names.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import make_preprocessor, needed_columns, plan_columns
-    >>> frame = pd.DataFrame({"age": [31, 45, 27], "won": [1, 0, 0]})
-    >>> needed_columns(make_preprocessor(plan_columns(frame, label="won")))
-    ('age',)
-    """
-    if isinstance(model, ColumnPlan):
-        return model.inputs
-    while isinstance(model, Pipeline):
-        model = model.steps[0][1]
-    if not isinstance(model, ColumnTransformer):
-        refuse(
-            "model must be a plan of columns, a ColumnTransformer or a pipeline that "
-            f"begins with one. Got {type(model).__name__}."
-        )
-    return tuple(name for _, _, names in model.transformers for name in names)
 
 
 def _numbers(read: FunctionTransformer, n_columns: int) -> Pipeline:
@@ -218,147 +153,59 @@ def _narrow(n_columns: int) -> list[tuple[str, Any]]:
 
 
 def to_numbers(frame: Frame) -> Array:
-    """Return columns as numbers, NaN where a cell is missing.
+    """Return columns as numbers, NaN where a cell is missing; beyond 1e100 as 1e100.
 
-    Numbers may be written as text. A number beyond 1e100 is taken as 1e100.
-
-    Parameters
-    ----------
-    frame : DataFrame of shape (n_rows, n_columns)
-        Columns of numbers.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        The numbers.
-
-    Raises
-    ------
-    InvalidInputError
-        If a cell is no number, or an infinite one: the message names column and row.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import to_numbers
-    >>> to_numbers(pd.DataFrame({"price": ["$1,200", "", "35"]}))
-    array([[1200.],
-           [  nan],
-           [  35.]])
+    Numbers may be written as text. What is no finite number is refused.
     """
     if (frame.dtypes == np.float64).all():
         numbers = np.asfortranarray(frame.to_numpy(dtype=np.float64))
         if not np.isinf(numbers).any():
             return np.clip(numbers, -_LARGEST, _LARGEST)
-    out = np.empty(frame.shape, dtype=np.float64, order="F")
-    for at in range(frame.shape[1]):
-        column = frame.iloc[:, at]
-        values, bad = to_floats(to_cells(column))
-        wrong = bad | np.isinf(values)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            refuse_cell(column, row, "numbers" if bad[row] else "finite numbers")
-        out[:, at] = np.clip(values, -_LARGEST, _LARGEST)
-    return out
+    columns = [_to_finite(column) for _, column in frame.items()]
+    return np.clip(columns, -_LARGEST, _LARGEST).T
+
+
+def _to_finite(column: Series) -> Vector:
+    values, bad = to_floats(to_cells(column))
+    wrong = bad | np.isinf(values)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        refuse_cell(column, row, "numbers" if bad[row] else "finite numbers")
+    return values
 
 
 def to_categories(frame: Frame) -> NDArray[np.object_]:
-    """Return columns as names of levels, with a level of its own for missing cells.
-
-    Parameters
-    ----------
-    frame : DataFrame of shape (n_rows, n_columns)
-        Columns of categories, as text, numbers or booleans.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        Text: "1" for 1, 1.0 and "1", "true" for True and "TRUE", "(missing)" for a
-        missing cell.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import to_categories
-    >>> to_categories(pd.DataFrame({"size": ["XL", None], "dose": [1.0, 2.5]}))
-    array([['XL', '1'],
-           ['(missing)', '2.5']], dtype=object)
-    """
-    out = np.empty(frame.shape, dtype=object, order="F")
-    for at in range(frame.shape[1]):
-        levels = to_levels(to_cells(frame.iloc[:, at]))
-        out[:, at] = pc.fill_null(levels, _MISSING_LEVEL).to_numpy(zero_copy_only=False)
-    return out
+    """Return columns as names of levels, "(missing)" where a cell is missing."""
+    levels = [to_levels(to_cells(column)) for _, column in frame.items()]
+    filled = [pc.fill_null(each, "(missing)").to_pylist() for each in levels]
+    return np.array(filled, dtype=object).T
 
 
 def to_documents(column: Frame) -> list[str]:
-    """Return a column as documents, empty where a cell is missing.
-
-    Parameters
-    ----------
-    column : Series or DataFrame of one column, of n_rows rows
-        The text.
-
-    Returns
-    -------
-    list of str
-        One document for each row.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import to_documents
-    >>> to_documents(pd.Series(["the cat sat", None]))
-    ['the cat sat', '']
-    """
+    """Return a column, or a frame of one, as documents, empty where a cell is missing."""
     series = column.iloc[:, 0] if hasattr(column, "columns") else column
     documents: list[str] = pc.fill_null(to_text(to_cells(series)), "").to_pylist()
     return documents
 
 
 def to_dates(frame: Frame, day_first: Collection[str] = ()) -> Array:
-    """Return four numbers for each column of dates: year, month, weekday and days.
+    """Return year, month from 1, weekday from 0 for Monday, and days since 1970.
 
-    Parameters
-    ----------
-    frame : DataFrame of shape (n_rows, n_columns)
-        Columns of dates: year first (2020-01-31, 20200131), three numbers (31/1/2020), or
-        with the month in English (31 Jan 2020). A time of day may follow; it is not used.
-    day_first : collection of str, default=()
-        Columns in which 3/4/2020 is in April; in the others it is in March.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, 4 * n_columns)
-        The year, the month from 1, the weekday from 0 for Monday, and the days since 1970;
-        NaN where a cell is missing.
-
-    Raises
-    ------
-    InvalidInputError
-        If a cell is no date: the message names column and row.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from probgap.tables import to_dates
-    >>> to_dates(pd.DataFrame({"sold": ["1970-01-02", ""]})).tolist()
-    [[1970.0, 1.0, 4.0, 1.0], [nan, nan, nan, nan]]
+    They stand side by side for each column of dates, NaN where a cell is missing. In the
+    columns of ``day_first``, 3/4/2020 is in April. What is no date is refused.
     """
-    out = np.empty((frame.shape[0], 4 * frame.shape[1]), order="F")
-    for at in range(frame.shape[1]):
-        column = frame.iloc[:, at]
-        days, bad = to_days(to_cells(column), day_first=column.name in day_first)
+    columns: list[Array] = []
+    for name, column in frame.items():
+        days, bad = to_days(to_cells(column), day_first=name in day_first)
         if bad.any():
-            order = "day/month" if column.name in day_first else "month/day"
+            order = "day/month" if name in day_first else "month/day"
             rule = f"dates, as year-month-day or {order}/year"
             refuse_cell(column, int(np.argmax(bad)), rule)
         stamps = np.nan_to_num(days).astype("int64").astype("datetime64[D]")
         months = stamps.astype("datetime64[M]").astype("int64")  # since 1970
         parts = (1970 + months // 12, 1 + months % 12, (days + 3) % 7, days)
-        out[:, 4 * at : 4 * at + 4] = np.column_stack(parts)
-        out[np.isnan(days), 4 * at : 4 * at + 4] = np.nan
-    return out
+        columns += [np.where(np.isnan(days), np.nan, part) for part in parts]
+    return np.array(columns).T
 
 
 def name_dates(_: object, names: Sequence[str]) -> NDArray[np.object_]:

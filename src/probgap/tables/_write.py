@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from probgap.tables._base import Frame, Series, pa, pc, pd, pq, refuse
+from probgap.tables._base import Frame, Series, pc, pd, refuse
 from probgap.tables._cells import NUMBER, is_number_typed, to_cells
 
 Target: TypeAlias = str | os.PathLike[str] | Any
@@ -36,11 +33,6 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
     header : bool, default=True
         Whether to write the names of the columns first.
 
-    Raises
-    ------
-    InvalidInputError
-        If the file cannot be written.
-
     Examples
     --------
     >>> import io
@@ -51,87 +43,27 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
     >>> stream.getvalue()
     "note,x\r\n'=cmd(),-0.5\r\n-2,3.0\r\n"
     """
-    safe = pd.DataFrame(
-        {at: _harmless(frame.iloc[:, at]) for at in range(frame.shape[1])},
-        index=frame.index,
-    )
+    if isinstance(path_or_stream, str | os.PathLike):
+        path = Path(path_or_stream)
+        try:
+            with path.open("w", encoding="utf-8", newline="") as stream:
+                write_csv(frame, stream, header=header)
+        except OSError as error:
+            refuse(f"The file must be writable. Got {str(path)!r}: {error.strerror}.")
+        return
+    columns = [_harmless(frame.iloc[:, at]) for at in range(frame.shape[1])]
+    safe = pd.DataFrame(dict(enumerate(columns)), index=frame.index)
     names = [
         f"'{name}" if str(name).startswith(_DANGEROUS) else str(name)
         for name in frame.columns
     ]
-
-    def write(stream: Any) -> None:
-        shown = names if header else False
-        safe.to_csv(stream, index=False, header=shown, lineterminator="\r\n")
-
-    if not isinstance(path_or_stream, str | os.PathLike):
-        if hasattr(path_or_stream, "encoding"):
-            write(path_or_stream)
-        else:
-            text = io.StringIO(newline="")
-            write(text)
-            path_or_stream.write(text.getvalue().encode("utf-8"))
-        return
-    path = Path(path_or_stream)
-    try:
-        with path.open("w", encoding="utf-8", newline="") as stream:
-            write(stream)
-    except OSError as error:
-        refuse(f"The file must be writable. Got {str(path)!r}: {error.strerror}.")
-
-
-@contextmanager
-def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
-    """Return a function that writes frames to a Parquet file, one after the other.
-
-    The first decides the types of the columns; text and anything else that is no number
-    becomes text. Memory does not grow with the number of frames.
-
-    Parameters
-    ----------
-    stream : binary stream
-        Where to.
-
-    Yields
-    ------
-    callable
-        Takes a frame, whose columns are those of the first, and writes its rows.
-
-    Examples
-    --------
-    >>> import io
-    >>> import pandas as pd
-    >>> from probgap.tables import append_parquet
-    >>> stream = io.BytesIO()
-    >>> with append_parquet(stream) as write:
-    ...     write(pd.DataFrame({"id": ["a", None], "x": [1, 2]}))
-    ...     write(pd.DataFrame({"id": [7], "x": [3]}))
-    >>> pd.read_parquet(stream)["x"].tolist()
-    [1, 2, 3]
-    """
-    writer: Any = None
-
-    def write(frame: Frame) -> None:
-        nonlocal writer
-        rows = pa.table({str(name): _plain(frame[name]) for name in frame.columns})
-        if writer is None:
-            writer = pq.ParquetWriter(stream, rows.schema)
-        try:
-            writer.write_table(rows.cast(writer.schema))
-        except pa.ArrowException as error:
-            refuse(f"Columns must keep the types of the first rows. Got: {error}.")
-
-    try:
-        yield write
-    finally:
-        if writer is not None:
-            writer.close()
-
-
-def _plain(column: Series) -> Any:
-    if column.dtype.kind in "biuf":
-        return pa.array(column.to_numpy())
-    return to_cells(column).cast(pa.string())
+    safe.to_csv(
+        path_or_stream,
+        mode="w" if hasattr(path_or_stream, "encoding") else "wb",
+        index=False,
+        header=names if header else False,
+        lineterminator="\r\n",
+    )
 
 
 def _harmless(column: Series) -> Series:

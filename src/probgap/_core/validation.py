@@ -1,19 +1,20 @@
-"""How many folds the labelled positives allow, and which rows go where."""
-
-from __future__ import annotations
+"""Cross-validation without true labels: folds, samples of rows, and scores."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from probgap._core.checks import ObservedLabels, require_labelled_and_unlabelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import draw_seed
+from probgap._core.types import Array, Mask, Vector
 
-Fold = tuple[NDArray[np.intp], NDArray[np.intp]]
+Rows = NDArray[np.intp]
+Fold = tuple[Rows, Rows]
 
 DEFAULT_FOLDS = 5
 # Out of fold, the Platt scaling inside each training part needs two labelled and two
@@ -25,9 +26,8 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> Any:
     """Return a splitter that keeps the share of labelled positives in every fold.
 
-    ``None`` means five folds, or as many as there are labelled (or unlabelled)
-    samples if those are fewer. An integer is taken at its word, and refused where
-    there are fewer such samples than folds. Anything else is used as it is.
+    ``None`` means five folds, or as many as there are labelled (or unlabelled) samples if
+    those are fewer. More folds than such samples are refused.
     """
     if cv is None:
         cv = min(DEFAULT_FOLDS, smaller_group(labels.labelled))
@@ -46,13 +46,6 @@ class RowFolds:
     order drawn anew for these rows; and so with the unlabelled ones. The fold of a row
     depends on the seed and on how many rows of its kind come before it, and on nothing
     else: rows on several machines need no table of folds.
-
-    Parameters
-    ----------
-    n_splits : int, default=5
-        Number of folds.
-    random_state : int, default=0
-        The seed.
     """
 
     def __init__(self, n_splits: int = DEFAULT_FOLDS, random_state: int = 0) -> None:
@@ -75,21 +68,20 @@ class RowFolds:
             yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
     def fold_of(
-        self, labelled: NDArray[np.bool_], n_labelled: int, n_unlabelled: int
+        self, labelled: Mask, n_labelled: int, n_unlabelled: int
     ) -> NDArray[np.int8]:
         """Return the fold of each row, with so many of either kind before the first."""
         fold = np.empty(labelled.size, dtype=np.int8)
         for kind, before in ((True, n_labelled), (False, n_unlabelled)):
             rows = np.flatnonzero(labelled == kind)
-            rank = before + np.arange(rows.size)
-            group, place = np.divmod(rank, self.n_splits)
+            group, place = np.divmod(before + np.arange(rows.size), self.n_splits)
             first = before // self.n_splits
             groups = np.arange(first, group[-1] + 1 if rows.size else first)
             order = np.argsort(self._keys(groups, kind=kind), axis=1)
             fold[rows] = order[group - first, place]
         return fold
 
-    def _keys(self, groups: NDArray[np.intp], *, kind: bool) -> NDArray[np.uint64]:
+    def _keys(self, groups: Rows, *, kind: bool) -> NDArray[np.uint64]:
         """Return a random number for each place of each group."""
         stream = _mix(np.array([2 * self.random_state + kind], dtype=np.uint64))
         places = np.arange(self.n_splits)
@@ -104,33 +96,24 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-def fold_of_rows(
-    splitter: Any, samples: Any, labelled: NDArray[np.bool_]
-) -> NDArray[np.intp]:
-    """Return the fold that holds out each row."""
-    folds = list(splitter.split(samples, labelled))
-    require_partition(folds, labelled.size)
-    fold = np.empty(labelled.size, dtype=np.intp)
-    for k, (_, test) in enumerate(folds):
+def fold_of_rows(splitter: Any, samples: Any, labelled: Mask) -> Rows:
+    """Return the fold that holds out each row; each must be held out exactly once."""
+    fold, times = np.empty((2, labelled.size), dtype=np.intp)
+    times[:] = 0
+    for k, (_, test) in enumerate(splitter.split(samples, labelled)):
         fold[test] = k
-    return fold
-
-
-def require_partition(folds: list[Fold], n_samples: int) -> None:
-    """Check that every sample is held out exactly once."""
-    times = np.zeros(n_samples, dtype=np.intp)
-    for _, test in folds:
         times[test] += 1
     if not (times == 1).all():
         msg = (
             "cv must hold out every sample exactly once. Got "
-            f"{np.count_nonzero(times == 0)} of {n_samples} samples never held out and "
+            f"{np.count_nonzero(times == 0)} of {times.size} samples never held out and "
             f"{np.count_nonzero(times > 1)} more than once."
         )
         raise InvalidInputError(msg)
+    return fold
 
 
-def smaller_group(labelled: NDArray[np.bool_]) -> int:
+def smaller_group(labelled: Mask) -> int:
     """Count the labelled or the unlabelled samples, whichever are fewer."""
     n_labelled = int(labelled.sum())
     return min(n_labelled, labelled.size - n_labelled)
@@ -139,3 +122,69 @@ def smaller_group(labelled: NDArray[np.bool_]) -> int:
 def can_hold_out(smallest: int) -> bool:
     """Tell whether there are enough samples of either kind for gaps out of fold."""
     return smallest >= _FEWEST_FOR_OUT_OF_FOLD
+
+
+def spread_rows(n_rows: int, most: int) -> Rows:
+    """Return all rows, or as many as that, spread evenly over their order."""
+    return np.unique(np.linspace(0, n_rows - 1, most).astype(np.intp))
+
+
+def draw_rows(weight: Vector, group: Mask, most: int, seed: int) -> tuple[Rows, Vector]:
+    """Draw at most so many rows; return them with weights that stand for all.
+
+    Rows of the group are all kept, as long as they take up no more than half. Group and
+    rest keep their share of the weight, and the mean weight stays as it is.
+    """
+    if weight.size <= most:
+        return np.arange(weight.size), weight
+    rng = np.random.default_rng(seed)
+    groups = [np.flatnonzero(group), np.flatnonzero(~group)]
+    few = min(groups[0].size, most // 2)
+    sizes = [max(few, most - groups[1].size), most - few]
+    drawn, weights = [], []
+    for members, size in zip(groups, sizes, strict=True):
+        kept = rng.choice(members, min(size, members.size), replace=False)
+        drawn.append(kept)
+        stands = weight[members].sum() / max(weight[kept].sum(), np.finfo(float).tiny)
+        weights.append(weight[kept] * (stands * most / weight.size))
+    rows = np.concatenate(drawn)
+    order = np.argsort(rows)
+    return rows[order], np.concatenate(weights)[order]
+
+
+# Nobody is surer than this of a label not seen.
+_SURE = 1e-6
+
+
+def observed_accuracy(labelled: Mask, predicted: Mask) -> float:
+    """Return the share of samples whose prediction agrees with the observed label."""
+    return float(np.mean(labelled == predicted))
+
+
+def lee_liu(labelled: Mask, predicted: Mask, weight: Array | None = None) -> float:
+    """Return the squared recall on labelled positives over the share predicted positive.
+
+    It ranks classifiers as precision times recall does when labels are missing at
+    random, without needing a negative.
+    """
+    if not predicted.any() or not labelled.any():
+        return 0.0
+    counts = np.ones(labelled.size) if weight is None else weight
+    recall = counts[predicted & labelled].sum() / counts[labelled].sum()
+    return float(recall**2 / (counts[predicted].sum() / counts.sum()))
+
+
+def log_likelihoods(chance: Array, labelled: Mask) -> Array:
+    """Return the log-likelihood of each label, by the chance of being labelled."""
+    sure = np.clip(chance, _SURE, 1.0 - _SURE)
+    likelihood: Array = xlogy(labelled, sure) + xlogy(~labelled, 1.0 - sure)
+    return likelihood
+
+
+def in_standard_errors(gain: Array, weight: Array | None = None) -> float:
+    """Return the mean of a gain, sample by sample, as a multiple of its standard error."""
+    share = np.ones(gain.size) if weight is None else weight
+    share = share / share.sum()
+    mean = float(share @ gain)
+    error = float(np.sqrt(share**2 @ (gain - mean) ** 2))
+    return mean / max(error, float(np.finfo(np.float64).tiny))
