@@ -136,6 +136,5 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "image_scrapers": ("matplotlib",),
     "thumbnail_size": (480, 400),
-    "image_srcset": ["2x"],
     "remove_config_comments": True,
 }
