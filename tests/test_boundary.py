@@ -174,4 +174,4 @@ def test_a_notebook_shows_the_candidates(rng):
     low, high = "\N{MINUS SIGN}0.9", "\N{MINUS SIGN}0.5"
     assert f"2 from {low} to {high} (0.7 to 0.9)" in grid._repr_html_()
     useless = replace(grid, scores=(-np.inf, -np.inf))
-    assert "2, none of any use" in useless._repr_html_()
+    assert "2, none usable" in useless._repr_html_()

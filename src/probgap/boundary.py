@@ -47,21 +47,21 @@ class Boundary:
         The rule that gave it: "auto", "mean_smallest", "quantile", "fixed" or, from
         a search over a grid, "cross_validated".
     spread : float
-        Standard deviation of the rule's answer: over bootstrap resamples, over folds
-        for a cross-validated one, over possible worlds for "auto". 0 for a fixed value.
+        Standard deviation of the value: over bootstrap resamples for a rule, over folds
+        for a search, over the possible curves for "auto". 0 for a fixed value.
     n_negative, n_undecided, n_positive : int
         How many samples have a gap at or below ``value``, between it and 0, and
         above 0 (or above ``value``, where that is greater).
     fallback : str or None
-        Why the rule's own answer was not used, where it was not.
+        Why the rule's own answer was replaced; None if it was not.
     candidates : tuple of float
-        Boundaries that were considered: what every rule says, and ``value`` among them;
-        of a search, its grid.
+        Boundaries that were considered: the answer of every rule, and ``value``; for a
+        search, its grid.
     scores : tuple of float
-        What speaks for each candidate; higher is better. The criterion of Lee and Liu, if
-        samples above the candidate are called positive: the squared share of the labelled
-        ones that are, over the share of all that are. No rule uses it, and it assumes
-        that labels fell at random. Of a search, the mean score on held-out folds.
+        Score of each candidate; higher is better. For a search, the mean score on held-out
+        folds. Otherwise the criterion of Lee and Liu if samples above the candidate are
+        predicted positive: squared recall on labelled samples over the share predicted
+        positive. It assumes that labels are missing at random, and no rule uses it.
     names : tuple of str
         Where each candidate comes from; empty for a grid.
     """
@@ -102,14 +102,14 @@ class Boundary:
             )
         usable = [score for score in self.scores if np.isfinite(score)]
         if not usable:
-            return f"{len(self.candidates)}, none of any use"
+            return f"{len(self.candidates)}, none usable"
         ends = (self.candidates, usable)
         values, scores = (f"{number(min(v))} to {number(max(v))}" for v in ends)
         return f"{len(self.candidates)} from {values} ({scores})"
 
 
 class BoundaryRule(BaseEstimator):
-    """A rule that places the boundary by the gaps of labelled positives."""
+    """A rule that computes the boundary from the gaps of labelled positives."""
 
     name: ClassVar[str]
 
@@ -125,8 +125,8 @@ class BoundaryRule(BaseEstimator):
 class MeanSmallest(BoundaryRule):
     """The mean of the smallest gaps of labelled positives, as in the paper.
 
-    Right where classes do not overlap. Where they do, a few labelled positives lie deep
-    in negative ground and it sinks towards -1.
+    Correct where classes do not overlap. Where they do, a few labelled positives lie deep
+    among the negatives and pull it towards -1.
 
     Parameters
     ----------
@@ -163,8 +163,8 @@ class MeanSmallest(BoundaryRule):
 class Quantile(BoundaryRule):
     """A quantile of the gaps of labelled positives.
 
-    A few labelled positives in negative ground do not move it, but how many of them lie
-    below the boundary depends on the data: no quantile serves all.
+    A few labelled positives among the negatives do not move it, but how many of them lie
+    below the boundary depends on the data: no quantile suits all.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def estimate_boundary(
     random_state : int, Generator, RandomState or None, default=0
         Seeds the resamples.
     sample_weight : array-like of shape (n_samples,), default=None
-        How many samples each stands for, in the counts of the result.
+        How many samples each one represents, for the counts of the result.
 
     Returns
     -------
@@ -264,11 +264,11 @@ def estimate_boundary(
     if fallback is not None:
         warnings.warn(fallback, BoundaryWarning, stacklevel=2)
     answers = {name: found, **answer_by_rules(known, rule)}
-    return weigh_candidates(boundary, gap, mask, answers, weight)
+    return score_candidates(boundary, gap, mask, answers, weight)
 
 
 def check_rule(rule: object) -> BoundaryRule | float:
-    """Refuse what is no rule and no boundary."""
+    """Return a rule, or a boundary as a float; refuse anything else."""
     if isinstance(rule, BoundaryRule):
         rule.check()
         return rule
@@ -285,21 +285,21 @@ def check_rule(rule: object) -> BoundaryRule | float:
 
 
 def answer_by_rules(gap: Vector, used: object = None) -> dict[str, float]:
-    """Return what each rule, or the one ``used`` in its place, says of labelled gaps."""
+    """Return the answer of each rule; ``used`` replaces the default one of its kind."""
     rules: dict[str, BoundaryRule] = {r.name: r for r in (MeanSmallest(), Quantile())}
     if isinstance(used, BoundaryRule):
         rules[used.name] = used
     return {name: rule.place(gap) for name, rule in rules.items()}
 
 
-def weigh_candidates(
+def score_candidates(
     boundary: Boundary,
     gap: Vector,
     labelled: Mask,
     named: Mapping[str, float],
     weight: Vector | None = None,
 ) -> Boundary:
-    """Return a boundary with the candidates that were considered, and their scores."""
+    """Return the boundary with its candidates and their scores."""
     named = dict(named)
     if boundary.fallback is not None:
         named["fallback"] = boundary.value
@@ -311,7 +311,7 @@ def weigh_candidates(
 def count_sides(
     gap: Vector, value: float, rule: str, spread: float, weight: Vector | None = None
 ) -> Boundary:
-    """Count the samples on either side of a boundary."""
+    """Return a boundary with the numbers of samples on each side."""
     counts = np.ones(gap.size) if weight is None else weight
     total = round(float(counts.sum()))
     below = round(float(counts[gap <= value].sum()))
@@ -320,7 +320,7 @@ def count_sides(
 
 
 def _make_usable(found: float, unlabelled: Vector) -> tuple[float, str | None]:
-    """Move a boundary that no classifier could be learnt from, and say why."""
+    """Move a boundary that leaves too few negatives to fit on, and return the reason."""
     value = min(found, _JUST_BELOW_ZERO)
     negative = np.count_nonzero(unlabelled <= value) / unlabelled.size
     if negative < DEFAULTS.fewest_negatives:
@@ -332,9 +332,9 @@ def _make_usable(found: float, unlabelled: Vector) -> tuple[float, str | None]:
         )
     if found >= 0.0:
         return value, (
-            f"The boundary found, {found:.3g}, is not below 0: labelled positives stand "
-            "apart, and nothing looks hidden. Every unlabelled sample with a gap of 0 or "
-            "less is taken as negative. Pass a boundary in (-1, 0), or more unlabelled "
+            f"The boundary found, {found:.3g}, is not below 0: labelled positives are well "
+            "separated, and nothing looks hidden. Every unlabelled sample with a gap of 0 "
+            "or less is taken as negative. Pass a boundary in (-1, 0), or more unlabelled "
             "samples, if positives are known to be hidden."
         )
     return value, None

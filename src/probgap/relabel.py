@@ -1,4 +1,4 @@
-"""Bayesian optimal relabelling: what the observed gap decides about each sample."""
+"""Bayesian optimal relabelling: labels that follow from the observed gap."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["Relabelling", "hidden_probability", "relabel", "relabel_in_expectati
 
 @dataclass(frozen=True, slots=True)
 class Relabelling:
-    """What the rule decided about each sample.
+    """The new label of each sample.
 
     Attributes
     ----------
     labels : ndarray of shape (n_samples,)
         1 for positive, 0 for negative, -1 where the rule abstains.
     positive_share : ndarray of shape (n_samples,)
-        How much of the sample counts as positive in training, the rest as negative; NaN
-        where the rule abstains.
+        Weight of the sample as a positive in training; its weight as a negative is the
+        rest to 1. NaN where the rule abstains.
     """
 
     labels: NDArray[np.int8]
@@ -32,7 +32,7 @@ class Relabelling:
 
     @property
     def decided(self) -> NDArray[np.bool_]:
-        """Mask of the samples that got a label."""
+        """Mask of the samples that have a label."""
         return self.labels >= 0
 
     @property
@@ -47,7 +47,7 @@ class Relabelling:
 
     @property
     def n_undecided(self) -> int:
-        """How many samples the rule leaves out."""
+        """How many samples have no label."""
         return int(np.count_nonzero(self.labels < 0))
 
     def _repr_html_(self) -> str:
@@ -74,8 +74,8 @@ def relabel(
     """Label the samples whose observed gap settles the Bayes class.
 
     Corollary 1 of He, Liu, Webb and Tao (arXiv:1808.02180): a gap at or below ``lower``
-    (the paper's l) means negative, a gap above ``upper`` = 0 means positive, and what
-    lies between is left out. Theorem 2, the strong form, is ``upper=lower``.
+    (the paper's l) means negative, a gap above ``upper`` = 0 means positive, and samples
+    between them are left out. Theorem 2, the strong form, is ``upper=lower``.
 
     It assumes that the chance of a positive to be labelled depends on the sample through
     its true gap alone and rises with it. With estimates of gap and boundary it errs most
@@ -86,13 +86,13 @@ def relabel(
     observed_gap : array-like of shape (n_samples,)
         P(s=1 | x) - P(s=0 | x), each in [-1, 1].
     labelled : array-like of shape (n_samples,), default=None
-        True for labelled positives. ``None`` stands for none.
+        True for labelled positives. ``None`` means that there are none.
     lower, upper : float
         A gap at or below the first, the boundary l, means negative; one above the second
         means positive.
     keep_labelled : bool, default=True
-        Whether a labelled positive stays positive whatever its gap says. The paper's
-        algorithm, read to the letter, goes by the gap alone.
+        Whether a labelled positive stays positive whatever its gap. The paper's algorithm,
+        taken literally, uses the gap alone.
 
     Returns
     -------
@@ -124,11 +124,11 @@ def relabel_in_expectation(
     *,
     keep_labelled: bool = True,
 ) -> Relabelling:
-    """Count each unlabelled sample as positive by the probability that it is.
+    """Weight each unlabelled sample as a positive by the probability that it is one.
 
     That is P(Y=1 | x, unlabelled), which is lower than P(Y=1 | x). The sample enters
     training twice, as a positive with that probability as its weight and as a negative
-    with the rest. Nothing is left out. It is as good as the probabilities are.
+    with the rest. Nothing is left out. It is only as good as the probabilities.
 
     Parameters
     ----------
@@ -139,8 +139,8 @@ def relabel_in_expectation(
     hidden : array-like of shape (n_samples,)
         P(Y=1 | x, unlabelled), each in [0, 1]; see :func:`hidden_probability`.
     keep_labelled : bool, default=True
-        Whether a labelled positive is wholly positive. Otherwise it counts by its
-        posterior.
+        Whether a labelled positive counts fully as positive. Otherwise its posterior is
+        its weight.
 
     Returns
     -------
@@ -178,7 +178,7 @@ def hidden_probability(
     Returns
     -------
     ndarray of shape (n_samples,)
-        The probability that a sample is positive though nobody labelled it.
+        The probability that a sample is positive although it is unlabelled.
 
     Examples
     --------

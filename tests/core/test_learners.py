@@ -18,13 +18,13 @@ from probgap._core.learners import (
     fit_forest,
     fit_kernel,
     fit_linear,
-    usual_folds,
+    stratified_folds,
 )
 from probgap._core.mixture import (
     MixedClassifier,
     Mixture,
     choose_weights,
-    fit_usual,
+    fit_mixture,
 )
 from probgap._core.validation import draw_rows
 from probgap._core.views import Columns, Directions, Words
@@ -42,7 +42,7 @@ def draw(n, d=4, seed=0, strength=2.0):
 def fit(X, labelled, *, target=None, weight=None, limits=ALL):
     target = labelled.astype(float) if target is None else target
     weight = np.ones(labelled.size) if weight is None else weight
-    return fit_usual(X, target, weight, labelled, 0, limits=limits)
+    return fit_mixture(X, target, weight, labelled, 0, limits=limits)
 
 
 def mean_loss(target, log_odds, weight=None):
@@ -53,7 +53,7 @@ def mean_loss(target, log_odds, weight=None):
 @pytest.mark.parametrize("learn", [fit_kernel, fit_linear, fit_forest, fit_boosting])
 def test_no_row_is_predicted_by_what_has_seen_it(learn):
     X, labelled = draw(300, strength=0.0)
-    task = Task(X, labelled * 1.0, np.ones(300), usual_folds(labelled, 5, 0), 0)
+    task = Task(X, labelled * 1.0, np.ones(300), stratified_folds(labelled, 5, 0), 0)
     fitted = learn(task)
     frequency = np.full(300, logit(labelled.mean()))
     assert mean_loss(labelled, fitted.held_out) > mean_loss(labelled, frequency) - 0.01
@@ -202,10 +202,10 @@ def test_very_few_rows(n, n_labelled):
 
 
 def test_the_only_one_of_a_group_has_a_fold_of_its_own():
-    fold = usual_folds(np.arange(20) == 3, 5, 0)
+    fold = stratified_folds(np.arange(20) == 3, 5, 0)
     assert (fold[3] == 5).all()
     assert np.delete(fold, 3, axis=0).max() == 4
-    assert set(usual_folds(np.array([True, False]), 5, 0)[:, 0]) == {0, 1}
+    assert set(stratified_folds(np.array([True, False]), 5, 0)[:, 0]) == {0, 1}
 
 
 def trouble():
@@ -249,7 +249,7 @@ def test_units_do_not_matter():
 def test_a_constant_column_changes_no_kernel():
     X, labelled = draw(200)
     more = np.column_stack([X, np.full((200, 1), 0.1)])
-    fold = usual_folds(labelled, 5, 0)
+    fold = stratified_folds(labelled, 5, 0)
     kernels = [
         fit_kernel(Task(Z, labelled * 1.0, np.ones(200), fold, 0)).held_out
         for Z in (X, more)
@@ -265,7 +265,7 @@ def test_landmarks_are_doubled_as_long_as_that_pays():
     rugged, plain = signs[nearest] > 0.0, X[:, 0] > 0.0
     counts = {}
     for name, labelled in (("rugged", rugged), ("plain", plain)):
-        fold = usual_folds(labelled, 5, 0)
+        fold = stratified_folds(labelled, 5, 0)
         task = Task(X, labelled * 1.0, np.ones(1900), fold, 0)
         counts[name] = len(fit_kernel(task).learner.features.landmarks)
     assert counts == {"rugged": 600, "plain": 300}

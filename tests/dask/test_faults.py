@@ -106,7 +106,7 @@ def test_files_that_are_none_are_refused(folder):
     with pytest.raises(InvalidInputError, match=r"which names none"):
         read_parquet(str(folder / "*.csv"))
     pd.DataFrame({"a": [1.0]}).to_parquet(folder / "part-2.parquet")
-    with pytest.raises(InvalidInputError, match=r"none named 'b' in .*part-2.parquet"):
+    with pytest.raises(InvalidInputError, match=r"part-2.parquet has none named 'b'"):
         read_parquet(str(folder))
     with pytest.raises(InvalidInputError, match="none named 'z'"):
         read_parquet(str(folder), columns=["z"])

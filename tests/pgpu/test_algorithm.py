@@ -306,7 +306,7 @@ def test_weights_that_rest_on_a_few_samples_are_pointed_out(rng):
     X = np.concatenate([rng.normal(-9.0, 0.1, 200), [0.0], rng.normal(0.0, 0.3, 999)])
     chosen = np.arange(X.size) <= 200
     with pytest.warns(
-        ProbgapWarning, match=r"effective sample size of \d.* out of 201"
+        ProbgapWarning, match=r"effective sample size is \d.* out of 201"
     ):
         KernelMeanMatching(gamma=1.0).match(X[:, None], chosen)
 

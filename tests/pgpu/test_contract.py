@@ -184,7 +184,7 @@ def test_meta_estimators_will_do_at_the_end(square):
             ValueError, match=r"must have decision_function or predict_"
         ):
             PGPUClassifier(estimator=final).fit(X, s)
-    with pytest.raises(ValueError, match=r"in front of it all\. Got Pipeline"):
+    with pytest.raises(ValueError, match=r"before the whole classifier\. Got Pipeline"):
         PGPUClassifier(estimator=make_pipeline(StandardScaler(), SVC())).fit(X, s)
 
 

@@ -13,8 +13,8 @@ from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.kernels import (
     KernelFeatures,
     TrainingFeatures,
+    default_n_landmarks,
     map_training_samples,
-    usual_landmarks,
 )
 from probgap._core.svm import FastSVC, NystroemSVM
 from probgap.datasets import hide_labels, make_square
@@ -75,7 +75,7 @@ def no_kernel_matrix(monkeypatch):
 def test_the_number_of_features(boundary, n, expected):
     model = PGPUClassifier(boundary=boundary)
     assert choose_steps(model, n, boundary=boundary).n_landmarks == expected
-    assert expected is None or usual_landmarks(n) == expected
+    assert expected is None or default_n_landmarks(n) == expected
 
 
 def test_a_device_has_exact_kernels_at_any_size():

@@ -53,7 +53,7 @@ def test_weights_that_rest_on_few_samples_are_no_estimate(rng):
     X = np.vstack([rng.normal(size=(200, 1)), rng.normal(9.0, 0.1, (200, 1))])
     chosen = np.arange(400) < 200
     chosen[200] = True
-    with pytest.warns(ProbgapWarning, match="effective sample size of"):
+    with pytest.warns(ProbgapWarning, match="effective sample size is"):
         KernelMeanMatching(gamma=0.5, slack=2.0).match(X, chosen)
 
 

@@ -46,7 +46,7 @@ def test_a_kernel_that_is_not_kept_gives_the_same(device, shifted):
     task = Task(source, target, "rbf", {"gamma": gamma}, bounds, 1e-4, 1e9, None)
     plans = []
     kept, free = (
-        solve_on_device(task, device, budget=budget, say=plans.append)
+        solve_on_device(task, device, budget=budget, report=plans.append)
         for budget in (None, 5.6e6)
     )
     assert [plan.stored for plan in plans] == [True, False]

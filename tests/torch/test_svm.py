@@ -171,7 +171,7 @@ def test_kernels_that_are_not_kept_give_the_same_svm(device, overlapping):
         gamma=GAMMA,
         tol=1e-4,
         budget=1.7e7,
-        say=plans.append,
+        report=plans.append,
     )
     assert kept.plan.stored
     assert not free.plan.stored

@@ -22,14 +22,13 @@ from probgap._core.types import Mask, Matrix, Vector
 
 # A gap is computed as 2 P - 1: rounding may carry it this far outside [-1, 1].
 _ROUNDING = 1e-9
-# Rows in a row: sums over a column-wise frame would round otherwise, and the same data
-# give other bits.
+# Row-major, because sums over a column-major copy of the same data round differently.
 _SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
 _ANY_SAMPLES = {**_SAMPLES, "dtype": [np.float64, np.float32]}
 
 
 def check_unit_interval(values: ArrayLike, name: str, n_samples: int) -> Vector:
-    """Return one probability for each sample, or say what is wrong with them."""
+    """Return one probability for each sample, or raise if some are not in [0, 1]."""
     checked = np.asarray(values, dtype=np.float64)
     if checked.shape != (n_samples,):
         msg = f"{name} must have one value for each of the {n_samples} samples. Got shape {checked.shape}."
@@ -41,7 +40,7 @@ def check_unit_interval(values: ArrayLike, name: str, n_samples: int) -> Vector:
 
 
 def check_gap(observed_gap: ArrayLike) -> Vector:
-    """Return the gap as a float array, or say what is wrong with it."""
+    """Return the gap as a float array, or raise if it is not one."""
     gap: Vector = check_array(
         observed_gap, ensure_2d=False, dtype=np.float64, input_name="observed_gap"
     )
@@ -56,7 +55,7 @@ def check_gap(observed_gap: ArrayLike) -> Vector:
 
 
 def check_labelled(labelled: ArrayLike, n_samples: int, *, both: bool = False) -> Mask:
-    """Return the mask of labelled positives; with ``both``, neither none nor all."""
+    """Return the mask of labelled positives; with ``both``, both kinds must occur."""
     mask = np.asarray(labelled)
     if mask.shape != (n_samples,):
         msg = f"labelled must have one entry for each of the {n_samples} samples. Got shape {mask.shape}."
@@ -95,7 +94,7 @@ def read_labels(y: ArrayLike, pos_label: object = None) -> ObservedLabels:
     """
     values = column_or_1d(y, warn=True)
     if values.dtype.kind == "U" and not hasattr(y, "dtype"):
-        # In a list of strings numpy turns NaN into the string "nan": look again.
+        # numpy has turned a NaN in a list of strings into the string "nan".
         values = column_or_1d(np.asarray(y, dtype=object))
     missing = is_missing(values)
     if missing.any():
@@ -157,10 +156,10 @@ def _read_value_beside_missing(
             f"missing entries. Got {found}: {present[:5].tolist()!r}."
         )
         raise InvalidInputError(msg)
-    _index_of(present[0] if pos_label is None else pos_label, present)
     positive = present[0]
+    _index_of(positive if pos_label is None else pos_label, present)  # must be in y
+    # No value of y names the other class.
     negative: object = f"not {positive}"
-    # The other class has no name of its own.
     if isinstance(positive, np.bool_):
         negative = not positive
     elif isinstance(positive, np.number):
@@ -204,7 +203,7 @@ def check_fit_inputs(
     *,
     single: bool = False,
 ) -> tuple[Matrix, ObservedLabels]:
-    """Check what ``fit`` was given; with ``single``, single precision stays so, uncopied."""
+    """Check the input of ``fit``; with ``single``, do not convert single precision."""
     samples = validate_data(estimator, X, **(_ANY_SAMPLES if single else _SAMPLES))
     if y is None:
         name = type(estimator).__name__
@@ -215,7 +214,7 @@ def check_fit_inputs(
         msg = f"y must have one label for each of the {samples.shape[0]} samples. Got {n_labels}."
         raise InvalidInputError(msg)
     if isinstance(y, np.ndarray) and y.dtype.kind == "f":
-        # NaN means unlabelled, but infinity means nothing.
+        # NaN means unlabelled; infinity is an error.
         assert_all_finite(y, allow_nan=True, input_name="y")
     labels = read_labels(y, pos_label)
     require_labelled_and_unlabelled(labels)
@@ -225,7 +224,7 @@ def check_fit_inputs(
 def check_two_classes(
     estimator: Any, X: Matrix, y: ArrayLike
 ) -> tuple[Matrix, NDArray[np.intp]]:
-    """Check what the ``fit`` of a plain classifier was given; return classes as 0 and 1."""
+    """Check the input of ``fit`` of a plain classifier; return classes as 0 and 1."""
     samples, labels = validate_data(estimator, X, y, **_ANY_SAMPLES)
     check_classification_targets(labels)
     estimator.classes_, which = np.unique(labels, return_inverse=True)
@@ -239,6 +238,6 @@ def check_two_classes(
 
 
 def check_predict_input(estimator: Any, X: Matrix) -> Matrix:
-    """Check what a fitted estimator is asked to predict."""
+    """Check the input of ``predict`` and its like."""
     check_is_fitted(estimator)
     return validate_data(estimator, X, reset=False, **_ANY_SAMPLES)

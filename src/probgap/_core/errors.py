@@ -1,4 +1,4 @@
-"""Errors and warnings, and what to install where a library is missing."""
+"""Errors and warnings, and the loading of optional libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class InvalidInputError(ProbgapError, ValueError):
 
 
 class ModelFileError(InvalidInputError):
-    """A model cannot be written to a file, or not be read from one: see why."""
+    """A model cannot be written to a file, or cannot be read from one."""
 
 
 class MissingLibraryError(ProbgapError, ImportError):
@@ -25,14 +25,14 @@ class MissingLibraryError(ProbgapError, ImportError):
 
     def __init__(self, *, library: str, extra: str, purpose: str) -> None:
         super().__init__(
-            f"{library} must be installed for {purpose}. Got no such library; run "
+            f"{library} must be installed for {purpose}; run "
             f"pip install 'probgap[{extra}]'."
         )
-        self._made_of = {"library": library, "extra": extra, "purpose": purpose}
+        self._fields = {"library": library, "extra": extra, "purpose": purpose}
 
     def __reduce__(self) -> tuple[Callable[[], MissingLibraryError], tuple[()]]:
-        # Errors of other processes come back pickled, and are made of args otherwise.
-        return partial(type(self), **self._made_of), ()
+        # Worker processes send errors pickled; by default pickle passes args, not these.
+        return partial(type(self), **self._fields), ()
 
 
 class ProbgapWarning(UserWarning):
@@ -40,14 +40,14 @@ class ProbgapWarning(UserWarning):
 
 
 class BoundaryWarning(ProbgapWarning):
-    """The boundary rule gave an answer that cannot be used as it stands."""
+    """The answer of the boundary rule could not be used and was moved."""
 
 
 class UnreliableFitWarning(ProbgapWarning):
-    """The data look as if the method cannot work on them.
+    """The method may not work on these data.
 
-    ``sign`` says by what: "undecided", "unstable", "indistinct", "independent", "few" or
-    "unfamiliar".
+    ``sign`` names the symptom: "undecided", "unstable", "indistinct", "independent",
+    "few" or "unfamiliar".
     """
 
     def __init__(self, message: str, sign: str = "") -> None:
@@ -56,11 +56,11 @@ class UnreliableFitWarning(ProbgapWarning):
 
 
 class ModelVersionWarning(ProbgapWarning):
-    """A model was saved with another version of scikit-learn than the one here."""
+    """A model was saved with another version of scikit-learn than the installed one."""
 
 
 def load_library(name: str, *, extra: str, purpose: str) -> ModuleType:
-    """Import a module of a library, or say which extra brings it."""
+    """Import a module of an optional library, or name the extra that installs it."""
     try:
         return import_module(name)
     except ImportError as error:

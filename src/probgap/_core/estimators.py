@@ -1,4 +1,4 @@
-"""What classifiers share: decisions by sign, soft labels, parts of a fitted model."""
+"""What classifiers share: decisions by sign, soft labels, access to fitted models."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Matrix) -> NDArray[np.float64]:
         """Return a score that is above 0 exactly where ``predict`` is positive.
 
-        That is, where it is ``classes_[1]``: if ``pos_label`` makes the lesser value
-        positive, the sign turns with it, as scikit-learn's scorers expect.
+        Positive here means ``classes_[1]``, as scikit-learn's scorers expect: if
+        ``pos_label`` names the lesser value, the sign is reversed.
 
         Parameters
         ----------
@@ -47,14 +47,14 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_samples,)
-            The score: of the observed gap itself, of other classifiers the decision of
-            the final one or, where that gives probabilities, their difference.
+            The score: the observed gap for a gap estimator; otherwise the decision of the
+            final classifier or, if that has probabilities, their difference.
         """
         decision = self._decide(X)
         return decision if self.positive_index_ == 1 else -decision
 
     def predict(self, X: Matrix) -> NDArray[Any]:
-        """Predict the class of each sample: the true label, if not of a gap estimator.
+        """Predict the true label of each sample (a gap estimator: the observed one).
 
         Parameters
         ----------
@@ -78,8 +78,8 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-# A copy of a sample with less weight than this share of the largest changes little but
-# the run time, and so does less than that part of a sample.
+# Copies of samples below this share of the largest weight, and shares of a sample below
+# this one, are dropped: they change little but the run time.
 _NEGLIGIBLE = 1e-3
 _SMALLEST_PART = 0.02
 
@@ -106,8 +106,8 @@ def require_predict_proba(estimator: Any, name: str) -> None:
 
 
 def require_sample_weight(estimator: Any, name: str) -> None:
-    """Refuse an estimator that takes no weights, or gives nothing to decide by."""
-    # Meta-estimators pass on what they are given.
+    """Refuse an estimator without sample weights, or without scores to decide by."""
+    # Meta-estimators accept any keyword and pass it on.
     takes_weights = has_fit_parameter(estimator, "sample_weight") or any(
         parameter.kind is Parameter.VAR_KEYWORD
         for parameter in signature(estimator.fit).parameters.values()
@@ -115,7 +115,7 @@ def require_sample_weight(estimator: Any, name: str) -> None:
     if isinstance(estimator, Pipeline) or not takes_weights:
         msg = (
             f"{name} must accept sample_weight in fit, which carries the outcome of the "
-            f"relabelling; put scalers and the like in front of it all. Got {estimator!r}."
+            f"relabelling; put scalers before the whole classifier. Got {estimator!r}."
         )
         raise InvalidInputError(msg)
     if not any(hasattr(estimator, m) for m in ("decision_function", "predict_proba")):
@@ -126,7 +126,7 @@ def require_sample_weight(estimator: Any, name: str) -> None:
 def fit_on_shares(
     estimator: Any, samples: Matrix, share: Vector, weight: Vector
 ) -> None:
-    """Fit on each sample as a positive, as a negative, or as a share of each."""
+    """Fit to soft labels, by weighted copies of samples as positives and negatives."""
     positive, negative = weigh_copies(share, weight)
     rows = np.flatnonzero(positive), np.flatnonzero(negative)
     y = np.repeat([1, 0], [rows[0].size, rows[1].size])
@@ -135,11 +135,11 @@ def fit_on_shares(
 
 
 def weigh_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
-    """Return what each sample counts for as a positive, and as a negative; 0 if nothing."""
+    """Return the weight of each sample as a positive, and as a negative."""
     part = np.where(np.isfinite(share), share, 0.0)
     copies = weight * part, weight * (1.0 - part)
     if min(copy.max() for copy in copies) <= 0.0:
-        # The weights left a whole class out, and nothing to learn it from.
+        # The weights are 0 for a whole class: ignore them.
         used = np.isfinite(share).astype(np.float64)
         copies = used * part, used * (1.0 - part)
     positive, negative = (
@@ -149,40 +149,40 @@ def weigh_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
 
 
 def round_shares(share: Vector) -> Vector:
-    """Take a small part of a sample for nothing, if both classes remain."""
+    """Round shares near 0 or 1, unless that would leave a single class."""
     rounded = round_small_parts(share)
     both = np.nanmin(rounded) < 1.0 and np.nanmax(rounded) > 0.0
     return rounded if both else share
 
 
 def round_small_parts(share: Vector) -> Vector:
-    """Take a small part of a sample for nothing: fewer copies take far less time."""
+    """Round shares near 0 or 1: fewer copies of samples take far less time."""
     rounded = np.where(share < _SMALLEST_PART, 0.0, share)
     return np.where(share > 1.0 - _SMALLEST_PART, 1.0, rounded)
 
 
 Rows = NDArray[np.intp]
 
-# Beyond these log-odds a probability is as good as 0 or 1.
+# Log-odds are clipped here, where a probability is 0 or 1 for all purposes.
 _FARTHEST = 30.0
 
 
 def classifier_of(model: Any) -> Any:
-    """Return the classifier, which is the model or its last step."""
+    """Return the fitted classifier: the model itself, or the last step of a pipeline."""
     classifier = model[-1] if isinstance(model, Pipeline) else model
     check_is_fitted(classifier)
     return classifier
 
 
 def samples_of(model: Any, X: Any) -> Matrix:
-    """Return rows as the classifier sees them, after what comes before it."""
+    """Return rows as the classifier sees them, after the other steps of a pipeline."""
     if isinstance(model, Pipeline) and len(model) > 1:
         return model[:-1].transform(X)
     return X if hasattr(X, "shape") else np.asarray(X)
 
 
 def as_matrix(samples: Any) -> Matrix:
-    """Return samples without names, for distances between them."""
+    """Return samples as a plain array or CSR matrix."""
     return samples.tocsr() if issparse(samples) else np.asarray(samples, dtype=float)
 
 
@@ -192,7 +192,7 @@ def take_rows(X: Any, rows: Rows) -> Any:
 
 
 def check_rows(X: Any, labelled: ArrayLike) -> Mask:
-    """Check that every row is labelled or not, and that there are some of both."""
+    """Check the mask of labelled rows; some must be labelled, and some not."""
     return check_labelled(labelled, _num_samples(X), both=True)
 
 
@@ -215,14 +215,14 @@ def chance_positive(classifier: Any, samples: Matrix) -> Vector:
 
 
 def log_odds(probability: Vector) -> Vector:
-    """Return log(p / (1 - p)), cut where p is as good as 0 or 1."""
+    """Return log(p / (1 - p)), clipped where p is nearly 0 or 1."""
     with np.errstate(divide="ignore"):
         odds: Vector = np.clip(logit(probability), -_FARTHEST, _FARTHEST)
     return odds
 
 
 def sample_rows(labelled: Mask, most: int, rng: np.random.Generator) -> Rows:
-    """Draw at most so many rows, and of both kinds as they are mixed; two at least."""
+    """Draw at most ``most`` rows, stratified; at least two labelled ones."""
     if labelled.size <= most:
         return np.arange(labelled.size)
     n_labelled = round(most * float(labelled.mean()))
@@ -235,7 +235,7 @@ def sample_rows(labelled: Mask, most: int, rng: np.random.Generator) -> Rows:
 
 
 def input_columns(model: Any, X: Any) -> list[Any]:
-    """List the columns of X that the model looks at: names of a frame, else numbers."""
+    """List the columns of X that the model uses: names for a frame, else indices."""
     names = list(X.columns) if hasattr(X, "columns") else list(range(X.shape[1]))
     first = model[0] if isinstance(model, Pipeline) else model
     if not isinstance(first, ColumnTransformer) or not hasattr(X, "columns"):

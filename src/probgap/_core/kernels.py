@@ -1,4 +1,4 @@
-"""RBF kernels: widths, matrices, and Nystroem features in their place."""
+"""RBF kernels: widths, matrices and Nystroem features."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ Params = Mapping[str, Any]
 _MEDIAN_SAMPLE = 1000
 _DIAGONAL_BLOCK = 64
 _BLOCK_BYTES = 16 * 2**20
-# Directions with less than this share of the largest eigenvalue are noise in single
-# precision, and too faint for a ridge penalty to let through.
+# Directions below this share of the largest eigenvalue are dropped: they are noise in
+# single precision, and a ridge penalty would suppress them.
 _FAINTEST = 1e-7
 
 
@@ -62,7 +62,7 @@ def kernel_matrix(A: Matrix, B: Matrix | None, kernel: Any, params: Params) -> A
 
 
 def kernel_diagonal(X: Matrix, kernel: Any, params: Params) -> Vector:
-    """Evaluate a kernel of each row with itself."""
+    """Evaluate the kernel of each row with itself."""
     diagonal = np.ones(X.shape[0])
     if kernel not in ("rbf", "laplacian"):
         for rows in gen_batches(diagonal.size, _DIAGONAL_BLOCK):
@@ -71,7 +71,7 @@ def kernel_diagonal(X: Matrix, kernel: Any, params: Params) -> Vector:
 
 
 def mean_kernel(A: Matrix, B: Matrix, kernel: Any, params: Params) -> Vector:
-    """Average each row of K(A, B) without holding more than a block of it."""
+    """Average each row of K(A, B), a block at a time."""
     total = np.zeros(A.shape[0])
     for rows in gen_batches(B.shape[0], max(1, _BLOCK_BYTES // (8 * total.size))):
         total += kernel_matrix(A, B[rows], kernel, params).sum(axis=1)
@@ -82,8 +82,8 @@ def mean_kernel(A: Matrix, B: Matrix, kernel: Any, params: Params) -> Vector:
 class KernelFeatures:
     """Nystroem features of the RBF kernel, in single precision, a block at a time.
 
-    ``rotation`` leads from kernel values with the landmarks to features. scikit-learn's
-    ``Nystroem`` holds several copies of them in double precision.
+    ``rotation`` maps kernel values with the landmarks to features. scikit-learn's
+    ``Nystroem`` would keep several copies of the features in double precision.
     """
 
     landmarks: Matrix
@@ -115,7 +115,7 @@ class KernelFeatures:
         return features
 
     def score(self, samples: Matrix, coef: Vector, dtype: Any = np.float32) -> Vector:
-        """Return the product of the features with coefficients, summed up in ``dtype``."""
+        """Return features times coefficients, accumulated in ``dtype``."""
         weights = (self.rotation @ coef).astype(np.float32).astype(dtype)
         score = np.empty(samples.shape[0])
         for rows, kernel in self.kernel_blocks(samples):
@@ -123,7 +123,7 @@ class KernelFeatures:
         return score
 
     def kernel_blocks(self, samples: Matrix) -> Iterator[tuple[slice, Single]]:
-        """Return kernel values with the landmarks, by blocks that share their memory."""
+        """Yield kernel values with the landmarks by blocks, which reuse one buffer."""
         width = self.landmarks.shape[0]
         size = max(64, _BLOCK_BYTES // (8 * width))
         if issparse(samples) or issparse(self.landmarks):
@@ -131,8 +131,8 @@ class KernelFeatures:
                 kernel = rbf_kernel(samples[rows], self.landmarks, gamma=self.gamma)
                 yield rows, kernel.astype(np.float32)
             return
-        # To ask for memory anew takes longer than to fill it where freed memory goes
-        # back at once, as on dask's workers.
+        # Where freed memory returns to the system at once, as on dask's workers, allocating
+        # a block takes longer than filling it.
         shape = (min(size, samples.shape[0]), width)
         exponents, kernels = np.empty(shape), np.empty(shape, dtype=np.float32)
         doubled = 2.0 * self.gamma * self.landmarks.T
@@ -149,15 +149,15 @@ class KernelFeatures:
             yield rows, np.exp(kernel, out=kernel)
 
 
-def usual_landmarks(n_samples: int) -> int:
-    """Return how many landmarks stand in for the kernel of so many samples."""
+def default_n_landmarks(n_samples: int) -> int:
+    """Return the number of landmarks for this many samples."""
     usual = DEFAULTS.landmarks_per_root * np.sqrt(n_samples)
     return int(np.clip(usual, *DEFAULTS.landmark_range))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingFeatures:
-    """Features of some samples, and how many samples each stands for; None for one."""
+    """Features of training samples, or of some of them with weights."""
 
     map: KernelFeatures
     values: Single
@@ -173,7 +173,7 @@ def map_training_samples(
     *,
     most_values: int = DEFAULTS.most_feature_values,
 ) -> TrainingFeatures:
-    """Return the features of all samples, or of as many as a fixed amount of memory holds."""
+    """Return the features of all samples, or of a weighted sample that fits into memory."""
     n, most = labelled.size, max(1, most_values // features.n_components)
     if n <= most:
         return TrainingFeatures(

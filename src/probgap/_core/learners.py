@@ -21,22 +21,22 @@ from probgap._core.newton import fit_linear as fit_by_newton
 from probgap._core.types import Array, Matrix, Vector
 from probgap._core.validation import Rows
 
-# Held-out probabilities stay this far from 0 and 1, or one part of as many as there are
-# rows: a single row must not decide.
+# Held-out probabilities stay this far from 0 and 1 (with n rows, at most 1 / n), so that
+# no single row dominates the log-loss.
 MARGIN = 1e-4
-# Fewer rows than this are cross-validated in several ways: one split says too little.
+# Below this number of rows cross-validation is repeated: one split is too noisy.
 _FEW_ROWS = 2000
 _N_REPEATS = 3
 # Inverse penalties to try. Powers of ten alone would cost up to 2% of the held-out
 # log-loss of kernels on TCDB.
 _KERNEL_C = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 _LINEAR_C = (0.001, 0.01, 0.1, 1.0, 10.0)
-# Deviations from the mean beyond which the kernel is 0, whatever its width.
+# Values in standard deviations are clipped here, where the kernel is 0 in any case.
 _FARTHEST = 1e15
 _N_TREES = 100
-# Share of bootstrap samples that a row is not in.
+# Share of bootstrap samples that do not contain a given row.
 _LEFT_OUT = 0.37
-# What scikit-learn sorts the values of a column into at most.
+# The most bins that scikit-learn's histograms have.
 _N_BINS = 255
 _BINNED_ROWS = 50_000
 
@@ -49,16 +49,16 @@ class Learner(Protocol):
         ...
 
 
-# Makes a learner of coefficients and intercept.
+# Makes a learner from coefficients and intercept.
 Maker = Callable[[Vector, float], Learner]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """A learner, and what it predicts for its training rows without having seen them.
+class FittedLearner:
+    """A learner, and held-out log-odds of its training rows.
 
-    ``partial`` are learners fitted on a part of these rows: each predicts new rows as
-    training rows are predicted.
+    ``partial`` are learners fitted on part of the rows. They predict rows outside the
+    training sample with the same accuracy as the held-out ones inside it.
     """
 
     learner: Learner
@@ -83,11 +83,11 @@ class Task:
         return int(self.fold.max()) + 1
 
 
-def usual_folds(group: NDArray[Any], most: int, seed: int) -> Rows:
+def stratified_folds(group: NDArray[Any], most: int, seed: int) -> Rows:
     """Assign rows of each group evenly to folds, as many as the smallest group allows.
 
-    The only member of a group has a fold for itself, so that all other rows are predicted
-    by models that have seen it.
+    The only member of a group gets a fold of its own, so that the models that predict all
+    other rows have seen it.
     """
     values, counts = np.unique(group, return_counts=True)
     n_folds = int(min(most, counts[counts > 1].min(initial=group.size)))
@@ -109,7 +109,7 @@ def usual_folds(group: NDArray[Any], most: int, seed: int) -> Rows:
 
 
 def bounded(log_odds: Vector, margin: float) -> Vector:
-    """Return log-odds of probabilities that far from 0 and 1."""
+    """Clip log-odds so that probabilities stay ``margin`` away from 0 and 1."""
     most = float(logit(1.0 - margin))
     return np.clip(log_odds, -most, most)
 
@@ -129,7 +129,7 @@ class KernelLogistic:
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
         standard = np.clip(samples / self.scale, -_FARTHEST, _FARTHEST)
-        # In double precision, as sums would depend on which rows are beside.
+        # In double precision: rounding in single would depend on the other rows of a block.
         return self.features.score(standard, self.coef, np.float64) + self.intercept
 
 
@@ -145,11 +145,11 @@ class LinearLogistic:
         return np.asarray(samples @ self.coef, dtype=np.float64) + self.intercept
 
 
-def fit_kernel(task: Task) -> Fitted:
+def fit_kernel(task: Task) -> FittedLearner:
     """Fit kernel logistic regression; held-out log-loss chooses penalty and landmarks.
 
-    The penalty is chosen with few landmarks. Their number is then doubled as long as
-    that pays: kernels of most tables have few directions that tell anything.
+    The penalty is chosen with few landmarks. Their number is then doubled while that
+    lowers the loss enough: the kernels of most tables have few informative directions.
     """
     scale = _column_scale(task.samples)
     standard = task.samples / scale
@@ -172,7 +172,7 @@ def fit_kernel(task: Task) -> Fitted:
     return best.learners(make, task.n_folds)
 
 
-def fit_linear(task: Task) -> Fitted:
+def fit_linear(task: Task) -> FittedLearner:
     """Fit logistic regression."""
     scale = _column_scale(task.samples)
     mean = task.samples.mean(axis=0) / scale
@@ -188,35 +188,35 @@ def fit_linear(task: Task) -> Fitted:
 def _column_scale(samples: Array) -> Vector:
     """Return the standard deviation of each column, 1 where it is constant."""
     deviation = samples.std(axis=0, dtype=np.float64)
-    # Of equal values, rounding can leave a deviation that is not 0.
+    # Rounding can give equal values a deviation that is not exactly 0.
     varies = samples.max(axis=0) > samples.min(axis=0)
     return np.where(varies & (deviation > 0.0), deviation, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Chosen:
-    """The models of the best penalty, and how they predict the rows they have not seen."""
+class _Choice:
+    """The models with the best penalty, their held-out log-odds and log-loss."""
 
     fits: LinearFits
     C: float
     held_out: Vector
     loss: float
 
-    def learners(self, make: Maker, n_folds: int) -> Fitted:
-        """Make learners of the model on all rows, and of those of the first repetition."""
+    def learners(self, make: Maker, n_folds: int) -> FittedLearner:
+        """Return the model on all rows, and those of the first repetition as partial."""
         models = tuple(map(make, self.fits.coef.T, self.fits.intercept))
-        return Fitted(models[0], self.held_out, models[1 : n_folds + 1])
+        return FittedLearner(models[0], self.held_out, models[1 : n_folds + 1])
 
 
-def _choose_penalty(task: Task, features: Single, grid: tuple[float, ...]) -> _Chosen:
-    """Fit for growing C, as long as held-out log-loss falls."""
+def _choose_penalty(task: Task, features: Single, grid: tuple[float, ...]) -> _Choice:
+    """Fit with increasing C while the held-out log-loss falls."""
     held_in = task.fold[:, :, None] != np.arange(task.n_folds)
     trained = held_in.reshape(task.target.size, -1)
-    # Where each row's own fold stands among the models, for each repetition.
+    # For each repetition, the index of the model that has not seen the row.
     own = task.fold + task.n_folds * np.arange(task.fold.shape[1])
     start, best = None, None
     for C in grid:
-        # BLAS may raise a flag for numbers beyond the end of a row, which it ignores.
+        # BLAS may set floating-point flags for padding that it then ignores.
         with np.errstate(invalid="ignore"):
             fits = fit_by_newton(
                 features,
@@ -235,7 +235,7 @@ def _choose_penalty(task: Task, features: Single, grid: tuple[float, ...]) -> _C
         loss = float(np.average(losses, weights=task.weight))
         if best is not None and loss >= best.loss:
             break
-        best = _Chosen(fits, C, found, loss)
+        best = _Choice(fits, C, found, loss)
     assert best is not None  # there is a penalty to try
     return best
 
@@ -245,7 +245,7 @@ def _choose_penalty(task: Task, features: Single, grid: tuple[float, ...]) -> _C
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forest:
-    """Extremely randomised trees, shrunk a little towards the mean of the targets."""
+    """Extremely randomised trees, shrunk slightly towards the mean target."""
 
     trees: Any
     frequency: float
@@ -255,7 +255,7 @@ class Forest:
         """Return the log-odds of the target for each sample."""
         # The forest's own predict converts and checks samples once for each tree.
         single = np.ascontiguousarray(samples, dtype=np.float32)
-        # Compiled code would read beyond the end of narrower rows.
+        # tree_.predict does not check the width and would read out of bounds.
         if single.shape[1] != self.trees.n_features_in_:
             msg = f"X must have {self.trees.n_features_in_} columns. Got {single.shape[1]}."
             raise InvalidInputError(msg)
@@ -272,14 +272,14 @@ class Forest:
         return replace(self, trees=trees)
 
     def shrunk(self, share: Vector, strength: float) -> Vector:
-        """Return log-odds of shares as of so many rows, beside one drawn at random."""
+        """Return log-odds of shares of ``strength`` rows plus one with the mean target."""
         drawn = (strength * share + self.frequency) / (strength + 1.0)
         odds: Vector = logit(np.clip(drawn, self.margin, 1.0 - self.margin))
         return odds
 
 
-def fit_forest(task: Task, *, smallest_leaf: int = 3) -> Fitted:
-    """Grow trees on bootstrap samples, so that each row has trees that never saw it."""
+def fit_forest(task: Task, *, smallest_leaf: int = 3) -> FittedLearner:
+    """Fit trees on bootstrap samples, for out-of-bag predictions."""
     from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415 (slow to import)
 
     trees = ExtraTreesRegressor(
@@ -299,7 +299,7 @@ def fit_forest(task: Task, *, smallest_leaf: int = 3) -> Fitted:
     del trees.oob_prediction_
     few = round(_LEFT_OUT * _N_TREES)
     partial = tuple(forest.some(start, few) for start in (0, _N_TREES - few))
-    return Fitted(forest, held_out, partial)
+    return FittedLearner(forest, held_out, partial)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -316,15 +316,17 @@ class Boosting:
         return np.mean(odds, axis=0, dtype=np.float64)
 
 
-def fit_boosting(task: Task, *, n_rounds: int = 40, rounded: bool = False) -> Fitted:
+def fit_boosting(
+    task: Task, *, n_rounds: int = 40, rounded: bool = False
+) -> FittedLearner:
     """Fit gradient boosting with the log-loss of soft targets, a model for each fold."""
     from sklearn._loss.loss import HalfBinomialLoss  # noqa: PLC0415
     from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
 
     fold = task.fold[:, 0]
     held_out = np.empty(fold.size)
-    # Weighted quantiles for the bins cost more than the trees. They are not needed where
-    # weights are equal, nor where columns are rounded to so many values before.
+    # Weighted quantiles for the bins cost more than the trees. They are not needed if the
+    # weights are equal, or if columns hold no more values than there are bins.
     equal = bool((task.weight == task.weight[0]).all())
     seen = _rounded(task.samples) if rounded and not equal else task.samples
     partial = []
@@ -345,14 +347,14 @@ def fit_boosting(task: Task, *, n_rounds: int = 40, rounded: bool = False) -> Fi
         partial.append(Boosting((model,), task.margin))
         held_out[test] = partial[k].log_odds(task.samples[test])
     models = tuple(model for one in partial for model in one.models)
-    return Fitted(Boosting(models, task.margin), held_out, tuple(partial))
+    return FittedLearner(Boosting(models, task.margin), held_out, tuple(partial))
 
 
 def _rounded(samples: Array) -> Array:
-    """Round each column to the nearest of as many of its values as there are bins.
+    """Round each column to the nearest of at most ``_N_BINS`` of its values.
 
-    Bins then end halfway between these values, so that a model fitted to rounded columns
-    can be applied to the columns themselves.
+    Bin edges then lie halfway between these values, so that a model fitted to rounded
+    columns can be applied to the original ones.
     """
     rounded = np.empty_like(samples)
     step = max(1, len(samples) // _BINNED_ROWS)

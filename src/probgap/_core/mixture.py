@@ -1,4 +1,4 @@
-"""The mixture of learners, weighted by held-out log-loss: the engine of the default."""
+"""The default's mixture of learners, weighted by held-out log-loss."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +17,7 @@ from probgap._core.defaults import DEFAULTS, Defaults
 from probgap._core.estimators import SignClassifier
 from probgap._core.learners import (
     MARGIN,
-    Fitted,
+    FittedLearner,
     Learner,
     Task,
     bounded,
@@ -25,26 +25,26 @@ from probgap._core.learners import (
     fit_forest,
     fit_kernel,
     fit_linear,
-    usual_folds,
+    stratified_folds,
 )
 from probgap._core.newton import Logistic
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap._core.validation import Rows, draw_rows, spread_rows
-from probgap._core.views import View, choose_view, see
+from probgap._core.views import View, apply_view, choose_view
 
-# Rows that are predicted at a time: so many, or fewer where these hold more values.
+# Most rows, and most values, that are predicted at a time.
 _BLOCK_ROWS = 2**15
 _BLOCK_VALUES = 2**22
 _N_FOLDS = 5
-# Beyond 10,000 rows there are fewer folds, smaller trees, and more rounds of boosting: as
-# many as for 10,000 times the root of how many times as many rows, up to a limit that
-# keeps predictions fast.
+# Beyond 10,000 rows there are fewer folds, larger leaves, and more rounds of boosting, in
+# proportion to the square root of the number of rows, up to a limit that keeps predictions
+# fast.
 _N_FOLDS_OF_MANY = 3
 _LEAF_OF_MANY = 5
 _ROUNDS_PER_ROOT = 0.4
 _MOST_ROUNDS = 100
-# Rows that would pull the weights of learners as strongly towards equal ones.
+# Strength of the ridge that pulls the mixture weights towards equal ones, in rows.
 _STRENGTH = 20.0
 
 
@@ -62,7 +62,7 @@ class Mixture:
         """Return the log-odds of the target for each sample."""
         total = np.full(samples.shape[0], self.intercept)
         for rows in _blocks(samples):
-            block = see(samples[rows], self.view)
+            block = apply_view(samples[rows], self.view)
             for learner, weight in zip(self.learners, self.weights, strict=True):
                 if weight > 0.0:
                     total[rows] += weight * learner.log_odds(block)
@@ -70,13 +70,13 @@ class Mixture:
 
 
 def _blocks(samples: Matrix) -> Any:
-    """Return slices of rows, of as many as fit a fixed amount of memory."""
+    """Return slices of rows that fit a fixed amount of memory."""
     n_rows, n_columns = samples.shape
     return gen_batches(n_rows, max(1, min(_BLOCK_ROWS, _BLOCK_VALUES // n_columns)))
 
 
 @one_thread()
-def fit_usual(
+def fit_mixture(
     samples: Matrix,
     target: Vector,
     weight: Vector,
@@ -86,27 +86,27 @@ def fit_usual(
     fold: Rows | None = None,
     n_jobs: int | None = None,
     limits: Defaults = DEFAULTS,
-) -> Fitted:
-    """Fit and mix the usual learners, ``n_jobs`` of them at once.
+) -> FittedLearner:
+    """Fit the four learners of the default, ``n_jobs`` at once, and mix them.
 
-    Of more than 10,000 rows, three of the learners see a sample, which holds the rows of
-    the group first; rows outside it are predicted as new ones are. ``fold`` is the fold
-    of each row; by default folds hold rows of each group evenly.
+    Beyond 10,000 rows three of the learners are fitted on a sample, which prefers the rows
+    of ``group``; rows outside it are predicted like new ones. ``fold`` is the fold of each
+    row; by default folds are stratified by ``group``.
     """
     samples = samples.tocsr() if issparse(samples) else np.asarray(samples)
     margin = min(MARGIN, 1.0 / target.size)
-    # The view is found in rows of any group: components may fit best those rows that they
-    # were found in, and would tell of a group that there were more of.
+    # The view is fitted on evenly spaced rows: components fit the rows that they come from
+    # best, and would leak the group if the sample preferred it.
     some = spread_rows(target.size, min(limits.most_rows, target.size))
     view = choose_view(samples[some], seed, limits.most_columns)
 
     def draw(most: int, n_folds: int) -> tuple[Rows, Task]:
         rows, weights = draw_rows(weight, group, most, seed)
         if fold is None:
-            folds = usual_folds(group[rows], n_folds, seed)
+            folds = stratified_folds(group[rows], n_folds, seed)
         else:
             folds = fold[rows, None]
-        seen = see(samples[rows], view)
+        seen = apply_view(samples[rows], view)
         return rows, Task(seen, target[rows], weights, folds, seed, margin)
 
     few, task = draw(limits.most_rows, _N_FOLDS)
@@ -117,13 +117,13 @@ def fit_usual(
         many, boosted = draw(most, _N_FOLDS_OF_MANY)
         n_rounds = int(min(_ROUNDS_PER_ROOT * np.sqrt(many.size), _MOST_ROUNDS))
         boost = partial(fit_boosting, n_rounds=max(1, n_rounds), rounded=True)
-        # Bootstrap samples by weights that stand for others would hardly hold a row of
-        # the scarce group. Without them probabilities are off by some factor of their
-        # odds, which the intercept of the mixture makes good.
+        # Bootstrap samples drawn with the sampling weights would hardly contain a row of
+        # the scarce group. Without these weights the odds are off by a constant factor,
+        # which the intercept of the mixture corrects.
         grown = replace(task, weight=weight[few])
         grow = partial(fit_forest, smallest_leaf=_LEAF_OF_MANY)
-    # The longest first. Compiled code does the work and lets other threads run, each
-    # with its own limit of OpenMP.
+    # The slowest first. Compiled code releases the GIL; each thread needs an OpenMP limit
+    # of its own.
     jobs = (fit_kernel, task), (boost, boosted), (grow, grown), (fit_linear, task)
     kernel, boosting, forest, linear = Parallel(n_jobs, prefer="threads")(
         delayed(one_thread()(fit))(task) for fit, task in jobs
@@ -134,17 +134,17 @@ def fit_usual(
     rows, weights = draw_rows(weight, group, limits.most_mixed, seed)
     shares, intercept = choose_weights(columns[rows], target[rows], weights)
     mixture = Mixture(tuple(one.learner for one in fitted), shares, intercept, view)
-    return Fitted(mixture, columns @ shares + intercept)
+    return FittedLearner(mixture, columns @ shares + intercept)
 
 
 def _held_out(
     samples: Matrix,
     view: View | None,
-    fitted: list[Fitted],
+    fitted: list[FittedLearner],
     learnt: list[Rows],
     seed: int,
 ) -> Array:
-    """Return log-odds of all rows, a column for each learner that has not seen them."""
+    """Return held-out log-odds of all rows, a column for each learner."""
     columns = np.empty((samples.shape[0], len(fitted)))
     outside = np.empty(columns.shape, dtype=np.int8)
     rng = np.random.default_rng(seed)
@@ -153,7 +153,7 @@ def _held_out(
         columns[rows, j] = one.held_out
         outside[rows, j] = -1
     for rows in _blocks(samples) if (outside >= 0).any() else ():
-        block = see(samples[rows], view)
+        block = apply_view(samples[rows], view)
         for j, one in enumerate(fitted):
             for k, learner in enumerate(one.partial):
                 others = np.flatnonzero(outside[rows, j] == k)
@@ -166,7 +166,7 @@ def _held_out(
 def choose_weights(
     columns: Array, target: Vector, weight: Vector
 ) -> tuple[Vector, float]:
-    """Return weights of learners, drawn towards equal ones, of least held-out log-loss."""
+    """Return the mixture weights of least held-out log-loss, with a ridge towards equal ones."""
     n_rows, n_learners = columns.shape
     equal = 1.0 / n_learners
     counts = weight * (n_rows / weight.sum())
@@ -193,7 +193,7 @@ def choose_weights(
 
 
 class MixedClassifier(SignClassifier):
-    """Mix kernel and linear logistic regression, a forest and boosted trees.
+    """A mixture of kernel and linear logistic regression, a forest and boosted trees.
 
     ``held_out_`` are log-odds of training samples by models that have not seen them.
     """
@@ -216,7 +216,7 @@ class MixedClassifier(SignClassifier):
     def fit_on_shares(
         self, samples: Matrix, share: Vector, weight: Vector, labelled: Mask
     ) -> Self:
-        """Fit to the share of each sample that counts as positive; NaN leaves it out."""
+        """Fit to the positive share of each sample; NaN leaves it out."""
         self.classes_, self.n_features_in_ = np.array([0, 1]), samples.shape[1]
         used = np.isfinite(share) & (weight > 0.0)
         if used.all():
@@ -230,7 +230,7 @@ class MixedClassifier(SignClassifier):
 
     def _fit(self, samples: Matrix, share: Vector, weight: Vector, group: Mask) -> Self:
         seed = draw_seed(as_generator(self.random_state))
-        fitted = fit_usual(samples, share, weight, group, seed, n_jobs=self.n_jobs)
+        fitted = fit_mixture(samples, share, weight, group, seed, n_jobs=self.n_jobs)
         assert isinstance(fitted.learner, Mixture)
         self.mixture_, self.held_out_ = fitted.learner, fitted.held_out
         return self

@@ -1,9 +1,9 @@
-"""Linear models by Newton's method, fitted on all rows and on every fold together.
+"""Linear models fitted on all rows and on every fold at once by Newton's method.
 
-The Hessian of the model on all rows, less that of the rows a fold leaves out, is nearly
-the Hessian of the fold's model at the solution for all rows, where that model begins. So
-one factor for each fold and a few gradients, taken for all folds in one pass over the
-rows, replace a fit for each.
+The model of a fold starts at the solution for all rows. Its Hessian there is that of all
+rows less that of the rows that the fold leaves out. So one Cholesky factor for each fold
+and a few gradients, computed for all folds in one pass over the rows, replace a separate
+fit for each.
 """
 
 from contextlib import suppress
@@ -26,31 +26,31 @@ Pair = tuple[Array, Array, Vector]
 
 _BLOCK_BYTES = 8 * 2**20
 _HALVINGS = 30
-# The squared Newton decrement is twice what is left to gain, in units of the loss. This
-# much is far below what data can tell; sums over many rows are not more exact.
+# Tolerances of the squared Newton decrement, about twice the remaining excess loss: far
+# below what matters statistically, and no smaller than rounding in sums over many rows.
 _TOLERANCE = 1e-5
 _TOLERANCE_PER_ROW = 1e-8
-# Share of the promised fall of the loss that a step must bring, and of the loss that is
-# rounding.
+# Share of the predicted decrease that a step must achieve (Armijo's condition), and share
+# of the loss that is rounding.
 _ARMIJO = 1e-4
 _ROUNDING = 1e-8
-# Steps that leave more than this of the decrement ask for a new factor: one made where
-# all rows counted makes steps too short where few do.
+# If a step leaves more than this share of the decrement, the Hessian is factorised anew: a
+# factor from where all rows had curvature makes steps too short where few have.
 _SLOW = 0.9
 _N_PAIRS = 10
-# A Hessian takes so many rows, or so many for each feature if that is more. Gradients
-# come from all rows, so that fewer here cost digits of a step but not of the solution.
+# Rows that a Hessian is estimated from, in all or per feature, whichever is more. Gradients
+# use all rows, so that an inexact Hessian costs iterations, not accuracy.
 _HESSIAN_ROWS = 8192
 _HESSIAN_ROWS_PER_FEATURE = 8
-# What single precision can take off an eigenvalue of a Hessian, as a share of the largest
-# entry: nothing, as a rule, and at worst.
+# Jitter for the diagonal of a Hessian, as shares of its largest entry, tried in turn until
+# it is positive definite: single precision can make eigenvalues negative.
 _ROUNDINGS = (0.0, 1e-6, 1e-4, 1e-2)
-# A change of the gradient along a step that is none.
+# Curvature along a step below this is treated as zero.
 _FLATTEST = 1e-12
 
 
 class Logistic:
-    """Minus the log-likelihood of a target between 0 and 1."""
+    """The log-loss of a target between 0 and 1."""
 
     def slopes(self, target: Array, score: Array) -> tuple[Array, Array]:
         """Return the loss and its derivative."""
@@ -64,7 +64,7 @@ class Logistic:
 
 
 class SquaredHinge:
-    """The squared hinge loss of both classes, weighted as the target says."""
+    """The squared hinge loss, averaged over both classes by a target between 0 and 1."""
 
     def slopes(self, target: Array, score: Array) -> tuple[Array, Array]:
         """Return the loss and its derivative."""
@@ -79,7 +79,7 @@ class SquaredHinge:
 
 @dataclass(frozen=True, slots=True)
 class LinearFits:
-    """Models in columns: fitted on all rows (first), and on the rows of each fold."""
+    """Models in columns: the first on all rows, the others on the rows of each fold."""
 
     coef: Array
     intercept: Vector
@@ -119,7 +119,7 @@ def fit_linear(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Problem:
-    """Models to fit, a column each of ``trained`` and parameters (the intercept last)."""
+    """Models to fit, a column each of ``trained`` and parameters (intercept last)."""
 
     features: Features
     target: Vector
@@ -129,7 +129,7 @@ class _Problem:
     penalty: float
 
     def value_and_gradient(self, parameters: Array) -> tuple[Vector, Array]:
-        """Go over the rows once, for all models."""
+        """Return losses and gradients of all models, in one pass over the rows."""
         coef = parameters[:-1]
         value = 0.5 * self.penalty * np.einsum("ij,ij->j", coef, coef)
         slope = np.zeros_like(parameters)
@@ -164,14 +164,14 @@ class _Problem:
     def _factorise(self, matrix: Array, rounding: float = 0.0) -> Factor:
         diagonal = np.full(matrix.shape[0], self.penalty)
         diagonal[-1] = 0.0
-        # At least as much as that: where no row has any curvature, nothing else is there.
+        # Where no row has curvature the matrix is 0, and jitter is all there is.
         diagonal += rounding * max(1.0, float(matrix.diagonal().max()))
         matrix = matrix.copy()
         matrix[np.diag_indices_from(matrix)] += diagonal
         return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
     def factor(self, parameters: Vector, model: int) -> Factor:
-        """Factorise the Hessian of a model, made definite where rounding spoilt that."""
+        """Factorise the Hessian of a model, with jitter if rounding made it indefinite."""
         rows = np.flatnonzero(self.trained[:, model])
         n = rows.size
         enough = max(_HESSIAN_ROWS, _HESSIAN_ROWS_PER_FEATURE * self.features.shape[1])
@@ -199,7 +199,7 @@ class _Problem:
 def _descend(
     problem: _Problem, parameters: Array, factors: list[Factor | None], max_iter: int
 ) -> tuple[Array, int, bool]:
-    """Return parameters at the minimum, the number of steps, and whether that was reached."""
+    """Return the minimisers, the number of steps, and whether all converged."""
     tolerance = max(_TOLERANCE, _TOLERANCE_PER_ROW * problem.target.size)
     decrement = np.full(len(factors), np.inf)
     pairs: list[Pair] = []
@@ -241,10 +241,7 @@ def _descend(
 def _corrected_step(
     gradient: Array, factors: list[Factor | None], pairs: list[Pair]
 ) -> Array:
-    """Return Newton's step by the factors, corrected by what gradients showed since.
-
-    The correction is that of L-BFGS.
-    """
+    """Return the L-BFGS direction, with the inverse Hessian from the factors to start."""
     step = -gradient
     shares = []
     for taken, change, inverse in reversed(pairs):

@@ -1,4 +1,4 @@
-"""What is written for people: files, numbers, tables for notebooks, pages."""
+"""Output for people: files, numbers, tables for notebooks, templates."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from probgap._core.errors import load_library
 
 @contextmanager
 def whole_file(path: Path, *, binary: bool = False) -> Iterator[IO[Any]]:
-    """Yield a file to write to that takes its name only when it is complete."""
+    """Yield a temporary file that replaces ``path`` once it is written completely."""
     partial = path.with_name(f".{path.name[:100]}.{token_hex(4)}")
     text: Any = {} if binary else {"encoding": "utf-8", "newline": ""}
     try:
         with partial.open("xb" if binary else "x", **text) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())  # or a crash could leave the name on an empty file
+            os.fsync(file.fileno())  # otherwise a crash could leave an empty file
         if path.exists():
             partial.chmod(path.stat().st_mode & 0o777)
         partial.replace(path)
@@ -39,7 +39,7 @@ _CELL = "text-align:left;padding:0.15em 1em 0.15em 0;background:none;color:inher
 
 
 def fact_table(caption: str, facts: Mapping[str, str]) -> str:
-    """Write facts as an HTML table of two columns, the first of them headings."""
+    """Return facts as an HTML table of two columns: names and values."""
     rows = "".join(
         f'<tr><th scope="row" style="{_CELL};font-weight:normal;opacity:0.8">'
         f'{escape(name)}</th><td style="{_CELL}">{escape(value)}</td></tr>'
@@ -52,13 +52,13 @@ def fact_table(caption: str, facts: Mapping[str, str]) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Write a number for people: few digits, a true minus sign, thousands apart."""
+    """Format a number with few digits, a true minus sign and thousands separators."""
     text = f"{value:,}" if isinstance(value, int) else f"{value:,.{digits}g}"
     return text.replace("-", "\N{MINUS SIGN}")
 
 
 def share(part: int, whole: int) -> str:
-    """Write a count and what share of the whole it is."""
+    """Format a count with its share of the whole."""
     return f"{part:,} ({part / whole:.1%})" if whole else f"{part:,}"
 
 
@@ -92,7 +92,7 @@ def load(name: str) -> ModuleType:
 
 
 def make_environment(room: str, **options: Any) -> Any:
-    """Return a jinja2 environment with the room's templates, our style and formats."""
+    """Return a jinja2 environment with the templates of a room, our style and filters."""
     jinja2 = load("jinja2")
     folder = files(room).joinpath("templates")
     style = files("probgap._core").joinpath("style.css")
@@ -140,7 +140,7 @@ def plural(value: int, noun: str) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Format a time in the units that suit it."""
+    """Format a duration in suitable units."""
     if seconds is None:
         return NONE
     if seconds < 60.0:
@@ -157,7 +157,7 @@ def listed(names: list[str]) -> str:
 
 
 def comparable_height(heights: Sequence[float]) -> float:
-    """Return the height of bars to show, without one or two that dwarf all others."""
+    """Return the height of the axis, ignoring one or two bars that dwarf all others."""
     ordered = sorted(heights, reverse=True)
     for taller, shorter in pairwise(ordered[:3]):
         if taller > 3.0 * shorter > 0.0:

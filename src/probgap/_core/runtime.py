@@ -42,8 +42,8 @@ def draw_seed(rng: np.random.Generator) -> int:
     return int(rng.integers(_SEED_RANGE))
 
 
-# A limit of BLAS is one for the whole process: who comes first sets it, who leaves last
-# lifts it, or threads that overlap would take each other's limit for what was before.
+# A BLAS limit holds for the whole process. The first thread to enter sets it and the last
+# to leave restores it: overlapping threads would otherwise restore each other's limit.
 _lock = Lock()
 _inside: list[int] = []
 _limits: dict[int, Any] = {}
@@ -51,9 +51,9 @@ _limits: dict[int, Any] = {}
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep BLAS and OpenMP to one thread for a while."""
-    # Looking for libraries to limit takes milliseconds, so it is done again only when
-    # something was imported since, which may have brought another.
+    """Limit BLAS and OpenMP to one thread inside the context."""
+    # Searching for thread pools takes milliseconds, so it is repeated only if a module was
+    # imported since, which may have loaded another.
     n_modules = len(sys.modules)
     blas, openmp = _controllers(n_modules)
     with _lock:
@@ -61,7 +61,7 @@ def one_thread() -> Iterator[None]:
         if n_modules not in _limits:
             _limits[n_modules] = blas.limit(limits=1)
     try:
-        # A limit of OpenMP is one for the thread that sets it.
+        # An OpenMP limit holds for the current thread alone.
         with openmp.limit(limits=1):
             yield
     finally:
@@ -75,7 +75,7 @@ def one_thread() -> Iterator[None]:
 
 
 def _let_any_thread_set_limits() -> None:
-    """Newer versions of threadpoolctl heed only the thread that set a limit first."""
+    """Reset newer versions of threadpoolctl, which bind limits to the first thread."""
     forget = getattr(OpenBLASController, "clear_controlling_thread", None)
     if forget is not None:
         forget(force=True)
@@ -88,7 +88,7 @@ def _controllers(n_modules: int) -> tuple[ThreadpoolController, ThreadpoolContro
     return found.select(user_api="blas"), found.select(user_api="openmp")
 
 
-# Whether the last line still waits for how long it took.
+# Whether the last line on standard error still lacks its duration.
 _waiting: ContextVar[bool] = ContextVar("waiting", default=False)
 
 
@@ -106,14 +106,14 @@ def stage(verbose: int, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        # Remarks in between have ended the line: it is said again.
+        # If a remark has ended the line, repeat it.
         again = "" if _waiting.get() else line
         sys.stderr.write(f"{again} {time.perf_counter() - started:.1f} s\n")
         _waiting.set(False)
 
 
 def remark(text: object) -> None:
-    """Write a line to standard error, on a line below what is being done."""
+    """Write a line to standard error, below that of the current stage."""
     end = "\n" if _waiting.get() else ""
     sys.stderr.write(f"{end}[probgap] {text}\n")
     sys.stderr.flush()

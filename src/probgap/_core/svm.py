@@ -1,4 +1,4 @@
-"""Support vector machines: scikit-learn's, faster to decide, and one for many rows."""
+"""Support vector machines: scikit-learn's with faster decisions, and one for many rows."""
 
 import warnings
 from typing import Literal, Self
@@ -47,13 +47,13 @@ class FastSVC(SVC):
 
 
 def rbf_decisions(svm: SVC, samples: Matrix) -> Vector:
-    """Decide by matrix products what libsvm decides one kernel value at a time."""
+    """Return the decisions of a fitted SVC by matrix products."""
     vectors, coef = svm.support_vectors_, svm.dual_coef_[0]
     return rbf_sums(samples, vectors, coef, svm._gamma) + svm.intercept_[0]
 
 
 def rbf_sums(samples: Matrix, vectors: Array, coef: Vector, gamma: float) -> Vector:
-    """Sum the kernel values of samples with support vectors, weighted."""
+    """Return weighted sums of the kernel values with the support vectors."""
     # scikit-learn's rbf_kernel, without its checks of every small block.
     across = 2.0 * gamma * vectors.T
     length = gamma * np.einsum("ij,ij->i", vectors, vectors)
@@ -70,7 +70,7 @@ def rbf_sums(samples: Matrix, vectors: Array, coef: Vector, gamma: float) -> Vec
 
 
 class NystroemSVM(SignClassifier):
-    """SVM with squared hinge loss, linear in as many Nystroem features of an RBF kernel.
+    """Linear SVM with squared hinge loss on Nystroem features of an RBF kernel.
 
     Time and memory grow with the number of samples, not with its square.
     """
@@ -103,13 +103,13 @@ class NystroemSVM(SignClassifier):
     def fit_on_features(
         self, features: TrainingFeatures, share: Vector, weight: Vector | None = None
     ) -> Self:
-        """Fit to the share of each sample that counts as the second class, or NaN."""
+        """Fit to the share of each sample in the second class; NaN leaves it out."""
         share = share[features.rows]
         counts = np.isfinite(share).astype(np.float64)
         share = np.nan_to_num(share)
         if weight is not None:
             weighted = counts * weight[features.rows]
-            # Weights that leave a whole class out leave nothing to learn it from.
+            # Ignore weights that are 0 for a whole class.
             if min(weighted @ share, weighted @ (1.0 - share)) > 0.0:
                 counts = weighted
         if features.weight is not None:
@@ -126,7 +126,7 @@ class NystroemSVM(SignClassifier):
         if not fits.converged:
             warnings.warn(
                 f"The support vector machine stopped after {fits.n_iter} iterations "
-                "without converging. Scale the features, or give a smaller C.",
+                "without converging. Scale the features, or use a smaller C.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

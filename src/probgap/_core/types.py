@@ -1,4 +1,4 @@
-"""Names for the arrays that stages pass to each other."""
+"""Type aliases for the arrays that the steps pass to each other."""
 
 from typing import Any, TypeAlias
 

@@ -17,8 +17,8 @@ Rows = NDArray[np.intp]
 Fold = tuple[Rows, Rows]
 
 DEFAULT_FOLDS = 5
-# Out of fold, the Platt scaling inside each training part needs two labelled and two
-# unlabelled samples there, which takes three of each in all.
+# Platt scaling needs two labelled and two unlabelled samples in each training part, which
+# takes three of each in all.
 _FEWEST_FOR_OUT_OF_FOLD = 3
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
@@ -26,8 +26,8 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> Any:
     """Return a splitter that keeps the share of labelled positives in every fold.
 
-    ``None`` means five folds, or as many as there are labelled (or unlabelled) samples if
-    those are fewer. More folds than such samples are refused.
+    ``None`` means five folds, or as many as the smaller group, labelled or unlabelled, has
+    samples. An integer above that raises an error.
     """
     if cv is None:
         cv = min(DEFAULT_FOLDS, smaller_group(labels.labelled))
@@ -40,12 +40,12 @@ def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> 
 
 
 class RowFolds:
-    """Stratified folds that any run of rows can find out by itself.
+    """Stratified folds that each block of a table can compute on its own.
 
-    Of every ``n_splits`` labelled rows, in their order, one goes to each fold, in an
-    order drawn anew for these rows; and so with the unlabelled ones. The fold of a row
-    depends on the seed and on how many rows of its kind come before it, and on nothing
-    else: rows on several machines need no table of folds.
+    Of every ``n_splits`` consecutive labelled rows, one goes to each fold, in a random
+    order drawn for that group of rows; likewise for the unlabelled ones. The fold of a row
+    depends only on the seed and on the number of rows of its kind before it, so that
+    workers need not exchange a table of folds.
     """
 
     def __init__(self, n_splits: int = DEFAULT_FOLDS, random_state: int = 0) -> None:
@@ -70,7 +70,7 @@ class RowFolds:
     def fold_of(
         self, labelled: Mask, n_labelled: int, n_unlabelled: int
     ) -> NDArray[np.int8]:
-        """Return the fold of each row, with so many of either kind before the first."""
+        """Return the fold of each row, given how many of each kind precede the first."""
         fold = np.empty(labelled.size, dtype=np.int8)
         for kind, before in ((True, n_labelled), (False, n_unlabelled)):
             rows = np.flatnonzero(labelled == kind)
@@ -90,7 +90,7 @@ class RowFolds:
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scatter whole numbers: the last steps of the generator SplitMix64."""
+    """Hash integers by the finaliser of SplitMix64."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
     return x ^ (x >> np.uint64(31))
@@ -98,8 +98,7 @@ def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def fold_of_rows(splitter: Any, samples: Any, labelled: Mask) -> Rows:
     """Return the fold that holds out each row; each must be held out exactly once."""
-    fold, times = np.empty((2, labelled.size), dtype=np.intp)
-    times[:] = 0
+    fold, times = np.zeros((2, labelled.size), dtype=np.intp)
     for k, (_, test) in enumerate(splitter.split(samples, labelled)):
         fold[test] = k
         times[test] += 1
@@ -120,20 +119,20 @@ def smaller_group(labelled: Mask) -> int:
 
 
 def can_hold_out(smallest: int) -> bool:
-    """Tell whether there are enough samples of either kind for gaps out of fold."""
+    """Return whether the smaller group is large enough for out-of-fold gaps."""
     return smallest >= _FEWEST_FOR_OUT_OF_FOLD
 
 
 def spread_rows(n_rows: int, most: int) -> Rows:
-    """Return all rows, or as many as that, spread evenly over their order."""
+    """Return all rows, or ``most`` of them, evenly spaced."""
     return np.unique(np.linspace(0, n_rows - 1, most).astype(np.intp))
 
 
 def draw_rows(weight: Vector, group: Mask, most: int, seed: int) -> tuple[Rows, Vector]:
-    """Draw at most so many rows; return them with weights that stand for all.
+    """Draw at most ``most`` rows; return them with weights that represent all rows.
 
-    Rows of the group are all kept, as long as they take up no more than half. Group and
-    rest keep their share of the weight, and the mean weight stays as it is.
+    All rows of the group are kept if they take up no more than half. Group and rest keep
+    their shares of the total weight, and the mean weight does not change.
     """
     if weight.size <= most:
         return np.arange(weight.size), weight
@@ -145,15 +144,15 @@ def draw_rows(weight: Vector, group: Mask, most: int, seed: int) -> tuple[Rows, 
     for members, size in zip(groups, sizes, strict=True):
         kept = rng.choice(members, min(size, members.size), replace=False)
         drawn.append(kept)
-        stands = weight[members].sum() / max(weight[kept].sum(), np.finfo(float).tiny)
-        weights.append(weight[kept] * (stands * most / weight.size))
+        factor = weight[members].sum() / max(weight[kept].sum(), np.finfo(float).tiny)
+        weights.append(weight[kept] * (factor * most / weight.size))
     rows = np.concatenate(drawn)
     order = np.argsort(rows)
     return rows[order], np.concatenate(weights)[order]
 
 
-# Nobody is surer than this of a label not seen.
-_SURE = 1e-6
+# Probabilities are clipped here, or one wrong label would decide a log-likelihood.
+_LEAST_PROBABILITY = 1e-6
 
 
 def observed_accuracy(labelled: Mask, predicted: Mask) -> float:
@@ -176,13 +175,13 @@ def lee_liu(labelled: Mask, predicted: Mask, weight: Array | None = None) -> flo
 
 def log_likelihoods(chance: Array, labelled: Mask) -> Array:
     """Return the log-likelihood of each label, by the chance of being labelled."""
-    sure = np.clip(chance, _SURE, 1.0 - _SURE)
-    likelihood: Array = xlogy(labelled, sure) + xlogy(~labelled, 1.0 - sure)
+    p = np.clip(chance, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
+    likelihood: Array = xlogy(labelled, p) + xlogy(~labelled, 1.0 - p)
     return likelihood
 
 
 def in_standard_errors(gain: Array, weight: Array | None = None) -> float:
-    """Return the mean of a gain, sample by sample, as a multiple of its standard error."""
+    """Return the mean gain over the samples as a multiple of its standard error."""
     share = np.ones(gain.size) if weight is None else weight
     share = share / share.sum()
     mean = float(share @ gain)

@@ -1,4 +1,4 @@
-"""What learners see of samples: the columns, or components of sparse or wide ones."""
+"""What learners see of samples: their columns or, for wide tables, components."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -13,16 +13,16 @@ from probgap._core.validation import spread_rows
 
 Single = NDArray[np.float32]
 
-# Components: so many for each unit of the square root of the number of rows. Few rows do
-# not tell directions apart; many components make all rows equally far from each other.
+# Components per square root of the number of rows, and at most. Few rows cannot tell
+# directions apart; with many components all distances between rows become alike.
 _COMPONENTS_PER_ROOT = 1.5
 _MOST_COMPONENTS = 150
-# Values of dense samples that components are found in: 200 MB in single precision.
+# Most values of dense samples from which components are computed: 200 MB.
 _MOST_VALUES = 50_000_000
-# Dense samples with this share of zeros are counts or indicators, as sparse ones are.
+# Dense samples with this share of zeros are treated as sparse: counts or indicators.
 _MOSTLY_ZERO = 0.75
-# Single precision, in which trees are grown, holds values up to 3e38. A range narrower
-# than this share of the values is too narrow for differences of squares.
+# Trees use single precision, whose largest value is 3e38. A column whose range is below
+# this share of its values is too narrow for differences of squares.
 _LARGEST = 1e30
 _NARROWEST = 1e-6
 _FARTHEST = 1e15
@@ -30,14 +30,14 @@ _FARTHEST = 1e15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """Columns, some of them shifted and scaled to lie between -1 and 1."""
+    """The columns, those with extreme values shifted and scaled to [-1, 1]."""
 
     centre: Vector
     scale: Vector
 
     @classmethod
     def fit(cls, samples: Array) -> Self | None:
-        """Find columns too large, small or narrow to work with, if there are any."""
+        """Find columns that are too large, small or narrow; None if there are none."""
         low, high = samples.min(axis=0), samples.max(axis=0)
         half, most = high / 2.0 - low / 2.0, np.maximum(np.abs(low), np.abs(high))
         narrow = half < np.maximum(_NARROWEST * most, 1.0 / _LARGEST)
@@ -54,7 +54,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Directions:
-    """Principal components of dense columns, each with its own spread taken out."""
+    """Principal components of standardised dense columns."""
 
     scale: Vector
     offset: Vector
@@ -62,7 +62,7 @@ class Directions:
 
     @classmethod
     def fit(cls, samples: Matrix, seed: int) -> Self:
-        """Find components of the correlation of columns."""
+        """Compute the components."""
         n_rows, n_columns = samples.shape
         some = spread_rows(n_rows, min(n_rows, max(2, _MOST_VALUES // n_columns)))
         block = np.clip(samples[some], -_LARGEST, _LARGEST)
@@ -81,11 +81,11 @@ class Directions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Words:
-    """Components of sparse columns, which are not centred: they would not stay sparse.
+    """Components of sparse columns, which are not centred, so that they stay sparse.
 
-    Where no value is negative, they are taken for counts of words, and weighted as
-    usual for these: ``log(1 + count)``, times the logarithm of how rare the word is,
-    and rows of length 1. Otherwise columns are divided by their largest value.
+    If no value is negative, columns are treated as word counts and weighted by TF-IDF:
+    ``log(1 + count)`` times the inverse document frequency, with rows scaled to length 1.
+    Otherwise columns are divided by their largest absolute value.
     """
 
     counts: bool
@@ -94,7 +94,7 @@ class Words:
 
     @classmethod
     def fit(cls, samples: Matrix, seed: int) -> Self:
-        """Find components of the weighted columns."""
+        """Compute the components of the weighted columns."""
         n_rows, n_columns = samples.shape
         counts = bool(samples.nnz == 0 or samples.data.min() >= 0.0)
         if counts:
@@ -114,8 +114,8 @@ class Words:
 View = Columns | Directions | Words
 
 
-def see(samples: Matrix, view: View | None) -> Array:
-    """Return what learners see of samples: the columns as they are, without a view."""
+def apply_view(samples: Matrix, view: View | None) -> Array:
+    """Return what learners see of samples; the plain columns if there is no view."""
     if isinstance(view, Directions | Words):
         return view(samples)
     columns = _as_dense(samples) if view is None else view(samples)
@@ -123,7 +123,7 @@ def see(samples: Matrix, view: View | None) -> Array:
 
 
 def choose_view(samples: Matrix, seed: int, most_columns: int) -> View | None:
-    """Find what to see of samples: their columns, unless these are too many."""
+    """Choose columns or, if there are too many of them, components."""
     if samples.shape[1] <= most_columns:
         return Columns.fit(_as_dense(samples))
     if issparse(samples) or (samples == 0).mean() >= _MOSTLY_ZERO:
@@ -132,7 +132,7 @@ def choose_view(samples: Matrix, seed: int, most_columns: int) -> View | None:
 
 
 def _as_dense(samples: Matrix, dtype: Any = np.float64) -> NDArray[Any]:
-    """Return samples as an array of floats: of ``dtype``, or as they are if larger."""
+    """Return samples as an array of floats, at least as precise as ``dtype``."""
     dense = samples.toarray() if issparse(samples) else np.asarray(samples)
     return dense.astype(np.promote_types(dense.dtype, dtype), copy=False)
 
@@ -158,7 +158,7 @@ def _weighted(samples: Matrix, factor: Vector, *, counts: bool) -> Any:
 
 
 def _components(samples: Any, n_rows: int, seed: int) -> Single:
-    """Find the leading right singular vectors, as columns."""
+    """Return the leading right singular vectors as columns."""
     usual = min(_COMPONENTS_PER_ROOT * np.sqrt(n_rows), _MOST_COMPONENTS)
     n_components = int(np.clip(usual, 1, min(samples.shape)))
     _, _, rows = randomized_svd(samples, n_components, n_iter=2, random_state=seed)

@@ -1,4 +1,4 @@
-"""The one file that knows torch: a device, and arrays that live on it."""
+"""The only file that uses torch: a device, and its arrays."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from probgap._core.errors import InvalidInputError, load_library
 
 Tensor = Any  # torch.Tensor; torch is not there when types are checked
 
-# Share of the free memory that may be planned with; the rest is for what libraries take.
+# Share of the free memory to plan with; libraries take some of the rest.
 _SHARE = 0.9
-# Of the computer's own memory, which others use too, only so much.
+# The same for main memory, which other processes use, too.
 _SHARE_OF_HOST = 0.5
 
 
 class Arrays:
-    """Arrays of numpy; of ``xp`` only what numpy and torch both have is used."""
+    """numpy arrays; code uses only functions of ``xp`` that numpy and torch share."""
 
     xp: Any = np
 
@@ -42,7 +42,7 @@ class Arrays:
 
 @dataclass(frozen=True, slots=True)
 class Device(Arrays):
-    """Where arrays are kept and computed with: torch's name of it, and torch itself."""
+    """A torch device: its name, and torch as ``xp``."""
 
     name: str
     xp: Any
@@ -78,7 +78,7 @@ class Device(Arrays):
         return array
 
     def budget(self) -> float:
-        """Return the bytes that may be planned with."""
+        """Return the bytes of memory to plan with."""
         if self.is_cpu:
             return _SHARE_OF_HOST * _host_memory()
         self.xp.cuda.empty_cache()
@@ -87,7 +87,7 @@ class Device(Arrays):
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Compute without gradients, and with all digits of single precision."""
+        """Compute without autograd, and with full single precision (no TF32)."""
         before = self.xp.get_float32_matmul_precision()
         if before != "highest":
             self.xp.set_float32_matmul_precision("highest")
@@ -100,7 +100,7 @@ class Device(Arrays):
 
 
 def open_device(name: str) -> Device:
-    """Find a device by torch's name for it, or say what is missing."""
+    """Return the device with torch's name, or raise an error that says what is missing."""
     kind, _, number = name.partition(":")
     if kind not in ("cuda", "cpu") or (number and not number.isdecimal()):
         msg = f"device must be 'cuda', 'cuda:0' and the like, 'cpu' or None. Got {name!r}."
@@ -119,7 +119,7 @@ def open_device(name: str) -> Device:
 
 
 def _host_memory() -> float:
-    """Return the free memory of the computer in bytes; 4 GiB where it does not say."""
+    """Return the free main memory in bytes; 4 GiB if it is not known."""
     with suppress(OSError):
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):

@@ -1,4 +1,4 @@
-"""SVMs that are fitted on a device, and decide there or, without it, here."""
+"""SVMs that are fitted on a device, and predict there or with numpy."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ from probgap._device.kernel import stream_decisions
 from probgap._device.svm import SVMSolutions, solve_svms
 
 _TOL = 1e-4
-# SVMs that are solved together at most: what they need in memory besides the kernel
-# grows with their number.
+# Most SVMs that are solved together: the memory beside the kernel grows with their number.
 _MOST = 48
 
 
@@ -42,8 +41,8 @@ class DeviceSVM(SignClassifier):
     """Support vector machine with an RBF kernel and hinge loss, solved on a device.
 
     The same optimum as scikit-learn's ``SVC`` for two classes, to within the duality
-    gap, for as many samples as a GPU can multiply a kernel of. What is learnt are
-    numpy arrays: without torch, or without the device, decisions are made here.
+    gap. The fitted attributes are numpy arrays: without torch, or without the device,
+    numpy computes the decisions.
 
     Parameters
     ----------
@@ -56,18 +55,18 @@ class DeviceSVM(SignClassifier):
     device : str, default="cpu"
         torch's name of the device: "cuda", "cuda:0", or "cpu".
     verbose : int, default=0
-        With 1, says on standard error what is kept in memory.
+        With 1, reports on standard error what is kept in memory.
 
     Attributes
     ----------
     support_vectors_, dual_coef_, intercept_ : ndarray
-        Samples with weight in the decision, those weights, and what is added.
+        The support vectors, their coefficients, and the intercept.
     dual_objective_, duality_gap_, kkt_residual_, converged_ : float, bool
-        The objective, its relative distance from the primal one, how far a unit step
-        against the gradient moves a dual variable, and whether ``tol`` is met.
+        The dual objective, its relative distance from the primal one, the largest move in a
+        projected unit gradient step, and whether ``tol`` is met.
     n_iter_, n_passes_, bytes_moved_, plan_ : int, float, float, str
-        Steps, products in values of the whole kernel, bytes that these read or wrote,
-        and what was kept in memory for the largest part.
+        Steps, equivalent number of products with the whole kernel, bytes that these read
+        or wrote, and the memory plan of the largest part.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class DeviceSVM(SignClassifier):
     def _store(
         self, samples: Array, gamma: float, solved: SVMSolutions, column: int
     ) -> Self:
-        """Keep one of the SVMs that were solved together."""
+        """Store one of the SVMs that were solved together."""
         coef = solved.coef[:, column]
         self.support_ = np.flatnonzero(coef)
         self.support_vectors_ = samples[self.support_]
@@ -133,18 +132,18 @@ class DeviceSVM(SignClassifier):
         return decision + self.intercept_[0]
 
 
-DeviceMachine = DeviceSVM  # what files written by earlier versions call it
+DeviceMachine = DeviceSVM  # its name in files of earlier versions
 
 
 class DevicePlatt(ClassifierMixin, BaseEstimator):
-    """An SVM whose decisions are turned into probabilities by a sigmoid.
+    """An SVM with Platt scaling.
 
     Parameters
     ----------
     machine : DeviceSVM
         A fitted SVM.
     slope, offset : float
-        P(y=1 | x) is ``expit(-(slope * decision + offset))``, as Platt (1999) has it.
+        P(y=1 | x) is ``expit(-(slope * decision + offset))``, as in Platt (1999).
     """
 
     def __init__(self, machine: DeviceSVM, slope: float, offset: float) -> None:
@@ -154,19 +153,19 @@ class DevicePlatt(ClassifierMixin, BaseEstimator):
         self.classes_ = np.array([0, 1])
 
     def predict_proba(self, X: Matrix) -> Array:
-        """Return the chance of each class."""
+        """Return the probability of each class."""
         chance = self.chance(self.machine.decision_function(X))
         return np.column_stack([1.0 - chance, chance])
 
     def chance(self, decision: Vector) -> Vector:
-        """Turn decisions into chances of the second class."""
+        """Return the probability of the second class, given decisions."""
         result: Vector = expit(-(self.slope * decision + self.offset))
         return result
 
 
 @dataclass(frozen=True, slots=True)
 class PlattTask:
-    """Rows to fit on, and which of them each fold leaves out, as many folds as others."""
+    """Training rows, and those that each fold holds out; tasks have equally many folds."""
 
     train: Mask
     held_out: list[Mask]
@@ -181,11 +180,11 @@ def fit_platt(
     verbose: int = 0,
     most: int = _MOST,
 ) -> tuple[DevicePlatt, list[Vector]]:
-    """Fit a Platt-scaled SVM for each task; all have the kernel of all samples.
+    """Fit a Platt-scaled SVM for each task; all share the kernel of all samples.
 
-    An SVM's decisions about the samples that it was not fitted on come out of its last
-    product with the kernel. Those of the folds place the sigmoid. Returns the classifier
-    of the first task and, for each task, the chance of every sample to be labelled.
+    The last product of an SVM with the kernel gives its decisions on held-out samples, too.
+    The sigmoid is fitted to the held-out decisions of the folds. Returns the classifier of
+    the first task and, for each task, the probability of every sample to be labelled.
     """
     dense = as_dense(samples)
     gamma = scale_gamma(dense)
@@ -220,12 +219,12 @@ def fit_platt(
 def _solve(
     svm: DeviceSVM, samples: Array, positive: Mask, caps: Array, gamma: float
 ) -> SVMSolutions:
-    """Solve SVMs with the settings of one, and warn of those that did not converge."""
-    say = remark if svm.verbose else None
+    """Solve SVMs with the settings of ``svm``, and warn if some did not converge."""
+    report = remark if svm.verbose else None
     place, tol = open_device(svm.device), svm.tol
     with one_thread():
         solved = solve_svms(
-            place, samples, positive, caps, gamma=gamma, tol=tol, say=say
+            place, samples, positive, caps, gamma=gamma, tol=tol, report=report
         )
     if not solved.converged.all():
         warnings.warn(
@@ -239,6 +238,6 @@ def _solve(
 
 
 def as_dense(samples: Matrix) -> Array:
-    """Return rows as they are sent to a device."""
+    """Return samples as a dense array in double precision."""
     dense = samples.toarray() if issparse(samples) else samples
     return np.asarray(dense, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The second derivative of a quadratic programme: a kernel, and a preconditioner of it."""
+"""The Hessian of a quadratic programme: a kernel, and a preconditioner."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from probgap._device.kernel import DeviceKernel
 from probgap._device.plan import FACTOR_ROWS
 
 _SEED = 20180806
-# Added to the diagonal, as a share of its mean: matrices are definite up to rounding.
+# Jitter for the diagonal, as shares of its mean: matrices are definite up to rounding.
 _JITTER = (1e-9, 1e-7, 1e-5, 1e-3, 1.0)
-# The least that the factor leaves of the diagonal, or rounding would be taken for exact.
+# Lower bound of the residual diagonal, which would otherwise be rounding.
 _LEAST_REST = 1e-7
 
 
 class DeviceHessian:
-    """``scale * K``, and a factor F of landmarks with ``K = F F^T + R``.
+    """``scale * K``, and its Nystroem approximation ``scale * (F F^T + diag(rest))``.
 
-    R is taken for its diagonal. That stands for K in a preconditioner, and in the first
-    steps of a solver.
+    The approximation serves as a preconditioner, and replaces K in the first steps of a
+    solver.
     """
 
     def __init__(self, kernel: DeviceKernel, *, scale: float = 1.0) -> None:
@@ -42,23 +42,23 @@ class DeviceHessian:
         return self.scale * self.kernel.product(vectors, careful=careful)
 
     def thin_product(self, vectors: Tensor) -> Tensor:
-        """Multiply ``F F^T`` and the diagonal that it leaves, in place of the kernel."""
+        """Multiply the approximation with columns."""
         product = self._factor @ (self._factor.T @ vectors) + self._rest * vectors
         return self.scale * product
 
     def precondition(self, diagonal: Tensor, inside: Tensor) -> Preconditioner:
-        """Invert that and a diagonal for each problem, for the variables that it has."""
+        """Invert the approximation plus a diagonal, for each problem's variables."""
         inverse = 1.0 / (self.scale * self._rest + diagonal)
         inverse = self.device.xp.where(inside, inverse, 0.0)
         return Preconditioner(self._factor, inverse, self.scale, self.device.xp)
 
     def part(self, *_: Any) -> tuple[slice, DeviceHessian]:
-        """Return all rows: there may be no memory for a copy of some."""
+        """Return all rows: there may be no memory to copy some."""
         return slice(None), self
 
 
 def _cholesky(square: Tensor, xp: Any) -> Tensor:
-    """Factor a matrix that is definite, with as much on its diagonal as that needs."""
+    """Factorise a matrix that is definite up to rounding, with as much jitter as needed."""
     unit = square.diagonal().mean()
     for jitter in _JITTER:
         square.diagonal().add_(jitter * unit)
@@ -69,7 +69,7 @@ def _cholesky(square: Tensor, xp: Any) -> Tensor:
 
 
 class Preconditioner:
-    """Inverse of ``scale * F F^T + diag(d)``, by that of d; one for each problem."""
+    """Inverse of ``scale * F F^T + diag(d)`` for each problem; ``inverse`` is 1 / d."""
 
     def __init__(self, factor: Tensor, inverse: Tensor, scale: float, xp: Any) -> None:
         self._factor, self._inverse, self._scale = factor, inverse, scale
@@ -82,7 +82,7 @@ class Preconditioner:
                 weighed = part * inverse[top : top + FACTOR_ROWS, problem, None]
                 square.addmm_(part.T, weighed, alpha=scale)
             square.diagonal().add_(1.0)
-            # It is applied so often that its inverse is worth having.
+            # It is applied so often that an explicit inverse pays.
             self._small[problem] = xp.cholesky_inverse(_cholesky(square, xp))
 
     def __call__(self, residual: Tensor) -> Tensor:

@@ -1,10 +1,10 @@
-"""One interior point method for all quadratic programmes here, on any array namespace.
+"""An interior point method for quadratic programmes, on numpy or torch arrays.
 
-Predictor and corrector after Mehrotra (1992), for several problems with one Hessian, step
-by step together. Systems with the Hessian and a positive diagonal are solved by conjugate
-gradients, preconditioned by a low-rank factor. A product with a column for each problem
-reads a kernel once: the SVMs of all folds cost little more than one. The first steps, far
-from the bounds, need no kernel at all: the factor stands for it.
+Mehrotra's predictor-corrector method (1992), for several problems with the same Hessian at
+once. Systems with the Hessian and a positive diagonal are solved by conjugate gradients,
+preconditioned by a low-rank factor. A product with one column for each problem reads the
+kernel once: the SVMs of all folds cost little more than one. The first steps, far from the
+solution, use the factor in place of the kernel.
 """
 
 from __future__ import annotations
@@ -21,58 +21,58 @@ from probgap._device.programme import TINY, Programmes
 
 _MAX_STEPS = 60
 _MAX_CG = 100
-# With the factor in the place of the kernel, until the duality gap is this share of the
-# gain, or has fallen to this share of the first.
+# The factor replaces the kernel until the duality gap is this share of the gain, or has
+# fallen to this share of the first.
 _THIN_SHARE = 0.1
 _THIN_FALL = 0.01
 _MAX_THIN_STEPS = 25
-# Steps shorter than this go nowhere; others go this much of the way to a bound.
+# Stop at steps shorter than this; a step goes this share of the way to a bound.
 _SHORTEST = 1e-7
 _SHARE_OF_WAY = 0.99
-# Error of a system, as a share of the mean product of slacks and multipliers for a mean
-# variable; and that of the solution for ones, which gives the multiplier of the sum.
+# Error of a system, relative to the mean product of slacks and multipliers over the mean
+# variable; and that of the system for ones, which gives the multiplier of the sum.
 _ERROR = 0.1
 _ERROR_OF_ONES = 1e-2
 
 
 @dataclass(slots=True)
 class State:
-    """Where problems stand. Multipliers are in the order of ``Programmes.slacks``."""
+    """The iterates of all problems; multipliers in the order of ``Programmes.slacks``."""
 
     x: Tensor
     gradient: Tensor
     multipliers: Tensor
-    level: Tensor  # multiplier of a sum that is given
+    level: Tensor  # multiplier of an equality constraint on the sum
 
     def only(self, columns: Any) -> State:
         return State(*(getattr(self, f.name)[..., columns] for f in fields(self)))
 
 
-See = Callable[[Tensor, Programmes, State], Tensor]
+IsSolved = Callable[[Tensor, Programmes, State], Tensor]
 
 
 def follow_barrier(
     hessian: Any,
     problems: Programmes,
     start: Tensor,
-    see: See,
+    is_solved: IsSolved,
     *,
     max_steps: int = _MAX_STEPS,
 ) -> int:
-    """Solve all problems from points strictly inside of their bounds; return the steps.
+    """Solve all problems from strictly feasible points; return the number of steps.
 
-    ``hessian`` has ``product(vectors, careful)`` with columns, ``thin_product(vectors)``
-    with the factor in its place, and ``precondition(diagonal, inside)``, which inverts the
-    sum of that and a diagonal for each problem.
-    ``see`` is shown the numbers of the problems that are left, these problems and where
-    they stand after each step, and returns a mask of those that are solved.
+    ``hessian`` has ``product(vectors, careful)``, ``thin_product(vectors)`` with the factor
+    in place of the kernel, and ``precondition(diagonal, inside)``, which inverts the sum of
+    the latter and a diagonal for each problem.
+    ``is_solved`` gets the indices of the remaining problems, these problems and their state
+    after each step, and returns a mask of those that are solved.
     """
     device = problems.device
     state = _begin(hessian, problems, start)
     active = device.true_rows(problems.low == problems.low)
     steps = 0
     while True:
-        keep = device.true_rows(~see(active, problems, state))
+        keep = device.true_rows(~is_solved(active, problems, state))
         if keep.shape[0] == 0 or steps >= max_steps:
             return steps
         if keep.shape[0] < active.shape[0]:
@@ -86,7 +86,7 @@ def follow_barrier(
 
 
 def _begin(hessian: Any, problems: Programmes, start: Tensor) -> State:
-    """Take the first steps with the factor in the place of the kernel."""
+    """Take the first steps with the factor in place of the kernel."""
     where = problems.device.xp.where
 
     def thin_product(vectors: Tensor, **_: Any) -> Tensor:
@@ -97,7 +97,7 @@ def _begin(hessian: Any, problems: Programmes, start: Tensor) -> State:
     for _ in range(_MAX_THIN_STEPS):
         gap, _level = problems.duality_gap(state.x, state.gradient)
         gain = problems.reference - problems.objective(state.x, state.gradient)
-        # The gain may be none at all, with a factor that is not the kernel.
+        # The gain may be negative, as the factor only approximates the kernel.
         far = (gap > _THIN_SHARE * (gain + gap)) & (gap > _THIN_FALL * first)
         if not bool(far.any()):
             break
@@ -112,7 +112,7 @@ def _begin(hessian: Any, problems: Programmes, start: Tensor) -> State:
 
 
 def _first_state(problems: Programmes, x: Tensor, gradient: Tensor) -> State:
-    """Choose multipliers so that their products with slacks are about the same."""
+    """Choose multipliers whose products with the slacks are about equal."""
     xp, n = problems.device.xp, x.shape[0]
     slacks, exists = problems.slacks(x), problems.exists
     _gap, level = problems.duality_gap(x, gradient)
@@ -134,7 +134,7 @@ def _step(
     state: State,
     product: Callable[..., Tensor],
 ) -> Tensor:
-    """Move all problems a step, but for the gradient; return how far they went."""
+    """Take a step in all problems, without updating gradients; return the step lengths."""
     xp = problems.device.xp
     newton = _Newton(hessian, problems, state, product)
     count = problems.exists.sum(axis=0)
@@ -149,7 +149,7 @@ def _step(
         centring - slacks * ahead.multipliers,
         error * xp.clip(centring / mean, _ERROR, None),
     )
-    # At the limits of precision there may be no direction left: stay.
+    # At the limits of precision the direction may not be finite: stay.
     sound = xp.isfinite(change.x.sum(axis=0) + way)
     for name in ("x", "multipliers", "level"):
         now = getattr(state, name)
@@ -158,7 +158,7 @@ def _step(
 
 
 class _Newton:
-    """Directions of one step, from one preconditioner."""
+    """The Newton directions of one step, which share a preconditioner."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class _Newton:
         self._inverse = hessian.precondition(diagonal, self._inside)
         inside, where = self._inside[:, :, None], self._xp.where
 
-        # Not a method: a cycle would keep the kernel in memory.
+        # Not a method: a reference cycle would keep the kernel in memory.
         def times(vectors: Tensor) -> Tensor:
             flat = product(vectors.reshape(n, -1)).reshape(vectors.shape)
             return where(inside, flat + diagonal[:, :, None] * vectors, 0.0)
@@ -186,9 +186,9 @@ class _Newton:
         self._of_ones: Tensor = None
 
     def toward(self, products: Tensor, error: Tensor) -> tuple[Tensor, State, Tensor]:
-        """Aim at products of slacks and multipliers.
+        """Return the direction towards given products of slacks and multipliers.
 
-        Returns the changes of slacks and of the state, and how far one can go.
+        Returns the changes of slacks and of the state, and the step length.
         """
         state, xp, n = self._state, self._xp, self._state.x.shape[0]
         force = xp.where(self._exists, products / self.slacks, 0.0)
@@ -218,7 +218,7 @@ class _Newton:
         return slacks, State(x, None, multipliers, level), way
 
     def _solve(self, right: Tensor, error: Tensor) -> Tensor:
-        """Solve, from where the last solution left off; and for ones, the first time."""
+        """Solve, starting from the last solution; the first time, also for ones."""
         if self._solved is None:
             residual = self._xp.stack([right, 1.0 * self._inside], axis=2)
             start = 0.0 * residual
@@ -255,7 +255,7 @@ def conjugate_gradients(
         bend = (direction * curved).sum(axis=0)
         going = going & (bend > 0.0) & (along > 0.0)
         if not bool(going.any()):
-            break  # rounding is all that is left
+            break  # only rounding is left
         length = xp.where(going, along / xp.clip(bend, TINY, None), 0.0)
         solution = solution + length * direction
         residual = residual - length * curved
@@ -274,9 +274,9 @@ def solve_part(
     penalty: float,
     error: float,
 ) -> Vector:
-    """Solve with ``H + diag(diagonal) + penalty`` for some variables, the others 0.
+    """Solve with ``H + diag(diagonal) + penalty`` for some variables; the others are 0.
 
-    Vectors are numpy's. No entry of the residual is to be above ``error``.
+    Vectors are numpy arrays. No entry of the residual may exceed ``error``.
     """
     device = hessian.device
     mine, pull = device.put(inside[:, None]) > 0.0, device.put(diagonal[:, None])

@@ -1,4 +1,4 @@
-"""The RBF kernel of samples on a device: kept, or computed in tiles for each product."""
+"""The RBF kernel on a device: stored, or computed in tiles for each product."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from probgap._core.types import Array, Vector
 from probgap._device.arrays import Device, Tensor
 from probgap._device.plan import MemoryPlan
 
-# Exponents are differences of numbers as large as this at most, or single precision
-# would not leave six digits of them.
+# Exponents are differences; their terms must not exceed this, or single precision would
+# leave fewer than six digits.
 _LARGEST_FOR_SINGLE = 8.0
-# Sums of so many terms lose hardly a digit in single precision, or are the fastest.
+# Lengths of sums that lose hardly a digit in single precision, and that are fastest.
 _SHORT, _LONG = 256, 4096
-# Bytes that a computed value moves: written, made an exponential in place, read.
+# Memory traffic of a computed value: written, exponentiated in place, read.
 _BYTES_COMPUTED = 20.0
-# Tiles of decisions: numbers, and the share of free memory that they may take.
+# Tiles of decisions: most values, and the share of free memory that they may take.
 _TILE = 2**26
 _SHARE = 0.25
 _BYTES_PER_VALUE = 24.0
@@ -27,10 +27,10 @@ _BYTES_PER_VALUE = 24.0
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Scaled samples with their norm and a one: ``exp(left @ right.T)`` is the kernel.
+    """Samples with their squared norm and a one: ``exp(left @ right.T)`` is the kernel.
 
-    They are measured from a centre, so that norms are small, and in single precision
-    where that is exact enough.
+    They are scaled, and centred so that norms are small; in single precision where that is
+    accurate enough.
     """
 
     device: Device
@@ -44,7 +44,7 @@ class Points:
     def of(
         cls, device: Device, samples: Array, gamma: float, others: Array | None = None
     ) -> Points:
-        """Send samples; ``others`` are some that they will be compared with."""
+        """Copy samples to the device; ``others`` will be compared with them."""
         centre = samples.mean(axis=0)
         scale = float(np.sqrt(2.0 * gamma))
         farthest = max(
@@ -92,7 +92,7 @@ class Points:
 
 @dataclass(slots=True)
 class Traffic:
-    """What was asked of a kernel: values that were multiplied, and bytes they moved."""
+    """Kernel values that were multiplied, and bytes that were moved for them."""
 
     n_rows: int
     values: float = 0.0
@@ -100,12 +100,12 @@ class Traffic:
 
     @property
     def passes(self) -> float:
-        """Products with the whole kernel that these are as many values as."""
+        """The equivalent number of products with the whole kernel."""
         return self.values / self.n_rows**2
 
 
 class DeviceKernel:
-    """``exp(-gamma |x_i - x_j|^2)`` in single precision, exponents as exact as it needs."""
+    """``exp(-gamma |x_i - x_j|^2)`` in single precision, with accurate exponents."""
 
     def __init__(
         self, points: Points, plan: MemoryPlan, traffic: Traffic | None = None
@@ -122,7 +122,7 @@ class DeviceKernel:
                 self._stored[here, there] = tile
 
     def columns(self, rows: Tensor) -> Tensor:
-        """Return some columns in double precision, as rows."""
+        """Return some columns of the kernel in double precision, transposed."""
         left, right = self.points.left[rows], self.points.right
         exponent = left.double() @ right.double().T
         return exponent.clamp_(max=0.0).exp_()
@@ -130,8 +130,8 @@ class DeviceKernel:
     def product(self, vectors: Tensor, *, careful: bool = False) -> Tensor:
         """Multiply with columns in double precision; ``careful`` keeps more digits.
 
-        Long sums are made of short ones, added in double precision. A careful product
-        takes the vectors as a sum of two in single precision.
+        Long sums are split into short ones, added in double precision. A careful product
+        splits each vector into a sum of two in single precision.
         """
         self.traffic.values += float(self.n) ** 2
         return _in_two(vectors, self._multiply, careful)
@@ -140,10 +140,10 @@ class DeviceKernel:
         result = self.device.zeros(*vectors.shape)
         if self._stored is not None:
             self.traffic.bytes_moved += 4.0 * self.n**2
-            # The matrix is its own mirror image, and whole rows of it are read faster.
+            # The matrix is symmetric, and its transpose is read faster.
             add_product(result, self._stored.T, vectors, width)
             return result
-        # Half of the tiles, each for itself and for its mirror image.
+        # The lower triangle of tiles; each serves its transpose, too.
         points = self.points
         for k, here in enumerate(self._parts):
             for there in self._parts[: k + 1]:
@@ -163,7 +163,7 @@ def _slices(n: int, size: int) -> Iterator[slice]:
 def multiply_part(
     points: Points, rows: Tensor, vectors: Tensor, side: int, traffic: Traffic
 ) -> Tensor:
-    """Multiply some columns of a kernel carefully, in tiles that are not kept."""
+    """Multiply some columns of a kernel carefully, in tiles that are not stored."""
     chosen = points.right[rows]
     traffic.values += float(points.n) * rows.shape[0]
 
@@ -182,7 +182,7 @@ def multiply_part(
 def _in_two(
     vectors: Tensor, multiply: Callable[[Tensor, int], Tensor], careful: bool
 ) -> Tensor:
-    """Multiply columns in single precision, or what is left of them as well."""
+    """Multiply vectors in single precision; if ``careful``, also their rounding errors."""
     high = vectors.float()
     if not careful:
         return multiply(high, _LONG)
@@ -195,7 +195,7 @@ def _in_two(
 
 
 def add_product(result: Tensor, matrix: Tensor, vectors: Tensor, width: int) -> None:
-    """Add a product, whose long sums are made of short ones."""
+    """Add a product to ``result``, in sums of at most ``width`` terms."""
     if vectors.shape[1] == 1:  # libraries are faster with a plain vector
         result, vectors = result[:, 0], vectors[:, 0]
     for some in _slices(matrix.shape[1], width):
@@ -211,9 +211,9 @@ def stream_decisions(
     *,
     budget: float | None = None,
 ) -> Vector:
-    """Sum kernel values of any number of samples with support vectors, in double precision.
+    """Return weighted sums of kernel values with the support vectors, in double precision.
 
-    ``budget`` is the bytes to plan with, by default what the device has.
+    ``budget`` is the memory in bytes to plan with, by default that of the device.
     """
     budget = device.budget() if budget is None else budget
     values = min(_TILE, _SHARE * budget / _BYTES_PER_VALUE)

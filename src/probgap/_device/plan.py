@@ -1,4 +1,4 @@
-"""What is kept on a device and what is computed again: decided before memory is taken."""
+"""Decide before memory is allocated whether the kernel is stored or recomputed."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from dataclasses import dataclass
 from probgap._core.errors import InvalidInputError
 
 _SINGLE, _DOUBLE = 4.0, 8.0
-# Landmarks of the preconditioner: so many for each unit of the root of the number of
-# rows, at most this share of the rows, and more only where memory is left.
+# Landmarks of the preconditioner: per square root of the number of rows, at most as a share
+# of the rows, and the fewest to which they are cut if memory is short.
 _PER_ROOT = 8.0
 _SHARE_OF_ROWS = 1 / 4
 _FEWEST = 32
-# Arrays of one number for each row and problem that the solver holds at a time.
+# Arrays of shape (n_rows, n_problems) that the solver needs at once.
 _ARRAYS = 40
-# Rows of the factor that are scaled at a time, and numbers in a tile of the kernel.
+# Rows of the factor that are scaled at a time, and values in a tile of the kernel.
 FACTOR_ROWS = 2**15
 _TILE = 2**26
 _SMALLEST_TILE = 2**18
-# Exponents may need double precision before they are values of the kernel.
+# Exponents may be computed in double precision first.
 _BYTES_IN_TILE = _SINGLE + 2 * _DOUBLE
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """What a problem will take.
+    """The memory that a problem takes, out of ``budget`` bytes.
 
-    The ``kernel_bytes`` of a matrix of ``n_rows`` that is ``stored``, or computed for each
-    product by tiles of ``tile`` rows and columns, and ``other_bytes`` for all else, of
-    which ``rank`` landmarks of the preconditioner are most; out of a ``budget``.
+    The kernel of ``n_rows`` would take ``kernel_bytes``. It is ``stored``, or computed for
+    each product in tiles of ``tile`` rows and columns. All else takes ``other_bytes``, most
+    of it the ``rank`` landmarks of the preconditioner.
     """
 
     n_rows: int
@@ -52,14 +52,14 @@ class MemoryPlan:
 def plan_memory(
     n_rows: int, n_features: int, n_problems: int, budget: float
 ) -> MemoryPlan:
-    """Decide what fits: the kernel if it can be, the preconditioner as large as helps."""
+    """Choose the tiles and the preconditioner that fit, and whether to store the kernel."""
     kernel = _SINGLE * n_rows**2
     rank = max(1, min(int(_PER_ROOT * math.sqrt(n_rows)), int(_SHARE_OF_ROWS * n_rows)))
     tile = _TILE
     while True:
         side = min(n_rows, math.isqrt(tile))
         samples = 4 * n_rows * (n_features + 2)
-        # While the factor is made, there are the columns of the landmarks as well.
+        # The columns of the landmarks exist while the factor is computed.
         factor = rank * (3 * n_rows + 2 * min(n_rows, FACTOR_ROWS))
         small = rank**2 * (n_problems + 4)
         vectors = _ARRAYS * n_rows * n_problems
@@ -81,7 +81,7 @@ def plan_memory(
 
 
 def tile_side(n_rows: int, budget: float) -> int:
-    """Return the rows, and columns, of tiles that are used once and take a quarter."""
+    """Return the side of square tiles that take a quarter of the budget."""
     values = max(1.0, budget / (4.0 * _BYTES_IN_TILE))
     return max(1, min(n_rows, math.isqrt(int(min(_TILE, values)))))
 

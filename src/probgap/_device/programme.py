@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from probgap._device.arrays import Arrays, Tensor
 
-# A band narrower than this share of the box has no inside: it is an equation.
+# A band narrower than this share of the box is treated as an equality constraint.
 _NARROWEST = 1e-9
 _BISECTIONS = 100
 TINY = 1e-300
@@ -16,9 +16,9 @@ TINY = 1e-300
 class Programmes:
     """Minimise ``x H x / 2 - linear x`` over ``lower <= x <= upper`` and a band of sum(x).
 
-    One column for each problem; all have the same H. A variable whose bounds are the same
-    is none. ``low`` and ``high`` bound the sum. ``reference`` is the objective of a plain
-    answer: duality gaps are judged as shares of the gain over it.
+    One column for each problem; all have the same H. A variable with equal bounds is fixed.
+    ``low`` and ``high`` bound the sum. ``reference`` is the objective of a trivial
+    solution: duality gaps are measured relative to the gain over it.
     """
 
     device: Arrays
@@ -35,13 +35,13 @@ class Programmes:
 
     @property
     def sum_is_given(self) -> Tensor:
-        """Which problems have a band that is an equation."""
+        """Which problems have an equality constraint on the sum."""
         width = (self.upper - self.lower).sum(axis=0)
         return self.high - self.low <= _NARROWEST * width
 
     @property
     def exists(self) -> Tensor:
-        """Which bounds there are, in the order of ``slacks``."""
+        """Which inequality constraints exist, in the order of ``slacks``."""
         inside, band = self.inside, ~self.sum_is_given[None]
         return self.device.xp.concatenate([inside, inside, band, band])
 
@@ -62,15 +62,15 @@ class Programmes:
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
     def objective(self, x: Tensor, gradient: Tensor) -> Tensor:
-        """Return the objective, by the gradient ``H x - linear``."""
+        """Return the objective, given the gradient ``H x - linear``."""
         return 0.5 * (x * (gradient - self.linear)).sum(axis=0)
 
     def least(self, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the least product of the gradient with any feasible point.
+        """Minimise the product of the gradient with feasible points.
 
-        That point fills the box in the order of the gradient, as far as the band lets
-        it. Also returns minus the gradient where filling stops, the multiplier of a sum
-        that is given: the middle, where it stops between two variables.
+        The minimiser fills the box in ascending order of the gradient, as far as the band
+        allows. Also returns minus the gradient where filling stops, the multiplier of an
+        equality constraint: the midpoint, if it stops between two variables.
         """
         xp, take = self.device.xp, self.device.take_along
         order = xp.argsort(gradient, axis=0)
@@ -94,25 +94,25 @@ class Programmes:
         return value, -0.5 * (first + second)
 
     def duality_gap(self, x: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        """Bound how far the objective is from the least, by the tangent at x."""
+        """Bound the distance to the optimum by the tangent at x; also the multiplier."""
         value, multiplier = self.least(gradient)
         gap = (x * gradient).sum(axis=0) - value
         return self.device.xp.clip(gap, 0.0, None), multiplier
 
     def relative_gap(self, x: Tensor, gradient: Tensor) -> Tensor:
-        """Return the duality gap as a share of what can be gained over the reference."""
+        """Return the duality gap as a share of the possible gain over the reference."""
         gap, _multiplier = self.duality_gap(x, gradient)
         gain = self.reference - self.objective(x, gradient)
         return gap / self.device.xp.clip(gain + gap, TINY, None)
 
     def kkt_residual(self, x: Tensor, gradient: Tensor, multiplier: Tensor) -> Tensor:
-        """Measure how far a unit step against the gradient moves, cut to the box."""
+        """Return the largest move of a variable in a projected unit gradient step."""
         xp = self.device.xp
         there = xp.clip(x - gradient - multiplier, self.lower, self.upper)
         return xp.amax(xp.abs(x - there), axis=0)
 
     def project(self, x: Tensor) -> Tensor:
-        """Put points inside the box and on a sum that is given, by the same shift."""
+        """Project points to the box and the equality constraint, by a common shift."""
         xp = self.device.xp
         under = xp.amin(self.lower - x, axis=0)
         over = xp.amax(self.upper - x, axis=0)

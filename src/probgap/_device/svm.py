@@ -1,15 +1,15 @@
-"""Support vector machines on a device: all that share samples and kernel, in parts.
+"""Several SVMs with the same samples and kernel, solved together on a device.
 
-Only variables that are not clearly at a bound need a solver. SVMs of a quarter of the
-samples, themselves solved in parts, guess decisions. Samples far from the margin by that
-guess are put at the bound where they belong; the rest, a part that is the same for all
-SVMs, is solved with its kernel kept, the others fixed. One product of the kernel with what
-has changed then gives decisions and the duality gap of the whole, and a new part: free
-variables, those on the wrong side, and the nearest. Few rounds close the duality gap. What
-is proven is proven for all samples; where parts do not close it, everything is one part.
+A decomposition method. Only variables that are not clearly at a bound need a solver. SVMs
+on a quarter of the samples, themselves solved in this way, predict decisions. Samples far
+from the margin by these predictions are fixed at a bound. The others, the working set, are
+optimised with their kernel stored. One product of the kernel with the changes then gives
+decisions and the duality gap of the whole problem, and a new working set: free variables,
+those on the wrong side, and those nearest to the margin. Few rounds close the duality gap,
+which is that of all samples; if they do not, all variables are solved for at once.
 
-Most of the work, systems with the kernel, is done with a kernel a third as wide: a tenth
-of its values, and for more samples than a whole kernel would have memory for.
+Most of the work, systems with the kernel, is thus done with about a third of the rows: a
+tenth of the values, and more samples than memory would allow for a whole kernel.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ from probgap._device.kernel import DeviceKernel, Points, Traffic, multiply_part
 from probgap._device.plan import MemoryPlan, plan_memory, tile_side
 from probgap._device.programme import Programmes
 
-# So few variables are one part, on a processor and on others, where a step costs about
-# the same for any number of samples up to here.
+# Up to this many variables are solved at once: on a CPU, and on a GPU, where a step costs
+# about the same for any number of samples up to here.
 _SMALLEST, _SMALLEST_ELSEWHERE = 2**12, 2**15
-# Guesses are made by SVMs of so many times fewer samples, which count for the root of
-# that more, to this duality gap.
+# Initial decisions come from SVMs on so many times fewer samples, whose weights are
+# multiplied by the root of that, solved to this duality gap.
 _FEWER = 4
 _TOL_OF_GUESS = 1e-2
 _SEED = 20180807
-# The nearest share of all variables are in a part; more where rounds gain too little.
+# Share of all variables in the working set; it grows if a round gains too little.
 _SHARE = 0.3
 _MORE, _LESS = 1.5, 0.7
 _ALL = 0.8
 _GAIN = 0.25
 _MAX_ROUNDS = 20
-# A part is solved to a share of the duality gap of the whole, and of what is asked for.
+# Tolerances of a working set: the first, and shares of the overall gap and tolerance.
 _FIRST_TOL = 3e-2
 _SHARE_OF_GAP = 0.1
 _SHARE_OF_TOL = 0.3
-# The sum over a part must be this far from its least and greatest.
+# The sum over a working set must be this far from its extremes, relative to its range.
 _ROOM = 1e-3
-# So far towards the middle of its bounds a part starts from where it was.
+# A working set starts from its last values, moved this far to the middle of its bounds.
 _INWARD = 0.05
-# Sums may be off by this share of all ranges.
+# Tolerance of the equality constraint, as a share of the sum of all ranges.
 _BALANCED = 1e-12
-# How near to a bound is taken for at it, as a share of the width. Where that was in vain
-# so often, only what is nearer; and a duality gap of so much of what is asked for is good
-# without rounding: many variables may be near a bound but not at it.
+# Variables this near to a bound, as a share of its width, are rounded to it. After
+# _IN_VAIN failures only nearer ones are; and a duality gap of _ENOUGH times the tolerance is
+# accepted without rounding, as many variables may be near a bound but not at it.
 _NEAR, _NEARER = 0.05, 1e-3
 _IN_VAIN = 3
 _ENOUGH = 0.1
@@ -65,10 +65,10 @@ _ENOUGH = 0.1
 class SVMSolutions:
     """Dual solutions of SVMs, one column or number for each.
 
-    ``coef`` is label times dual variable, ``decision`` that of each sample,
-    ``duality_gap`` a share of the primal objective, ``kkt_residual`` how far a unit step
-    against the gradient moves a dual variable. ``n_iter`` are the steps of all parts,
-    ``n_passes`` products in values of the whole kernel, ``plan`` that of the largest part.
+    ``coef`` is label times dual variable, ``decision`` that of each sample, ``duality_gap``
+    a share of the primal objective, ``kkt_residual`` the largest move of a dual variable in
+    a projected unit gradient step. ``n_iter`` counts all steps, ``n_passes`` products with
+    the whole kernel or the equivalent; ``plan`` is that of the largest working set.
     """
 
     coef: Array
@@ -93,22 +93,23 @@ def solve_svms(
     gamma: float,
     tol: float,
     budget: float | None = None,
-    say: Callable[[MemoryPlan], None] | None = None,
+    report: Callable[[MemoryPlan], None] | None = None,
     smallest: int | None = None,
     max_rounds: int = _MAX_ROUNDS,
 ) -> SVMSolutions:
-    """Solve the duals of SVMs with hinge loss that differ in what samples count for.
+    """Solve the duals of SVMs with hinge loss that differ in their sample weights.
 
-    ``caps`` is what a sample counts for in each SVM, C times its weight, 0 for one that
-    is left out; each SVM has both classes. ``budget`` is the bytes to plan with, by
-    default what the device has, and ``say`` is told each plan before memory is taken.
-    ``smallest`` variables are one part, and parts are tried ``max_rounds`` times.
+    ``caps`` are the upper bounds of the dual variables of each SVM, C times the sample
+    weight, 0 for samples left out; each SVM has both classes. ``budget`` is the memory in
+    bytes to plan with, by default that of the device; ``report`` is called with each plan
+    before memory is allocated. Up to ``smallest`` variables are solved at once, others in
+    at most ``max_rounds`` rounds.
     """
     if smallest is None:
         smallest = _SMALLEST if device.is_cpu else _SMALLEST_ELSEWHERE
     with device.computing():
         points, traffic = Points.of(device, samples, gamma), Traffic(samples.shape[0])
-        work = _Workspace(points, traffic, [], budget, say, smallest, max_rounds)
+        work = _Workspace(points, traffic, [], budget, report, smallest, max_rounds)
         sign = device.put(np.where(positive, 1.0, -1.0)[:, None])
         cap, zero = device.put(caps), device.zeros(caps.shape[1])
         problems = Programmes(
@@ -140,13 +141,13 @@ def solve_svms(
 
 @dataclass(frozen=True, slots=True)
 class _Workspace:
-    """Samples on a device, the memory there is for them, and what was done with it."""
+    """Samples on a device, settings of the solver, and a record of its work."""
 
     points: Points
     traffic: Traffic
     plans: list[MemoryPlan]
     budget: float | None
-    say: Callable[[MemoryPlan], None] | None
+    report: Callable[[MemoryPlan], None] | None
     smallest: int
     max_rounds: int
 
@@ -157,16 +158,16 @@ class _Workspace:
         return self.points.device.budget() if self.budget is None else self.budget
 
     def hessian(self, n_problems: int) -> DeviceHessian:
-        """Plan memory for the kernel of all samples, and take it."""
+        """Plan the memory for the kernel of all samples, and allocate it."""
         n, width = self.points.left.shape
         plan = plan_memory(n, width - 2, n_problems, self.room())
         self.plans.append(plan)
-        if self.say is not None:
-            self.say(plan)
+        if self.report is not None:
+            self.report(plan)
         return DeviceHessian(DeviceKernel(self.points, plan, self.traffic))
 
     def product(self, vectors: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Multiply the columns of some rows, or of all that are not 0, for all samples."""
+        """Multiply the kernel with vectors that are 0 outside ``rows`` (default: all)."""
         used = self.points.device.true_rows((vectors != 0.0).any(dim=1))
         side = tile_side(self.points.n, self.room())
         columns = used if rows is None else rows[used]
@@ -175,7 +176,7 @@ class _Workspace:
 
 @dataclass(slots=True)
 class _Found:
-    """The best points so far, their duality gaps as shares, and which are good enough."""
+    """The best points so far, their relative duality gaps, and which are good enough."""
 
     x: Tensor
     gradient: Tensor
@@ -192,7 +193,7 @@ class _Found:
         self.x[:, columns], self.gradient[:, columns] = x, gradient
         self.gap[columns] = gap
 
-    def see(
+    def update(
         self,
         active: Tensor,
         problems: Programmes,
@@ -200,7 +201,7 @@ class _Found:
         gradient: Tensor,
         tol: float,
     ) -> None:
-        """Keep points that are better than those found before."""
+        """Keep points that are better than those before."""
         gap = problems.relative_gap(x, gradient)
         good = gap <= tol
         better = problems.device.true_rows(good | (gap < self.gap[active]))
@@ -210,7 +211,7 @@ class _Found:
 
 
 def _solve_in_parts(work: _Workspace, problems: Programmes, tol: float) -> _Found:
-    """Solve all problems, from a guess, to a share of the gain over their reference."""
+    """Solve all problems by decomposition, to a relative duality gap of ``tol``."""
     n = problems.linear.shape[0]
     drawn = _guess(work, problems) if n > work.smallest else None
     if drawn is None:
@@ -220,27 +221,27 @@ def _solve_in_parts(work: _Workspace, problems: Programmes, tol: float) -> _Foun
     found = _Found.nothing(problems)
     active = true_rows(problems.low == problems.low)
     before = xp.full_like(problems.low, float("inf"))
-    share, part_tol, farness = _SHARE, max(_FIRST_TOL, tol), guess.abs()
+    share, part_tol, distance = _SHARE, max(_FIRST_TOL, tol), guess.abs()
     x = xp.where(guess < 0.0, problems.upper, problems.lower)
     gradient: Tensor | None = None
     for _ in range(work.max_rounds):
-        part = _nearest(problems, farness, share)
+        part = _nearest(problems, distance, share)
         middle = _centre(problems, x, part)
         if middle is None:
             share *= _MORE
-        elif gradient is None:  # only now is the sum right
+        elif gradient is None:  # the first point that satisfies the equality constraint
             x, gradient = middle, work.product(middle) - problems.linear
         if share > _ALL:
             break
         if middle is None or gradient is None:
             continue
-        # With many at the wrong bound there may be no gain over the reference yet.
+        # With many variables at the wrong bound there may be no gain yet.
         least = problems.objective(x, gradient) + worth
         judged = replace(problems, reference=xp.maximum(problems.reference, least))
         start = x + _INWARD * (middle - x)
         x, gradient, steps = _improve(work, judged, x, gradient, part, start, part_tol)
         found.steps += steps
-        found.see(active, problems, x, gradient, tol)
+        found.update(active, problems, x, gradient, tol)
         keep = true_rows(~found.good[active])
         if not keep.numel():
             return found
@@ -251,9 +252,9 @@ def _solve_in_parts(work: _Workspace, problems: Programmes, tol: float) -> _Foun
         before = gap
         part_tol = max(_SHARE_OF_TOL * tol, _SHARE_OF_GAP * float(gap.max()))
         _gap, level = problems.duality_gap(x, gradient)
-        farness = _farness(problems, x, gradient + level)
+        distance = _distance(problems, x, gradient + level)
     rest = _solve_whole(work, problems, tol)
-    found.see(active, problems, rest.x, rest.gradient, tol)
+    found.update(active, problems, rest.x, rest.gradient, tol)
     found.steps += rest.steps
     return found
 
@@ -266,17 +267,17 @@ def _solve_whole(work: _Workspace, problems: Programmes, tol: float) -> _Found:
 def _follow(
     hessian: DeviceHessian, problems: Programmes, start: Tensor, tol: float
 ) -> _Found:
-    """Solve until what is rounded to bounds is good."""
+    """Solve until the solution, with variables rounded to bounds, meets ``tol``."""
     found = _Found.nothing(problems)
     in_vain = problems.device.xp.zeros_like(problems.low)
-    see = partial(_see_rounded, found, hessian, tol, in_vain)
-    found.steps = follow_barrier(hessian, problems, start, see)
-    # Where there is no step left, what could not be rounded is good as it is.
+    is_solved = partial(_try_rounding, found, hessian, tol, in_vain)
+    found.steps = follow_barrier(hessian, problems, start, is_solved)
+    # If no step is left, accept solutions that could not be rounded.
     found.good |= found.gap <= tol
     return found
 
 
-def _see_rounded(
+def _try_rounding(
     found: _Found,
     hessian: DeviceHessian,
     tol: float,
@@ -285,8 +286,8 @@ def _see_rounded(
     problems: Programmes,
     state: State,
 ) -> Tensor:
-    """Round what is good; return which of it still is, or is good enough without."""
-    found.see(active, problems, state.x, state.gradient, tol)
+    """Round solutions that meet ``tol``; return which still do, or need no rounding."""
+    found.update(active, problems, state.x, state.gradient, tol)
     chosen = problems.device.true_rows(found.good[active])
     if chosen.numel():
         these, columns = problems.only(chosen), active[chosen]
@@ -298,16 +299,16 @@ def _see_rounded(
         gap = these.relative_gap(x, gradient)
         fine = problems.device.true_rows(gap <= tol)
         found.put(columns[fine], x[:, fine], gradient[:, fine], gap[fine])
-        # What is good inside the bounds is kept, but another step may let it be rounded.
+        # Solutions that fail after rounding are kept, but get another step.
         found.good[columns] = (gap <= tol) | enough
         in_vain[columns] += 1.0
     return found.good[active]
 
 
 def _guess(work: _Workspace, problems: Programmes) -> tuple[Tensor, Tensor] | None:
-    """Return slopes of the objective and its gain, by SVMs of fewer samples.
+    """Estimate the slopes of the objective and the gain by SVMs on fewer samples.
 
-    None, if such an SVM would have but one class.
+    Returns None if such an SVM would have only one class.
     """
     n = problems.linear.shape[0]
     rng = np.random.default_rng(_SEED)
@@ -321,31 +322,31 @@ def _guess(work: _Workspace, problems: Programmes) -> tuple[Tensor, Tensor] | No
     sides = (smaller.upper.sum(dim=0) > 0.0) & (smaller.lower.sum(dim=0) < 0.0)
     if not bool(sides.all()):
         return None
-    quiet = replace(work.only(few), say=None)
+    quiet = replace(work.only(few), report=None)
     found = _solve_in_parts(quiet, smaller, _TOL_OF_GUESS)
     _gap, level = smaller.duality_gap(found.x, found.gradient)
     slope = work.product(found.x, few) - problems.linear + level
     return slope, smaller.reference - smaller.objective(found.x, found.gradient)
 
 
-def _nearest(problems: Programmes, farness: Tensor, share: float) -> Tensor:
-    """Mark the variables of each problem that are nearest, or on the wrong side."""
+def _nearest(problems: Programmes, distance: Tensor, share: float) -> Tensor:
+    """Return the mask of the variables of each problem with the smallest distances."""
     inside = problems.inside
-    farness = problems.device.xp.where(inside, farness, float("inf"))
+    distance = problems.device.xp.where(inside, distance, float("inf"))
     count = (share * inside.sum(dim=0)).long().clamp(min=1) - 1
-    last = farness.sort(dim=0).values.gather(0, count[None])
-    return inside & (farness <= last.clamp(min=0.0))
+    last = distance.sort(dim=0).values.gather(0, count[None])
+    return inside & (distance <= last.clamp(min=0.0))
 
 
-def _farness(problems: Programmes, x: Tensor, slope: Tensor) -> Tensor:
-    """Measure how much variables want to be where they are; below 0 if they do not."""
+def _distance(problems: Programmes, x: Tensor, slope: Tensor) -> Tensor:
+    """Return how strongly the slope holds variables at a bound; negative for free ones."""
     where = problems.device.xp.where
     at_upper = where(x >= problems.upper, -slope, -1.0)
     return where(x <= problems.lower, slope, at_upper)
 
 
 def _centre(problems: Programmes, x: Tensor, part: Tensor) -> Tensor | None:
-    """Put a part between its bounds, so that the sum is right; None if it cannot be."""
+    """Move a working set between its bounds to satisfy the equality; None if impossible."""
     where = problems.device.xp.where
     width = where(part, problems.upper - problems.lower, 0.0)
     rest = where(part, problems.lower, x)
@@ -364,7 +365,7 @@ def _improve(
     start: Tensor,
     tol: float,
 ) -> tuple[Tensor, Tensor, int]:
-    """Solve for a part of the variables; return all, the gradient, and the steps."""
+    """Optimise a working set; return all variables, the gradient, and the steps."""
     where = problems.device.xp.where
     some = problems.device.true_rows(part.any(dim=1))
     here, mine, few = x[some], part[some], problems.at(some)
@@ -381,7 +382,7 @@ def _improve(
     done = problems.objective(x, gradient) - few.objective(here, gradient[some])
     few = replace(few, reference=problems.reference - done)
     found = _follow(hessian, few, start[some], tol)
-    del hessian  # its memory is needed
+    del hessian  # frees its memory for the product
     gradient = gradient + work.product(found.x - here, some)
     gradient[some] = found.gradient
     x = x.clone()
@@ -390,7 +391,7 @@ def _improve(
 
 
 def _first_point(problems: Programmes, hessian: DeviceHessian) -> Tensor:
-    """Balance the classes within their bounds, as far in as the objective falls."""
+    """Return a feasible point with balanced classes, scaled to minimise the objective."""
     positive, negative = problems.upper.sum(dim=0), -problems.lower.sum(dim=0)
     less = 0.5 * problems.device.xp.minimum(positive, negative)
     x = problems.upper * (less / positive) + problems.lower * (less / negative)
@@ -399,7 +400,7 @@ def _first_point(problems: Programmes, hessian: DeviceHessian) -> Tensor:
 
 
 def _round(problems: Programmes, state: State, near: Tensor) -> Tensor:
-    """Put variables there that are near a bound, if its multiplier is greater than that."""
+    """Round variables near a bound to it, if the multiplier exceeds the relative slack."""
     where, x, n = problems.device.xp.where, state.x, state.x.shape[0]
     width = problems.upper - problems.lower
     at_lower, at_upper = (

@@ -1,4 +1,4 @@
-"""What the baselines share: their fit, a weighted classifier, and its decision."""
+"""Base classes of the baselines."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class BaselineClassifier(SignClassifier):
     def _fit(
         self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
     ) -> None:
-        """Fit to what was checked."""
+        """Fit to validated input."""
 
     def _final_estimator(self, rng: np.random.Generator) -> Any:
         if self.estimator is None:
@@ -107,14 +107,14 @@ class GapBaseline(BaselineClassifier):
 
 
 def check_rates(rho_plus: float, rho_minus: float) -> None:
-    """Check two noise rates: probabilities that leave the labels something to say."""
+    """Check two noise rates: probabilities with a sum below 1."""
     for name, rate in (("rho_plus", rho_plus), ("rho_minus", rho_minus)):
         if not 0.0 <= rate < 1.0:
             msg = f"{name} must lie in [0, 1). Got {rate!r}."
             raise InvalidInputError(msg)
     if rho_plus + rho_minus >= 1.0:
         msg = (
-            "rho_plus + rho_minus must be below 1, or labels say nothing. "
+            "rho_plus + rho_minus must be below 1, or labels carry no information. "
             f"Got {rho_plus:g} + {rho_minus:g}."
         )
         raise InvalidInputError(msg)

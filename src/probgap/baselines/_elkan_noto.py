@@ -1,4 +1,4 @@
-"""Elkan and Noto: labels missing at random, undone by one number."""
+"""Elkan and Noto: labels missing at random, corrected by the label frequency."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from probgap._core.validation import Fold, smaller_group
 from probgap.baselines._base import GapBaseline
 
 _TINY = float(np.finfo(np.float64).eps)
-# Below this many of a kind, holding some out leaves too few to fit on.
+# If a group has fewer samples than this, none are held out.
 _FEWEST_TO_HOLD_OUT = 4
 
 
@@ -27,9 +27,9 @@ class ElkanNotoClassifier(GapBaseline):
     """Divide P(s=1 | x) by the rate at which positives are labelled.
 
     It assumes that labels are missing completely at random: each positive is labelled
-    with the same chance c, whatever its features. Then P(Y=1 | x) = P(s=1 | x) / c.
-    With easy positives labelled first, c is too high for the hard ones, and they stay
-    negative.
+    with the same probability c, whatever its features. Then P(Y=1 | x) = P(s=1 | x) / c.
+    If easy positives are labelled first, c is too high for the hard ones, which are then
+    predicted negative.
 
     Parameters
     ----------
@@ -132,10 +132,10 @@ class ElkanNotoClassifier(GapBaseline):
             share[labelled] = 1.0
             if share.min() >= 1.0:
                 warnings.warn(
-                    "The weighted form must leave some negative to learn from. Got a "
-                    f"label frequency of {self.label_frequency_:.3g}, by which every "
-                    "unlabelled sample is positive; the quarter of them least likely "
-                    "to be labelled is taken as negative. Try form='scaling'.",
+                    "The weighted form leaves no negatives to learn from: by the label "
+                    f"frequency of {self.label_frequency_:.3g} every unlabelled sample is "
+                    "positive. The quarter of them least likely to be labelled is taken as "
+                    "negative. Try form='scaling'.",
                     ProbgapWarning,
                     stacklevel=4,
                 )
@@ -148,7 +148,7 @@ class ElkanNotoClassifier(GapBaseline):
         smallest = smaller_group(labelled)
         if smallest < _FEWEST_TO_HOLD_OUT:
             return rows, rows
-        # Two of each kind stay on either side, however small the share asked for.
+        # Keep two of each kind on either side, whatever hold_out is.
         least = 2.0 / smallest
         train, held_out = train_test_split(
             rows,
@@ -178,6 +178,6 @@ def label_frequency(chance: Vector, labelled: Mask, rule: str) -> float:
 
 
 def unlabelled_positive_chance(chance: Vector, frequency: float) -> Vector:
-    """Return w(x) = P(Y=1 | x, unlabelled), cut to a probability."""
+    """Return w(x) = P(Y=1 | x, unlabelled), clipped to [0, 1]."""
     odds = chance / np.maximum(1.0 - chance, _TINY)
     return np.clip((1.0 - frequency) / frequency * odds, 0.0, 1.0)

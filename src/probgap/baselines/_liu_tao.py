@@ -1,4 +1,4 @@
-"""Liu and Tao: class-conditional noise, undone by importance weights."""
+"""Liu and Tao: class-conditional noise, corrected by importance weights."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from probgap.baselines._base import GapBaseline, check_rates
 
 
 class LiuTaoClassifier(GapBaseline):
-    r"""Weigh each sample by how likely its observed label is to be its true one.
+    r"""Weight each sample by how likely its observed label is to be its true one.
 
     The weight is
 
     .. math:: \beta(x, s) = \frac{P(s \mid x) - \rho_{-s}}{(1 - \rho_+ - \rho_-) P(s \mid x)},
 
     where rho_{-s} is the rate at which the other class gets the label s. It assumes that
-    every positive is mislabelled at the same rate, and that somewhere there are samples
-    which are surely positive, from which the rate is read. With easy positives labelled
-    first, that is the rate of the easiest, and too low for the rest.
+    every positive is mislabelled at the same rate, and that some samples are certainly
+    positive, from which the rate is estimated. If easy positives are labelled first, that
+    is the rate of the easiest, and too low for the rest.
 
     Parameters
     ----------
     rho_plus : float, default=None
-        Rate at which positives are unlabelled. ``None`` takes the least P(s=0 | x)
+        Rate at which positives are unlabelled. ``None`` takes the smallest P(s=0 | x)
         over the samples.
     rho_minus : float, default=0.0
-        Rate at which negatives are labelled. ``None`` takes the least P(s=1 | x).
+        Rate at which negatives are labelled. ``None`` takes the smallest P(s=1 | x).
     estimator : classifier whose fit takes sample_weight, default=None
         ``None`` takes an RBF support vector machine.
     gap_estimator, gap_method : classifier, {"out_of_fold", "in_sample"}

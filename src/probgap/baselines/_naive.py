@@ -1,4 +1,4 @@
-"""Doing nothing about it: unlabelled means negative."""
+"""The naive baseline: unlabelled means negative."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from probgap.baselines._base import BaselineClassifier
 
 
 class NaiveClassifier(BaselineClassifier):
-    """Take every unlabelled sample for negative, and fit.
+    """Fit with every unlabelled sample as a negative.
 
-    It assumes that nothing is hidden. With hidden positives it misses exactly those
-    that look like the ones nobody has labelled yet. Fitted on true labels, it is the
-    oracle that the other methods are measured against.
+    It assumes that no positive is unlabelled; otherwise it learns to miss positives like
+    the unlabelled ones. Fitted on true labels, it is the oracle that the other methods are
+    compared with.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Natarajan and others: class-conditional noise, undone by the cost of errors."""
+"""Natarajan et al.: class-conditional noise, corrected by class weights."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _RATES_TO_TRY = np.round(np.linspace(0.0, 0.9, 10), 1)
 
 
 class NatarajanClassifier(GapBaseline):
-    """Weigh the two kinds of error by what label noise does to them.
+    """Weight the two kinds of error to correct for label noise.
 
-    The second method of the paper, a support vector machine with weight 1 - alpha on
+    The second method of their paper: a support vector machine with weight 1 - alpha on
     labelled and alpha on unlabelled samples, alpha = (1 - rho_plus + rho_minus) / 2. It
     assumes that every positive is mislabelled at the same rate rho_plus, and every
     negative at rho_minus, which is 0 here. With a rate that depends on the sample, one
@@ -29,7 +29,7 @@ class NatarajanClassifier(GapBaseline):
     Parameters
     ----------
     rho_plus : float, "estimate" or "cv", default="estimate"
-        Rate at which positives are unlabelled. "estimate" takes the least
+        Rate at which positives are unlabelled. "estimate" takes the smallest
         P(s=0 | x) over the samples; "cv" the best of 0, 0.1, ..., 0.9 by 5-fold
         cross-validation of the accuracy against observed labels.
     rho_minus : float, default=0.0

@@ -1,4 +1,4 @@
-"""Fits on dask arrays and dataframes, for tables that no memory holds."""
+"""Fits on dask arrays and dataframes, for tables larger than memory."""
 
 from probgap.dask._classifier import PGPUClassifier
 from probgap.dask.parquet import read_parquet

@@ -1,4 +1,4 @@
-"""PGPU on dask arrays and dataframes: rows are drawn from blocks, and all are predicted."""
+"""PGPU on dask arrays and dataframes: fit on a sample of rows, predict all."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from probgap.dask._predict import LazyClassifier
 from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
 from probgap.dask.engine import Lazy
 from probgap.gap import ObservedGapEstimator
-from probgap.pgpu.base import BasePGPU, CountedByReading
+from probgap.pgpu.base import BasePGPU, ClassPriorMixin
 from probgap.pgpu.steps import Steps
 from probgap.reweight import KernelMeanMatching
 
 
-class PGPUClassifier(CountedByReading, LazyClassifier):
+class PGPUClassifier(ClassPriorMixin, LazyClassifier):
     """Classify from positive and unlabelled data in blocks, on one machine or many.
 
     One pass over the blocks checks every value and draws a sample: all labelled rows, and
-    as many others as ``max_memory`` holds, weighted to stand for all.
-    :class:`probgap.PGPUClassifier` is fitted to it, and all rows are predicted block by
-    block, when asked to compute. Which rows are drawn depends on their order and on
-    ``random_state`` alone: any blocks and any workers give the same bits, and where all
-    rows fit, they are those of :class:`probgap.PGPUClassifier`. It rests on the same
-    assumptions.
+    as many others as ``max_memory`` holds, weighted to represent all.
+    :class:`probgap.PGPUClassifier` is fitted to the sample, and all rows are predicted
+    lazily, block by block. The sample depends only on the order of the rows and on
+    ``random_state``: results are the same for any blocks and any workers and, if all rows
+    fit, those of :class:`probgap.PGPUClassifier`. The assumptions are the same.
 
     Classifiers made for dask, such as ``xgboost.dask.DaskXGBClassifier``, are fitted to
     all rows.
@@ -43,22 +42,21 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
     Parameters
     ----------
     boundary, class_prior : object
-        As in :class:`probgap.PGPUClassifier`, and so is all that is not said here.
+        As in :class:`probgap.PGPUClassifier`.
     gap_estimator : classifier with predict_proba, default=None
         Estimates P(s=1 | x). One made for dask is fitted on all rows, out of fold:
         ``fit(X, y)`` and ``predict_proba(X)`` get dask arrays of known length, and the
         latter must return one. A classifier counts as made for dask if it, or a class it
-        inherits from, comes from a module named after dask: ``xgboost.dask``,
-        ``lightgbm.dask``, ``dask_ml``. How much memory its workers need is its own
-        affair.
+        inherits from, comes from a module with "dask" in its name: ``xgboost.dask``,
+        ``lightgbm.dask``, ``dask_ml``. The memory of its workers is not limited here.
     relabelling, keep_labelled : object
         As in :class:`probgap.PGPUClassifier`.
     reweight : KernelMeanMatching or None, default=None
-        How to weight what was chosen; not with an ``estimator`` made for dask.
+        How to weight the chosen samples; not with an ``estimator`` made for dask.
     estimator : classifier whose fit takes sample_weight, default=None
         The final classifier. One made for dask is fitted on all rows, if
-        ``gap_estimator`` is made for dask, too: a row that counts as positive in part
-        enters twice, with its shares as weights.
+        ``gap_estimator`` is made for dask, too: a row with a soft label enters twice, as
+        a positive and as a negative, with the two shares as weights.
     device : str, default=None
         torch's name of a device to solve on.
     cv : int, splitter or None, default=None
@@ -66,25 +64,25 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
     pos_label, random_state, n_jobs, verbose : object
         As in :class:`probgap.PGPUClassifier`.
     max_memory : float, default=64e6
-        Bytes that the rows drawn may take, in double precision. Labelled rows that would
-        take more than half of it are drawn from, too, and a warning says so. A fit takes
-        some twenty times as much.
+        Bytes that the rows drawn may take, in double precision. If the labelled rows would
+        take more than half of it, they are sampled, too, with a warning. A fit takes about
+        twenty times as much.
 
     Attributes
     ----------
     model_ : probgap.PGPUClassifier
-        The fitted classifier for one machine; needs no dask. This is what to save. Its
+        The fitted in-memory classifier; needs no dask. This is what to save. Its
         attributes about training samples are about the rows drawn. Classifiers of
         xgboost.dask become ``xgboost.XGBClassifier``, those with ``to_local`` what that
         returns; others are kept as they are.
     sample_rows_ : ndarray of shape (n_drawn,)
-        Where the rows drawn are in the table.
+        Indices of the rows drawn.
     seed_ : int
-        The seed that was drawn by ``random_state``, or is it.
+        The seed: ``random_state`` if that is an integer, or else drawn from it.
     n_samples_ : int
         Number of rows.
     reading_, boundary_, n_labelled_, classes_, n_features_in_, feature_names_in_ : object
-        As of :class:`probgap.PGPUClassifier`, counted over all rows, and so are
+        As in :class:`probgap.PGPUClassifier`, counted over all rows, like
         ``estimated_class_prior_``, ``estimated_labelling_rate_`` and their intervals.
 
     See Also
@@ -106,7 +104,7 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePGPU._parameter_constraints,
-        "boundary": "no_validation",  # check_rule knows what it may be
+        "boundary": "no_validation",  # checked by check_rule
         "max_memory": [Interval(Real, 0, None, closed="neither")],
     }
 
@@ -149,9 +147,9 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         Parameters
         ----------
         X : dask array or dataframe of shape (n_samples, n_features)
-            Samples: numbers, all of them finite. What is in memory is cut into blocks.
+            Samples: finite numbers. Data in memory are split into blocks.
         y : dask array or series of shape (n_samples,)
-            *Observed* labels, in blocks that go with those of ``X``.
+            *Observed* labels, in blocks that match those of ``X``.
 
         Returns
         -------
@@ -161,12 +159,11 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         Warns
         -----
         UnreliableFitWarning
-            If the data look as if the method cannot work, as for
-            :class:`probgap.PGPUClassifier`.
+            If the method may not work on the data, as for :class:`probgap.PGPUClassifier`.
         BoundaryWarning
-            If the boundary that was found cannot be used as it stands.
+            If the boundary that was found had to be moved.
         ProbgapWarning
-            If labelled rows had to be drawn from, too.
+            If labelled rows had to be sampled, too.
         """
         self._validate_params()
         self._check_estimators()
@@ -176,14 +173,14 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
             samples, labels = check_fit_inputs(self, X, y, pos_label, single=True)
             X, y, pos_label = as_blocks(samples, labels)
         self.seed_ = self._draw_seed()
-        with stage(self.verbose, "a look at all blocks"):
+        with stage(self.verbose, "reading all blocks"):
             blocks = open_blocks(X, y, pos_label)
             sample = draw_sample(blocks, self.max_memory, self.seed_)
         model, seen = self.on_one_machine(), sample.samples
         if names:
             pandas = load_library("pandas", extra="dask", purpose="dask dataframes")
             seen = pandas.DataFrame(seen, columns=names)
-        for each in (self, model):  # they remember how many columns, and their names
+        for each in (self, model):  # sets n_features_in_ and feature_names_in_
             validate_data(each, seen, skip_check_array=True)
         self._fit_sample(model, blocks, sample)
         self.model_, self.sample_rows_ = model, sample.rows
@@ -223,7 +220,7 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
         return steps
 
     def _check_estimators(self) -> None:
-        """Refuse estimators made for dask that do not go with the rest."""
+        """Refuse estimators made for dask with parameters that they do not support."""
         gap_on_all = is_made_for_dask(self.gap_estimator)
         final_on_all = is_made_for_dask(self.estimator)
         msg = ""
@@ -250,20 +247,20 @@ class PGPUClassifier(CountedByReading, LazyClassifier):
 
     def _draw_seed(self) -> int:
         if isinstance(self.random_state, Integral):
-            as_generator(self.random_state)  # refuses a negative one
+            as_generator(self.random_state)  # raises if it is negative
             return int(self.random_state)
         return draw_seed(as_generator(self.random_state))
 
     def on_one_machine(self) -> pgpu.PGPUClassifier:
-        """Return the classifier that gives the same answer to data in memory.
+        """Return the classifier for data in memory with the same parameters.
 
         Returns
         -------
         probgap.PGPUClassifier
-            Unfitted, with the same parameters and, after ``fit``, the seed that was
-            used. Its answer is that of this classifier where all rows were drawn.
-            Classifiers of xgboost.dask become ``xgboost.XGBClassifier``, whose trees
-            differ a little: workers cut features by sketches.
+            Unfitted; after ``fit``, with the seed that was used. If all rows were drawn, it
+            gives the same results. Classifiers of xgboost.dask become
+            ``xgboost.XGBClassifier``, whose trees differ slightly: on dask, split points
+            come from quantile sketches.
         """
         parameters = self.get_params(deep=False)
         del parameters["max_memory"]

@@ -1,7 +1,7 @@
-"""Steps 1 and 5 by classifiers that are themselves fitted on dask arrays: all rows count.
+"""Steps 1 and 5 on all rows, by classifiers that are fitted on dask arrays.
 
-Such a classifier gets dask arrays of known length, made block by block when they are
-read. What it does with them on its workers is its own affair.
+Such a classifier gets lazy dask arrays of known length. How it distributes the work is up
+to it.
 """
 
 from __future__ import annotations
@@ -22,34 +22,34 @@ from probgap.dask.blocks import Blocks, Positions, array, as_samples, find_label
 from probgap.dask.engine import Lazy, gather, keep, lazily
 from probgap.gap import ObservedGapEstimator
 from probgap.gap.base import gap_of, log_odds_of
-from probgap.pgpu.steps import Curve, Rule, Shares
+from probgap.pgpu.steps import PosteriorCurve, Rule, SoftLabels
 
 Array = Any  # a dask array
 
 
 def is_made_for_dask(estimator: object) -> bool:
-    """Return whether an estimator is fitted on dask arrays, by where its class comes from.
+    """Return whether an estimator is fitted on dask arrays, by the module of its class.
 
-    So those of xgboost.dask, lightgbm.dask and dask_ml are, and classes that inherit
-    from a class in a module named after dask.
+    True for those of xgboost.dask, lightgbm.dask and dask_ml, and for classes that inherit
+    from a class in a module with "dask" in its name.
     """
     return any("dask" in kind.__module__ for kind in type(estimator).__mro__)
 
 
 def in_memory(estimator: Any) -> Any:
-    """Return the estimator of the same settings for data in memory, if that is known."""
+    """Return the estimator for data in memory with the same parameters, if there is one."""
     if not _is_of_xgboost(estimator):
         return estimator
     xgboost = load_library("xgboost", extra="xgboost", purpose="its classifiers")
-    # None is the default but for the objective, which has another here.
+    # None is the default of all but the objective, which keeps its own default here.
     known = estimator.get_params().items()
     return xgboost.XGBClassifier(**{k: v for k, v in known if v is not None})
 
 
 def to_memory(fitted: Any) -> Any:
-    """Return a fitted estimator in a form that predicts without dask, if it has one.
+    """Return a fitted estimator in a form that predicts without dask, if there is one.
 
-    Those of xgboost do, and those with ``to_local``, as in LightGBM. Others are kept.
+    That is so for xgboost, and for those with ``to_local``, as in LightGBM.
     """
     if _is_of_xgboost(fitted):
         local = in_memory(fitted)
@@ -59,7 +59,7 @@ def to_memory(fitted: Any) -> Any:
 
 
 def _is_of_xgboost(estimator: object) -> bool:
-    # By name, so that nobody else loads xgboost.
+    # By name, so that xgboost is not imported for others.
     kinds = type(estimator).__mro__
     return any(kind.__module__.startswith("xgboost.dask") for kind in kinds)
 
@@ -94,8 +94,8 @@ class AllRows:
         labelled: Mask,
         weight: Vector | None,
     ) -> ObservedGapEstimator:
-        """Step 1 on all rows; the gaps of the sample are those of its rows."""
-        del labelled, weight  # nothing was left out
+        """Step 1 on all rows; ``observed_gap_`` has the gaps of the sampled rows."""
+        del labelled, weight  # all rows are used
         own, observed = gap.estimator, self._labelled.astype(np.int8)
         on_all = clone(own).fit(self._samples, observed)
         if self._holds_out:
@@ -115,14 +115,14 @@ class AllRows:
         gap.n_features_in_ = samples.shape[1]
         return gap
 
-    def fit_final(self, classifier: Any, data: Shares) -> Any:
-        """Step 5 on all rows: each as a positive, a negative, or a part of each."""
+    def fit_final(self, classifier: Any, data: SoftLabels) -> Any:
+        """Step 5 on all rows, each a positive, a negative, or a weighted copy of each."""
         share = self._gap.map_blocks(
             _share,
             self._labelled,
             data.curve,
             self._rule,
-            # Where no gap is above 0 the sample keeps its labelled rows, and so do all.
+            # If the sample had to keep its labelled rows (see Steps.relabel), so do all.
             kept=bool((data.share[data.labelled] == 1.0).all()),
             rounded=round_shares(data.share) is not data.share,
             dtype=np.float64,
@@ -141,7 +141,7 @@ class AllRows:
 def _as_array(
     parts: Iterable[Lazy], sizes: Iterable[int], dtype: Any, *width: int
 ) -> Array:
-    """Return parts of known length as a dask array, without those that are empty."""
+    """Concatenate parts of known length to a dask array, skipping empty ones."""
     return array.concatenate(
         [
             array.from_delayed(part, (int(size), *width), dtype=dtype)
@@ -175,7 +175,7 @@ def _gaps(fitted: Any, X: Array) -> Array:
     return _as_array(gaps, sizes, np.float64)
 
 
-# What workers do with a block.
+# Functions that run on workers, on one block.
 
 
 def _as_doubles(block: Any) -> NDArray[np.float64]:
@@ -193,9 +193,15 @@ def _gap_of(chance: NDArray[Any], n_rows: int) -> Vector:
 
 
 def _share(
-    gap: Vector, labelled: Mask, curve: Curve, rule: Rule, *, kept: bool, rounded: bool
+    gap: Vector,
+    labelled: Mask,
+    curve: PosteriorCurve,
+    rule: Rule,
+    *,
+    kept: bool,
+    rounded: bool,
 ) -> Vector:
-    """Return how much of each row counts as positive; NaN for one left out."""
-    placed = curve.place(gap, log_odds_of(gap))
-    share = placed.relabel(labelled, rule, keep_labelled=kept).positive_share
+    """Return the weight of each row as a positive; NaN if it is left out."""
+    posteriors = curve.evaluate(gap, log_odds_of(gap))
+    share = posteriors.relabel(labelled, rule, keep_labelled=kept).positive_share
     return round_small_parts(share) if rounded else share

@@ -1,4 +1,4 @@
-"""Predictions of a fitted classifier, made block by block when they are asked for."""
+"""Lazy predictions of a fitted classifier, block by block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from probgap import pgpu
 from probgap._core.errors import load_library
 from probgap.dask.engine import Lazy
 
-# What belongs to training rows, and what predictions do not need.
+# Attributes about training rows, and others that predictions do not need.
 _NOT_NEEDED = (
     "gap_estimator_",
     "observed_gap_",
@@ -30,7 +30,7 @@ _NOT_NEEDED = (
 
 
 class LazyClassifier(ClassifierMixin, BaseEstimator):
-    """Predicts by a fitted classifier for memory, block by block."""
+    """Predicts block by block with a fitted in-memory classifier."""
 
     model_: pgpu.PGPUClassifier
     classes_: NDArray[Any]
@@ -41,7 +41,7 @@ class LazyClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def predict(self, X: Lazy) -> Lazy:
-        """Predict the true label of each row, when asked to compute.
+        """Predict the true label of each row, lazily.
 
         Parameters
         ----------
@@ -106,12 +106,12 @@ class LazyClassifier(ClassifierMixin, BaseEstimator):
 
 
 def _pack(model: pgpu.PGPUClassifier) -> bytes:
-    """Pack what predicts, and nothing else, so that a graph of many blocks stays small."""
+    """Serialise only what predictions need, so that the graph stays small."""
     slim = copy.copy(model)
     if hasattr(slim.estimator_, "held_out_"):
         slim.estimator_ = copy.copy(slim.estimator_)
         del slim.estimator_.held_out_
-    # Where two estimates are averaged, one of them is read off the gap.
+    # If two posteriors are averaged, one of them is read off the gap.
     needed = {"gap_estimator_", "reading_"} if model.averages_ else set()
     for name in set(_NOT_NEEDED) - needed:
         delattr(slim, name)

@@ -1,4 +1,4 @@
-"""A table in blocks: what its labels are, and a sample of its rows."""
+"""A table in blocks: its labels, and a sample of its rows."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ Positions = NDArray[np.intp]
 
 SOURCE = "probgap_source"
 _ROWS_IN_A_BLOCK = 100_000
-# Labels of a block that are counted: two, and enough to say what else there is.
+# Most distinct labels counted in a block: two, and some more to show in an error.
 _MOST_LABELS = 6
-# Rows of each kind without which nothing can be fitted.
+# Fewest rows of each kind to fit on.
 _FEWEST = 2
 _BYTES_OF_A_VALUE = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """Blocks of rows, and how many of each kind they hold."""
+    """Blocks of rows, and the number of labelled and unlabelled rows in each."""
 
     pairs: list[tuple[Lazy, Lazy]]  # samples and labels of each
     n_columns: int
-    sizes: Positions  # labelled rows of each block, and below the others
-    labels: ObservedLabels  # the two labels; the mask is of no use
+    sizes: Positions  # (2, n_blocks): labelled and unlabelled rows of each block
+    labels: ObservedLabels  # the two labels; the mask is not used
 
     @property
     def positive(self) -> Any:
@@ -52,7 +52,7 @@ class Blocks:
 
     @property
     def smaller_group(self) -> int:
-        """Number of labelled rows or of others, whichever are fewer."""
+        """Number of labelled or of unlabelled rows, whichever is smaller."""
         return int(self.sizes.sum(axis=1).min())
 
 
@@ -62,12 +62,12 @@ class Sample:
 
     samples: NDArray[Any]
     labelled: Mask
-    rows: Positions  # where they are in the table
-    weight: Vector | None  # how many rows each stands for; None where all were taken
+    rows: Positions  # their indices in the table
+    weight: Vector | None  # how many rows each represents; None if all were taken
 
 
 def open_blocks(X: Any, y: Any, pos_label: object) -> Blocks:
-    """Read the labels of all blocks: how many rows there are, and who is labelled."""
+    """Read the labels of all blocks, and count labelled and unlabelled rows."""
     pairs = pair_blocks(X, y)
     counted: list[Counter[Any]] = gather(
         [lazily(_count_labels, labels) for _, labels in pairs]
@@ -91,13 +91,13 @@ def open_blocks(X: Any, y: Any, pos_label: object) -> Blocks:
 
 
 def draw_sample(blocks: Blocks, max_memory: float, seed: int) -> Sample:
-    """Draw all labelled rows, and as many others as memory allows, in one pass.
+    """Draw all labelled rows, and as many unlabelled ones as memory allows, in one pass.
 
-    Which rows are drawn depends on their order in the table and on the seed, not on how
-    they are cut into blocks. Every value of every block is checked.
+    The sample depends on the order of the rows and on the seed, not on how they are split
+    into blocks. Every value of every block is checked.
     """
     numbers = blocks.sizes.sum(axis=1).tolist()
-    drawn = _share_room(blocks.n_columns, numbers, max_memory)
+    drawn = _divide_memory(blocks.n_columns, numbers, max_memory)
     rng = np.random.default_rng([seed, 1])
     by_kind = []
     for n, few, sizes in zip(numbers, drawn, blocks.sizes, strict=True):
@@ -124,8 +124,8 @@ def draw_sample(blocks: Blocks, max_memory: float, seed: int) -> Sample:
     return Sample(samples, labelled, rows, weight)
 
 
-def _share_room(n_columns: int, numbers: list[int], max_memory: float) -> list[int]:
-    """Return how many labelled rows to draw, and how many others."""
+def _divide_memory(n_columns: int, numbers: list[int], max_memory: float) -> list[int]:
+    """Return how many labelled rows to draw, and how many unlabelled ones."""
     most = int(max_memory // (_BYTES_OF_A_VALUE * n_columns))
     if most < 2 * _FEWEST:
         needed = 2 * _FEWEST * _BYTES_OF_A_VALUE * n_columns
@@ -137,7 +137,7 @@ def _share_room(n_columns: int, numbers: list[int], max_memory: float) -> list[i
         warnings.warn(
             f"The {n_labelled:,} labelled rows take more than half of max_memory="
             f"{max_memory:.3g}: {few:,} of them are drawn, and as many others, each "
-            "weighted to stand for all. Use a larger max_memory to fit to more.",
+            "weighted to represent all. Use a larger max_memory to fit to more.",
             ProbgapWarning,
             stacklevel=4,
         )
@@ -152,7 +152,7 @@ def split_ranks(ranks: Positions, sizes: Positions) -> Iterator[Positions]:
         yield ranks[at[k] : at[k + 1]] - first[k]
 
 
-# What workers do with a block.
+# Functions that run on workers, on one block.
 
 
 def as_samples(X: Any) -> NDArray[Any]:
@@ -178,7 +178,7 @@ def _count_labels(y: Any) -> Counter[Any]:
 
 
 def find_labelled(y: Any, positive: Any) -> Mask:
-    """Return which rows of a block have the positive label; a missing one is none."""
+    """Return which rows of a block have the positive label; missing means unlabelled."""
     labels = _as_labels(y)
     present = ~is_missing(labels)
     labelled = np.zeros(labels.size, dtype=bool)
@@ -196,16 +196,16 @@ def _take(
     labelled: Positions,
     others: Positions,
 ) -> tuple[NDArray[Any], Mask, Positions] | str:
-    """Take rows of a block by their ranks among the labelled and the others.
+    """Take rows of a block by their ranks among labelled and unlabelled rows.
 
-    Returns samples, who of them is labelled and where they are in the table; or what is
-    wrong with the block.
+    Returns the samples, the mask of labelled ones and their indices in the table; or an
+    error message about the block.
     """
     mask = find_labelled(y, positive)
     misfit = _find_misfit(X, mask.size, n_columns)
     fault = (misfit, 0) if misfit else _find_bad_value(X)
     if fault is not None:
-        return _blame(X, *fault, at, first)
+        return _describe_fault(X, *fault, at, first)
     inside = np.sort(
         np.concatenate([np.flatnonzero(mask)[labelled], np.flatnonzero(~mask)[others]])
     )
@@ -213,7 +213,7 @@ def _take(
 
 
 def _find_misfit(X: Any, n_labels: int, n_columns: int) -> str:
-    """Return what a block is, if not rows of real numbers of the right size."""
+    """Describe a block of the wrong type or shape; empty if it is neither."""
     n_rows, width = X.shape
     kinds = X.dtypes if hasattr(X, "dtypes") else [X.dtype]
     strange = [kind for kind in kinds if getattr(kind, "kind", "O") in "cmMSUV"]
@@ -232,7 +232,7 @@ def _find_misfit(X: Any, n_labels: int, n_columns: int) -> str:
 
 
 def _find_bad_value(X: Any) -> tuple[str, int] | None:
-    """Return the first value that is no finite number, and its row."""
+    """Return the first value that is not a finite number, and its row."""
     try:
         values = as_samples(X)
         bad = ~np.isfinite(values)
@@ -258,8 +258,8 @@ def _is_number(value: Any) -> bool:
     return True
 
 
-def _blame(X: Any, what: str, row: int, at: int, first: int) -> str:
-    """Return in a sentence which row is wrong, by its file where that is known."""
+def _describe_fault(X: Any, what: str, row: int, at: int, first: int) -> str:
+    """Return an error message that names the row, and its file if known."""
     file, first = getattr(X, "attrs", {}).get(SOURCE, ("", first))
     rows = f"rows {first + 1:,} to {first + X.shape[0]:,}"
     of_file, inside = (f" of {file}", rows) if file else ("", f"block {at + 1}, {rows}")
@@ -269,11 +269,11 @@ def _blame(X: Any, what: str, row: int, at: int, first: int) -> str:
     )
 
 
-# Which blocks there are.
+# How collections become blocks.
 
 
 def as_blocks(samples: Matrix, labels: ObservedLabels) -> tuple[Lazy, Lazy, Any]:
-    """Cut what is in memory into blocks: samples, labels, and which label is positive."""
+    """Split data in memory into blocks; return samples, labels and the positive label."""
     if issparse(samples):
         msg = (
             "X must be dense. Got a sparse matrix; probgap.PGPUClassifier takes those."
@@ -296,7 +296,7 @@ def pair_blocks(X: Any, y: Any) -> list[tuple[Lazy, Lazy]]:
         more = "." if X.ndim != 2 else " and no column."
         raise InvalidInputError(msg + more)
     if hasattr(X, "chunks") and hasattr(y, "chunks") and sum(X.chunks[0]) == y.shape[0]:
-        # Blocks of unknown length are taken to go together, and counted later.
+        # Blocks of unknown length are assumed to match, and checked when they are read.
         y = y.rechunk((X.chunks[0], *y.chunks[1:]))
     labels = _blocks_of(y, "y")
     if len(blocks) != len(labels):

@@ -1,4 +1,4 @@
-"""What is asked of dask: lazy calls on one thread, their results, and keeping them."""
+"""The interface to dask: delayed calls on one thread, computed here or on workers."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Lazy = Any  # dask's Delayed, which has no types
 
 
 def lazily(function: Callable[..., Any], *arguments: Any) -> Lazy:
-    """Return a call that a worker makes later; it must be pure, as it may be repeated."""
+    """Return a delayed call; the function must be pure, as dask may repeat it."""
     return dask.delayed(_on_one_thread, pure=False)(function, *arguments)
 
 
 def _on_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
-    # The bits do not depend on how many threads a worker has.
+    # So that results do not depend on how many threads a worker has.
     with one_thread():
         return function(*arguments)
 
 
 def gather(parts: Sequence[Lazy]) -> list[Any]:
-    """Compute parts and bring them here."""
+    """Compute parts and return their values."""
     return list(dask.compute(*parts))
 
 
 def keep(parts: Sequence[Lazy]) -> list[Lazy]:
-    """Compute parts and leave them where they are; lost ones are computed again."""
+    """Compute parts and keep them on the workers; lost ones are computed again."""
     return list(dask.persist(*parts))

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from probgap._core.checks import ObservedLabels
 from probgap._core.kernels import scale_gamma
-from probgap._core.mixture import Mixture, fit_usual
+from probgap._core.mixture import Mixture, fit_mixture
 from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Matrix, Vector
 from probgap._core.validation import fold_of_rows, make_splitter
@@ -21,24 +21,24 @@ from probgap.gap.base import GapClassifier
 class MixedGapEstimator(GapClassifier):
     """Estimate the observed gap by kernels, a linear model, a forest and boosting.
 
-    Each learner predicts the training samples by models that have not seen them; the
-    log-odds are mixed by weights that minimise held-out log-loss. Columns are scaled
-    inside. It is the default of :class:`~probgap.PGPUClassifier`. It assumes nothing
-    about labels; with fewer than some ten labelled samples no score can be trusted.
+    Each learner predicts the training samples by models that have not seen them; their
+    log-odds are averaged with weights that minimise the held-out log-loss. Columns are
+    scaled internally. It is the default of :class:`~probgap.PGPUClassifier`. It assumes
+    nothing about labels; with fewer than about ten labelled samples no score is reliable.
 
     Parameters
     ----------
     cv : int, splitter or None, default=None
         Folds of the learners that are cross-validated (the forest predicts out of bag).
-        ``None`` takes five stratified folds, in three ways up to 2,000 samples; three
-        for boosting beyond 10,000.
+        ``None`` takes five stratified folds, repeated three times below 2,000 samples;
+        three for boosting beyond 10,000.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive. ``None`` takes the greater of
         the two.
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds, landmarks and trees.
     n_jobs : int, default=None
-        Number of learners to fit at once, each in a thread. It changes no bit.
+        Number of learners to fit at once, each in a thread. Results do not depend on it.
 
     Attributes
     ----------
@@ -94,13 +94,13 @@ class MixedGapEstimator(GapClassifier):
     def _fit(
         self, samples: Matrix, labels: ObservedLabels, rng: np.random.Generator
     ) -> None:
-        scale_gamma(samples)  # refuses numbers that no learner could square
+        scale_gamma(samples)  # raises if squares would overflow
         labelled, seed, fold = labels.labelled, draw_seed(rng), None
         if self.cv is not None:
             splitter = make_splitter(self.cv, labels, rng)
             fold = fold_of_rows(splitter, samples, labelled)
         target, weight = labelled.astype(np.float64), np.ones(labelled.size)
-        fitted = fit_usual(
+        fitted = fit_mixture(
             samples, target, weight, labelled, seed, fold=fold, n_jobs=self.n_jobs
         )
         assert isinstance(fitted.learner, Mixture)
@@ -110,21 +110,21 @@ class MixedGapEstimator(GapClassifier):
     def _training_log_odds(self) -> Vector:
         return self.log_odds_
 
-    def _stand_for(self, weight: Vector, labelled: NDArray[np.bool_]) -> None:
-        super()._stand_for(weight, labelled)
+    def _correct_odds(self, weight: Vector, labelled: NDArray[np.bool_]) -> None:
+        super()._correct_odds(weight, labelled)
         self.log_odds_ = self.log_odds_ + self.log_odds_shift_
 
-    def _chance_here(self, samples: Matrix) -> Vector:
+    def _uncorrected_chance(self, samples: Matrix) -> Vector:
         chance: Vector = expit(self.mixture_.log_odds(samples))
         return chance
 
     def log_odds(self, samples: Matrix) -> Vector:
-        """Return the log-odds of being labelled, of samples that were checked before.
+        """Return the log-odds of being labelled for samples already validated.
 
         Parameters
         ----------
         samples : {ndarray, sparse matrix} of shape (n_samples, n_features)
-            Samples, as ``predict_proba`` takes them after its checks.
+            Samples, after the checks of ``predict_proba``.
 
         Returns
         -------

@@ -30,10 +30,10 @@ class ObservedGapEstimator(GapClassifier):
     """Estimate the observed probabilistic gap P(s=1 | x) - P(s=0 | x).
 
     ``s`` says whether a sample is labelled, so this is a classifier of labelled against
-    unlabelled, not of positive against negative. Under the assumption of the paper, that
-    the chance of a positive to be labelled rises with the true gap, so does the observed
-    gap. It fails where labelling depends on something else than the true gap, and is
-    only as good as the probabilities of the classifier behind it.
+    unlabelled, not of positive against negative. The paper assumes that the chance of a
+    positive to be labelled rises with the true gap; the observed gap then rises with it,
+    too. It fails where labelling depends on anything but the true gap, and is only as good
+    as the probabilities of the underlying classifier.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class ObservedGapEstimator(GapClassifier):
         scaling, as in the paper.
     method : {"out_of_fold", "in_sample"}, default="out_of_fold"
         How ``observed_gap_`` is computed for the training samples: by models that have
-        not seen the sample, or by the model fitted on all of them, which is too sure of
-        the labels it was shown. Gaps of two labelled or two unlabelled samples are always
-        in-sample.
+        not seen the sample, or by the model fitted on all of them, which is overconfident
+        on its own training labels. With only two labelled or two unlabelled samples, gaps
+        are always in-sample.
     cv : int, splitter or None, default=None
         Folds for the out-of-fold gaps. ``None`` takes five stratified folds, or as
         many as there are labelled positives.
@@ -56,11 +56,11 @@ class ObservedGapEstimator(GapClassifier):
     n_jobs : int, default=None
         Number of folds to fit at once.
     device : str, default=None
-        torch's name of a device, "cuda" or "cpu", to solve the paper's SVMs on, those of
-        all folds together and with one width of the kernel. Not for an ``estimator`` of
-        one's own. Needs the extra ``gpu``.
+        torch's name of a device, "cuda" or "cpu", to solve the paper's SVMs on, all folds
+        together and with the same kernel width. Only with ``estimator=None``. Needs the
+        extra ``gpu``.
     verbose : int, default=0
-        With 1, says on standard error what a device keeps in memory.
+        With 1, reports on standard error what a device keeps in memory.
 
     Attributes
     ----------
@@ -159,11 +159,11 @@ class ObservedGapEstimator(GapClassifier):
         *,
         out_of_fold: bool,
     ) -> None:
-        """Fit SVMs for all folds, and folds of folds, together."""
+        """Fit the SVMs of all folds, and of the calibration folds inside them, together."""
         if self.estimator is not None:
             msg = (
-                "estimator must be None with a device, where the SVM of the paper "
-                f"is fitted. Got {self.estimator!r}."
+                "estimator must be None with a device, which fits the SVM of the paper. "
+                f"Got {self.estimator!r}."
             )
             raise InvalidInputError(msg)
         labelled = labels.labelled
@@ -185,13 +185,13 @@ class ObservedGapEstimator(GapClassifier):
             chance[test] = other[test]
         self.observed_gap_ = gap_of(chance)
 
-    def _chance_here(self, samples: Matrix) -> Vector:
+    def _uncorrected_chance(self, samples: Matrix) -> Vector:
         chance: Vector = self.estimator_.predict_proba(samples)[:, 1]
         return chance
 
 
 def _calibration_folds(smallest: int, rng: np.random.Generator) -> StratifiedKFold:
-    """Return folds for Platt scaling, as many as each part of a split has samples for."""
+    """Return folds for Platt scaling, no more than each training part has samples for."""
     in_each_part = smallest - -(-smallest // min(DEFAULT_FOLDS, smallest))
     folds = min(DEFAULT_FOLDS, max(2, in_each_part))
     return StratifiedKFold(folds, shuffle=True, random_state=draw_seed(rng))

@@ -1,4 +1,4 @@
-"""What every gap estimator can do once it knows P(s=1 | x)."""
+"""Base class of gap estimators, built on P(s=1 | x)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class GapClassifier(TransformerMixin, SignClassifier):
     pos_label: object
     random_state: RandomStateLike
     observed_gap_: Vector
-    # Whether samples in single precision stay so.
+    # Whether samples in single precision are left as they are.
     _keeps_single: ClassVar[bool] = False
-    # What to add to log-odds, where labelled samples were drawn more often than others.
+    # Added to log-odds to correct for labelled samples that were drawn more often.
     log_odds_shift_: float = 0.0
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -59,15 +59,15 @@ class GapClassifier(TransformerMixin, SignClassifier):
         """Fit to checked input, and set ``observed_gap_``."""
 
     @abstractmethod
-    def _chance_here(self, samples: Matrix) -> Vector:
-        """Return P(s=1 | x) among samples like the training samples."""
+    def _uncorrected_chance(self, samples: Matrix) -> Vector:
+        """Return P(s=1 | x) as fitted, without the correction for sampling weights."""
 
     def _training_log_odds(self) -> Vector:
-        """Return log-odds of being labelled of the training samples."""
+        """Return the log-odds that each training sample is labelled."""
         return log_odds_of(self.observed_gap_)
 
-    def _stand_for(self, weight: Vector, labelled: NDArray[np.bool_]) -> None:
-        """Correct for samples each of which stands for several: odds are off by a factor."""
+    def _correct_odds(self, weight: Vector, labelled: NDArray[np.bool_]) -> None:
+        """Multiply the odds by the ratio of the two groups' sampling weights."""
         shift = float(np.log(weight[labelled].mean() / weight[~labelled].mean()))
         self.log_odds_shift_ = shift
         chance = expit(logit(0.5 * (1.0 + self.observed_gap_)) + shift)
@@ -75,7 +75,7 @@ class GapClassifier(TransformerMixin, SignClassifier):
 
     def _chance(self, X: Matrix) -> Vector:
         """Return P(s=1 | x), the probability of being labelled."""
-        chance = self._chance_here(check_predict_input(self, X))
+        chance = self._uncorrected_chance(check_predict_input(self, X))
         if self.log_odds_shift_ == 0.0:
             return chance
         return np.asarray(expit(logit(chance) + self.log_odds_shift_))
@@ -141,7 +141,7 @@ def gap_of(chance: Vector) -> Vector:
 
 
 def log_odds_of(observed_gap: Vector) -> Vector:
-    """Return the log-odds of being labelled, cut off where they would be certain."""
-    sure = DEFAULTS.sure
-    chance = np.clip(0.5 * (1.0 + observed_gap), sure, 1.0 - sure)
+    """Return the log-odds of being labelled, clipped away from certainty."""
+    least = DEFAULTS.least_probability
+    chance = np.clip(0.5 * (1.0 + observed_gap), least, 1.0 - least)
     return np.asarray(logit(chance))

@@ -1,4 +1,4 @@
-"""The classifiers: the paper's Algorithm 1, with its boundary given or searched for."""
+"""The classifiers: the paper's Algorithm 1, with the boundary estimated or searched for."""
 
 from probgap.pgpu._classifier import PGPUClassifier
 from probgap.pgpu._cv import PGPUClassifierCV

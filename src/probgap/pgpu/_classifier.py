@@ -22,28 +22,28 @@ class PGPUClassifier(BasePGPU):
     Fits a classifier of the *true* label to data in which some positives are labelled
     and nothing is labelled negative: (1) estimate the observed gap, how much likelier
     than not each sample is to be labelled; (2) place the boundary, the observed gap at
-    which the true gap is 0; (3) relabel by it; (4) weight what was chosen so that it
-    stands for all; (5) train a weighted classifier. ``PGPUClassifier.paper()`` is the
+    which the true gap is 0; (3) relabel by it; (4) weight the chosen samples so that they
+    represent all; (5) train a weighted classifier. ``PGPUClassifier.paper()`` is the
     paper's algorithm to the letter.
 
     The default scores samples by a mixture of kernel and linear logistic regression,
-    extremely randomised trees and gradient boosting. :func:`probgap.reading.read` reads
-    off these scores how likely each unlabelled sample is to be positive: the Bayes answer
-    to a stated belief about labelling, learnt from simulated tasks. The same learners are
-    then fitted to these probabilities. Nothing has to be scaled.
+    extremely randomised trees and gradient boosting. From these scores
+    :func:`probgap.reading.read` estimates how likely each unlabelled sample is to be
+    positive: the Bayesian answer under a stated prior over labelling, learnt from simulated
+    tasks. The same learners are then fitted to these probabilities. No scaling is needed.
 
     It assumes that no negative is labelled, that labelled and unlabelled samples come from
     one population, and that clear positives are labelled at least as often as others. It
-    fails where labels went by something else (one clinic, one year), and positive and
-    unlabelled data do not tell steep labelling from overlapping classes: the interval of
-    the count says how much that leaves open, and ``fit`` warns where it is much
+    fails where labelling depended on something else (one clinic, one year). Positive and
+    unlabelled data do not distinguish steep labelling from overlapping classes: the interval
+    of the count shows how much that leaves open, and ``fit`` warns if it is much
     (:class:`~probgap.exceptions.UnreliableFitWarning`). A known ``class_prior`` settles it.
 
     Parameters
     ----------
     boundary : "auto", float, MeanSmallest or Quantile, default="auto"
-        Where the boundary l lies: read off the scores (:func:`probgap.reading.read`), a
-        number in (-1, 0), or by a rule of :mod:`probgap.boundary`.
+        The boundary l: read off the scores (:func:`probgap.reading.read`), a number in
+        (-1, 0), or a rule of :mod:`probgap.boundary`.
     class_prior : float or tuple of float, default=None
         The share of all samples that are positive, labelled or not, or a range that it
         lies in, if that is known. It settles what the data leave open.
@@ -55,35 +55,35 @@ class PGPUClassifier(BasePGPU):
         other classifier is fitted out of fold, as ``cv`` says.
     relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
         "corollary"
-            Gaps at or below the boundary are negative, gaps above 0 positive, what
-            lies between is left out.
+            Gaps at or below the boundary are negative, gaps above 0 positive; samples
+            in between are left out.
         "theorem"
             Gaps above the boundary are positive; nothing is left out.
         "expectation"
-            An unlabelled sample counts as positive by the probability that it is, given
-            that it is unlabelled, and as negative by the rest. Nothing is left out.
+            An unlabelled sample counts as a positive with weight P(Y=1 | x, unlabelled)
+            and as a negative with the rest. Nothing is left out.
         "auto"
             "expectation" with the automatic boundary and without ``reweight``,
             "corollary" with any other.
     keep_labelled : bool, default=True
-        Whether labelled positives stay positive. The paper's algorithm, to the
-        letter, goes by the gap alone and leaves out those between boundary and 0.
+        Whether labelled positives stay positive. The paper's algorithm, taken literally,
+        uses the gap alone and leaves out those between boundary and 0.
     reweight : KernelMeanMatching or None, default=None
-        How to weight what was chosen so that it stands for all samples. With it,
-        ``relabelling="auto"`` leaves out what the boundary does not decide; where nothing
-        is left out, as in the default, there is nothing to make up for.
+        How to weight the chosen samples so that they represent all. With it,
+        ``relabelling="auto"`` leaves out samples that the boundary does not decide; the
+        default leaves nothing out and needs no weights.
     estimator : classifier whose fit takes sample_weight, default=None
         The final classifier. ``None`` takes the mixture of learners with the automatic
-        boundary, an RBF support vector machine with any other: beyond 6000 samples, one
-        on 300 to 1000 Nystroem features of the kernel.
+        boundary, an RBF support vector machine with any other; beyond 6000 samples, a
+        linear one on 300 to 1000 Nystroem features of the kernel.
     device : str, default=None
         torch's name of a device, "cuda", "cuda:0" or "cpu", for exact kernels at any
         number of samples; needs the extra ``gpu``. On the device: the support vector
         machines of an ``ObservedGapEstimator``, kernel mean matching, the final
         classifier where ``estimator`` is None, and its predictions. On the processor: the
-        mixture of learners or a classifier of one's own, the boundary and the
-        relabelling. Sparse samples become dense. What is learnt is kept in numpy arrays
-        and predicts without torch, too.
+        mixture of learners or a classifier of your own, the boundary and the relabelling.
+        Sparse samples become dense. The fitted model consists of numpy arrays and predicts
+        without torch, too.
     cv : int, splitter or None, default=None
         Folds for held-out gaps. ``None`` takes five stratified folds, or as many as there
         are labelled positives; the default's learners repeat them up to 2,000 samples.
@@ -95,7 +95,7 @@ class PGPUClassifier(BasePGPU):
         ``n_jobs`` is.
     n_jobs : int, default=None
         Number of learners of the default to fit at once, in threads; with another
-        ``gap_estimator``, of its folds.
+        ``gap_estimator``, number of its folds.
     verbose : int, default=0
         With 1, reports on standard error what it is doing and how long that took.
 
@@ -107,17 +107,17 @@ class PGPUClassifier(BasePGPU):
         P(Y=1 | x) of each training sample. By default from models that have not seen the
         sample: rank training samples by this, not by ``predict_proba``.
     reading_ : Reading
-        What the scores say about hidden positives: posterior of any score, count and
-        interval, and the worlds that are possible. The one count of a fit.
+        Estimates of hidden positives from the scores: the posterior of any score, and the
+        count with its interval. Every count that is shown comes from here.
     boundary_ : Boundary
         The boundary: value, rule, spread, how many samples fall on each side, and the
-        candidates that were considered with what each scores.
+        candidates that were considered with their scores.
     relabelling_ : Relabelling
         Labels of the training samples, and the mask of those that were decided.
     sample_weight_ : ndarray of shape (n_samples,)
         Weight of each training sample; 0 for those left out.
     kmm_ : KMMResult or None
-        Evidence of kernel mean matching; None if ``reweight`` is None.
+        Result of kernel mean matching; None if ``reweight`` is None.
     gap_estimator_ : MixedGapEstimator or ObservedGapEstimator
         The fitted estimator of the gap.
     estimator_ : object
@@ -137,14 +137,13 @@ class PGPUClassifier(BasePGPU):
     See Also
     --------
     PGPUClassifierCV : The boundary by cross-validation over a grid.
-    probgap.reading.read : Boundary, posterior and count from anybody's scores.
+    probgap.reading.read : Boundary, posterior and count from any scores.
 
     Notes
     -----
-    ``predict_proba`` is about the true label. With a final classifier that gives no
-    probabilities of its own, its decision is put through a sigmoid whose slope makes
-    it agree best with the posterior of step 2, and which passes 1/2 where the decision
-    passes 0.
+    ``predict_proba`` is about the true label. If the final classifier has no probabilities
+    of its own, its decision is put through a sigmoid that is 1/2 at 0 and whose slope makes
+    it agree best with the posterior of step 2.
 
     ``estimated_class_prior_`` and its interval are those of ``reading_``.
     ``benchmarks/reading.py`` measures how often the interval holds on simulated tasks,
@@ -168,7 +167,7 @@ class PGPUClassifier(BasePGPU):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePGPU._parameter_constraints,
-        "boundary": "no_validation",  # check_rule knows what it may be
+        "boundary": "no_validation",  # checked by check_rule
     }
 
     def __init__(
@@ -214,7 +213,7 @@ class PGPUClassifier(BasePGPU):
         Parameters
         ----------
         **parameters : dict
-            Parameters to set otherwise, as ``set_params`` takes them, such as
+            Parameters to override, as ``set_params`` takes them, such as
             ``boundary__n_smallest=1`` for the infimum, which the paper uses on real
             data.
 
@@ -252,11 +251,11 @@ class PGPUClassifier(BasePGPU):
         Warns
         -----
         UnreliableFitWarning
-            If the data look as if the method cannot work: labels look random, too few
-            are there, the task is like none of the simulated ones, or two worlds with
-            very different counts are both possible.
+            If the method may not work on the data: labels look random, too few positives
+            are labelled, the task is unlike all simulated ones, or two very different
+            counts are both possible.
         BoundaryWarning
-            If the boundary that was found cannot be used as it stands.
+            If the boundary that was found had to be moved.
         """
         samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
         steps = self._choose_steps(samples.shape[0])

@@ -28,7 +28,7 @@ from probgap.pgpu.steps import choose_steps
 from probgap.reweight import KernelMeanMatching
 
 _FEWEST_FOLDS = 3
-# Scores that differ by less than this share of them are equal.
+# Scores whose relative difference is below this are ties.
 _ROUNDING = 1e-12
 _CRITERIA: dict[str, Criterion] = {
     "observed_accuracy": observed_accuracy,
@@ -42,21 +42,19 @@ class PGPUClassifierCV(BasePGPU):
     """PGPU with the boundary chosen by cross-validation, the paper's PGPUcv.
 
     Tries each boundary of a grid on held-out folds and takes the one with the best mean
-    score. The score is often flat, so ties have a rule: scores within 1e-12 of the best
-    (times its size, if that is above 1) are equal, and of the boundaries that have them,
-    in ascending order, the middle one wins, the lower of two in the middle. They need
-    not be neighbours on the grid.
+    score. The score is often flat: boundaries whose scores are within 1e-12 of the best
+    (relative to it, if that is above 1) are tied. Of the tied boundaries in ascending
+    order, adjacent on the grid or not, the median one is chosen, the lower of two.
 
-    Held-out folds have only observed labels. Accuracy against them, the paper's choice
-    as far as it says, favours boundaries near those of a classifier that takes
-    unlabelled for negative; the criterion of Lee and Liu does well with few labels.
-    Neither sees a bias in the labels: where labels are biased, prefer
-    :class:`PGPUClassifier`.
+    Held-out folds have only observed labels. Accuracy against them, which the paper seems
+    to use, favours boundaries near that of a classifier that takes unlabelled for
+    negative; the criterion of Lee and Liu does well with few labels. Neither detects a
+    bias in the labels: where labels are biased, prefer :class:`PGPUClassifier`.
 
-    The search gives the scores of plain refits, one for each fold and boundary, at a
-    fraction of their price: one gap for a fold, one kernel matrix to match by, and one
-    fit for all boundaries that choose the same samples. Folds run at once if ``n_jobs``
-    says so, each on one thread.
+    The search gives the same scores as refitting for each fold and boundary, at a fraction
+    of the cost: a fold has one gap, one kernel matrix for matching, and one fit for all
+    boundaries that choose the same samples. ``n_jobs`` folds run at once, each on one
+    thread.
 
     The assumption is that of :class:`PGPUClassifier`.
 
@@ -69,7 +67,7 @@ class PGPUClassifierCV(BasePGPU):
         and returns a number.
     class_prior, gap_estimator, relabelling, keep_labelled, reweight, estimator : object
         As in :class:`PGPUClassifier`. ``relabelling="auto"`` is "corollary", ``estimator``
-        by default a support vector machine, and ``class_prior`` settles the count alone.
+        by default a support vector machine, and ``class_prior`` only affects the count.
     cv : int, splitter or None, default=None
         Folds of the search. ``None`` takes five stratified folds, or as many as
         there are labelled positives.
@@ -89,9 +87,9 @@ class PGPUClassifierCV(BasePGPU):
         Mean score of the boundary that was chosen.
     boundary_ : Boundary
         The boundary, with the grid as candidates, their mean scores, and as spread the
-        standard deviation of what the folds would choose.
+        standard deviation of the best boundaries of single folds.
     observed_gap_, posterior_, reading_, relabelling_, sample_weight_, kmm_ : object
-        As of :class:`PGPUClassifier`, and so all others that it has.
+        As in :class:`PGPUClassifier`, like all its other attributes.
 
     See Also
     --------
@@ -160,7 +158,7 @@ class PGPUClassifierCV(BasePGPU):
         Parameters
         ----------
         **parameters : dict
-            Parameters to set otherwise, as ``set_params`` takes them.
+            Parameters to override, as ``set_params`` takes them.
 
         Returns
         -------
@@ -194,10 +192,9 @@ class PGPUClassifierCV(BasePGPU):
         Warns
         -----
         UnreliableFitWarning
-            If the data look as if the method cannot work, as for
-            :class:`PGPUClassifier`.
+            If the method may not work on the data, as for :class:`PGPUClassifier`.
         BoundaryWarning
-            If the boundary that was found cannot be used as it stands.
+            If the boundary that was found had to be moved.
         """
         samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
         samples = self._in_double(samples)
@@ -216,8 +213,8 @@ class PGPUClassifierCV(BasePGPU):
             )
             for fold in folds
         ]
-        # Each fold asks for one thread, but where folds are threads of one process the
-        # first to end would give the others back what there was before.
+        # Each fold limits its threads, but if folds are threads of one process, the first
+        # to end would lift the limit of the others.
         task = f"{len(folds)} folds of {grid.size} boundaries"
         with one_thread(), stage(self.verbose, task):
             scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
@@ -252,12 +249,12 @@ class PGPUClassifierCV(BasePGPU):
 
 
 def _middle_of_the_best(scores: Vector) -> int:
-    """Pick the middle one among equally good boundaries: the score is often flat.
+    """Return the median of equally good boundaries: the score is often flat.
 
-    The lower one of two in the middle. Scores that differ by rounding are equal.
+    Of an even number, the lower of the two. Scores that differ by rounding are equal.
     """
     best = float(scores.max())
-    # Where no boundary is any use, all have the score minus infinity.
+    # If no boundary is usable, all scores are minus infinity.
     rounding = _ROUNDING * max(1.0, abs(best)) if np.isfinite(best) else 0.0
     tied = np.flatnonzero(scores >= best - rounding)
     return int(tied[(tied.size - 1) // 2])

@@ -13,7 +13,7 @@ from probgap.reweight import KMMResult
 
 
 def fit_table(model: Any) -> str:
-    """Return what a fit found as a small table; nothing for a model without a fit."""
+    """Return the results of a fit as an HTML table; empty for an unfitted model."""
     if not hasattr(model, "relabelling_"):
         return ""
     relabelling, reading, boundary = model.relabelling_, model.reading_, model.boundary_

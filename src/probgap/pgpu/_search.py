@@ -1,4 +1,4 @@
-"""The search for a boundary on one fold, with the work shared between candidates."""
+"""Scores of all candidate boundaries on one fold, with shared computations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from probgap._core.runtime import draw_seed, one_thread
 from probgap._core.svm import FastSVC
 from probgap._core.types import Mask, Matrix, Vector
 from probgap._core.validation import Fold
-from probgap.pgpu.steps import Shares, Steps, choose_steps, fit_pgpu
+from probgap.pgpu.steps import SoftLabels, Steps, choose_steps, fit_pgpu
 from probgap.reweight import KernelMeanMatching, KMMResult
 
 Rows = NDArray[np.intp]
@@ -43,15 +43,15 @@ def score_fold(
 ) -> Vector:
     """Score every boundary on one fold.
 
-    The algorithm runs once for each distinct selection; gap, kernel features and kernel
-    matrices are made once for all.
+    The algorithm runs once for each distinct selection of samples; gap, kernel features
+    and kernel matrices are computed once for all.
     """
     train, test = fold
     rows, known = samples[train], labelled[train]
     scores = np.full(grid.size, -np.inf)
     # One thread, so that the bits do not depend on how many folds run at once.
     with one_thread(), warnings.catch_warnings():
-        # A candidate that is no use loses; only the chosen one is worth a warning.
+        # Warn of the chosen boundary only, not of candidates that lose.
         warnings.simplefilter("ignore", ProbgapWarning)
         rng = np.random.default_rng(seed)
         steps = choose_steps(model, train.size, boundary=float(grid[0]))
@@ -72,42 +72,41 @@ def score_fold(
             at_value = replace(steps, boundary=float(grid[i]))
             curve = at_value.place_boundary(gap, known, None, None, rng)
             if curve.boundary.fallback is None:  # there are negatives to learn from
-                placed = curve.place(gap.observed_gap_, gap._training_log_odds())
-                chosen[i] = steps.relabel(placed, known).decided
+                posteriors = curve.evaluate(gap.observed_gap_, gap._training_log_odds())
+                chosen[i] = steps.relabel(posteriors, known).decided
         matched = _match_each(steps.reweight, rows, list(chosen.values()), features)
         for i, matching in zip(chosen, matched, strict=True):
-            reweight = None if matching is None else Matched(matching)
+            reweight = None if matching is None else PrecomputedMatching(matching)
             at_value = replace(steps, boundary=float(grid[i]), reweight=reweight)
             fitted = fit_pgpu(rows, known, at_value, np.random.default_rng(final_seed))
             scores[i] = criterion(labelled[test], fitted.classifier)
     if np.isnan(scores).any():
         msg = f"scoring must return a number. Got NaN from {criterion!r}."
         raise InvalidInputError(msg)
-    of_each: Vector = scores[first][which]
-    return of_each
+    return np.asarray(scores[first][which])
 
 
 def _distinct(steps: Steps, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
-    """Return the values that choose differently, and which of them each value equals."""
+    """Return the values with distinct selections, and which of them each value equals."""
     if steps.rule == "expectation":
-        # What a sample counts for depends on the value itself.
+        # Here the weights of samples depend on the value itself.
         every = np.arange(grid.size)
         return every, every
-    # The samples at or below the boundary are the first so many by gap: their number
-    # tells which they are, and that settles who is chosen.
+    # Samples at or below the boundary are the first in the order of gaps, so that their
+    # number determines the selection.
     below = [np.count_nonzero(gap <= value) for value in grid]
     _, first, which = np.unique(below, return_index=True, return_inverse=True)
     return first, which
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
-    """A kernel mean matching that was done before, with those of other candidates."""
+class PrecomputedMatching:
+    """The result of a kernel mean matching, computed with those of other candidates."""
 
     result: KMMResult
 
     def match(self, *_: Any, **__: Any) -> KMMResult:
-        """Return its result."""
+        """Return the result."""
         return self.result
 
 
@@ -117,15 +116,15 @@ def _match_each(
     chosen: list[Mask],
     features: TrainingFeatures | None,
 ) -> list[KMMResult | None]:
-    """Match several selections from one kernel matrix; None where nothing is to match."""
+    """Match selections by one kernel matrix; None for those that need no weights."""
     found: list[KMMResult | None] = [None] * len(chosen)
     if matching is None:
         return found
-    # Where nothing is left out there is nothing to match, unless 1 is too large.
+    # A selection of all samples needs no weights, unless the upper bound is below 1.
     partial = [i for i, c in enumerate(chosen) if matching.upper < 1.0 or not c.all()]
     masks = [chosen[i] for i in partial]
     if features is not None:
-        # A kernel matrix of all samples is what kernel features are there to avoid.
+        # Kernel features exist to avoid a kernel matrix of all samples.
         results = [matching.match(samples, mask, features=features) for mask in masks]
     else:
         results = matching.match_each(samples, masks) if masks else []
@@ -135,14 +134,14 @@ def _match_each(
 
 
 class FinalOnFold:
-    """Fits final classifiers on a fold, from one kernel matrix where that serves.
+    """Fits final classifiers on a fold, with one kernel matrix where possible.
 
-    The step's result is the answer that is scored: which test rows are positive.
+    In place of a fitted classifier it returns its predictions, which are then scored.
     """
 
     def __init__(
         self,
-        fit: Callable[[Any, Shares], Any],
+        fit: Callable[[Any, SoftLabels], Any],
         train: Matrix,
         test: Matrix,
         features: TrainingFeatures | None,
@@ -153,22 +152,22 @@ class FinalOnFold:
         self.features = features
         self._kernels: dict[float, tuple[Matrix, Matrix]] = {}
 
-    def fit_and_predict(self, estimator: Any, data: Shares) -> Mask:
-        """Fit on shares of training rows, and return which test rows are positive."""
+    def fit_and_predict(self, estimator: Any, data: SoftLabels) -> Mask:
+        """Fit to soft labels of training rows, and return which test rows are positive."""
         share = data.share
-        takes_sides = not ((share > 0.0) & (share < 1.0)).any()
-        if takes_sides and share.size <= _MOST_ROWS and _shares_a_kernel(estimator):
+        is_hard = not ((share > 0.0) & (share < 1.0)).any()
+        if is_hard and share.size <= _MOST_ROWS and _shares_a_kernel(estimator):
             return self._predict_by_kernel(estimator, share, data.weight)
-        # Where the width depends on the rows, making a kernel matrix of them all takes
-        # longer than libsvm takes to find those it needs; so libsvm makes its own.
+        # If the kernel width depends on the rows, libsvm computes the values that it needs
+        # faster than we could compute a new matrix of all rows.
         fitted = self.fit(estimator, replace(data, features=self.features))
         if isinstance(fitted, FastSVC):
-            return fitted.decision_function(self.test) > 0.0  # faster than to predict
+            return fitted.decision_function(self.test) > 0.0  # faster than predict
         predicted: Mask = fitted.predict(self.test) == 1
         return predicted
 
     def _predict_by_kernel(self, estimator: SVC, share: Vector, weight: Vector) -> Mask:
-        """Fit libsvm to all rows, those to leave out without weight: it drops them unread."""
+        """Fit libsvm to all rows, with weight 0 for those left out, which it skips."""
         gamma = estimator.gamma
         gamma = 1.0 / self.train.shape[1] if gamma == "auto" else float(gamma)
         if gamma not in self._kernels:
@@ -190,7 +189,7 @@ class FinalOnFold:
 
 
 def _shares_a_kernel(estimator: Any) -> bool:
-    """Return whether the kernel is known before it is known which rows to fit on."""
+    """Return whether the kernel does not depend on the rows that are fitted on."""
     return (
         type(estimator) in (SVC, FastSVC)
         and estimator.kernel == "rbf"

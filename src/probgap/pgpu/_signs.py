@@ -1,4 +1,4 @@
-"""Signs in a fit that the method cannot work on these data."""
+"""Warnings that the method may not work on these data."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ import numpy as np
 from probgap._core.errors import UnreliableFitWarning
 from probgap._core.types import Mask, Vector
 from probgap._core.validation import in_standard_errors, log_likelihoods
-from probgap.pgpu.steps import Fitted
+from probgap.pgpu.steps import FittedSteps
 
-# Share of the samples that a rule may leave undecided.
+# Largest share of undecided samples without a warning.
 _MOST_UNDECIDED = 0.8
-# Labels drawn at random stay below 1; with more as the least, good fits to hard tables would
-# often be warned of.
+# Random labels stay below 1; a higher threshold would often warn of good fits to hard
+# tables.
 _FEWEST_ERRORS = 1.0
-# Signs of a reading: see benchmarks/default.py for how often they are right.
+# Thresholds for readings; benchmarks/default.py measures how often the warnings are right.
 _FEWEST_LABELLED = 12
 _STRANGEST = 0.998
 _FARTHEST_WORLDS = 0.35
 
 
 def warn_of_signs(
-    fitted: Fitted, labelled: Mask, weight: Vector | None, *, stacklevel: int
+    fitted: FittedSteps, labelled: Mask, weight: Vector | None, *, stacklevel: int
 ) -> None:
-    """Warn of each sign that a fit cannot be relied on."""
+    """Issue a warning for each sign that a fit is unreliable."""
     errors = _evidence(fitted.gap.observed_gap_, labelled, weight)
     for sign in _find_signs(fitted, errors):
         warnings.warn(sign, stacklevel=stacklevel)
 
 
 def _evidence(observed_gap: Vector, labelled: Mask, weight: Vector | None) -> float:
-    """Return by how many standard errors held-out gaps beat the frequency of labels."""
-    often = np.full(labelled.size, np.average(labelled, weights=weight))
+    """Return the gain of held-out gaps over the label frequency, in standard errors."""
+    frequency = np.full(labelled.size, np.average(labelled, weights=weight))
     gain = log_likelihoods(0.5 * (1.0 + observed_gap), labelled)
-    return in_standard_errors(gain - log_likelihoods(often, labelled), weight)
+    return in_standard_errors(gain - log_likelihoods(frequency, labelled), weight)
 
 
-def _find_signs(fitted: Fitted, errors: float) -> Iterator[UnreliableFitWarning]:
+def _find_signs(fitted: FittedSteps, errors: float) -> Iterator[UnreliableFitWarning]:
     reading, boundary = fitted.reading, fitted.curve.boundary
     if errors < _FEWEST_ERRORS:
         yield UnreliableFitWarning(
@@ -56,7 +56,7 @@ def _find_signs(fitted: Fitted, errors: float) -> Iterator[UnreliableFitWarning]
         if undecided > _MOST_UNDECIDED:
             yield UnreliableFitWarning(
                 "Almost everything is undecided by the gap alone, "
-                f"{undecided:.0%} of the samples; label more positives, or give a "
+                f"{undecided:.0%} of the samples; label more positives, or pass a "
                 "boundary nearer to 0.",
                 sign="undecided",
             )

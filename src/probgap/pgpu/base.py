@@ -1,4 +1,4 @@
-"""What both classifiers share: checks, what a fit leaves behind, and predictions."""
+"""What both classifiers share: parameter checks, fitted attributes and predictions."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from probgap.reading import Reading
 from probgap.reweight import KernelMeanMatching
 
 _LOG_SLOPES = (-10.0, 10.0)
-# Probabilities nearer to 0 and 1 than this would outweigh any other in an average.
+# Probabilities are clipped here, or certain ones would outweigh any other in an average.
 _CERTAIN = 1e-4
 
 
 def paper_steps() -> dict[str, Any]:
-    """Return the paper's Algorithm 1 to the letter, but for the boundary."""
+    """Return the parameters of the paper's Algorithm 1, except the boundary."""
     return {
         "gap_estimator": ObservedGapEstimator(method="in_sample"),
         "relabelling": "corollary",
@@ -40,8 +40,8 @@ def paper_steps() -> dict[str, Any]:
     }
 
 
-class CountedByReading:
-    """The share of positives, by the reading of a fit: the one count there is."""
+class ClassPriorMixin:
+    """Class prior and labelling rate, both from the reading of a fit."""
 
     reading_: Reading
 
@@ -68,14 +68,14 @@ class CountedByReading:
         return known / (known + high), known / (known + low)
 
 
-class BasePGPU(CountedByReading, SignClassifier):
+class BasePGPU(ClassPriorMixin, SignClassifier):
     """The algorithm of the paper, fitted."""
 
     boundary_: Boundary
     device: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "class_prior": "no_validation",  # read knows what it may be
+        "class_prior": "no_validation",  # checked by read
         "gap_estimator": [HasMethods(["fit"]), None],
         "relabelling": [StrOptions({"auto", "expectation", "corollary", "theorem"})],
         "keep_labelled": ["boolean"],
@@ -90,7 +90,7 @@ class BasePGPU(CountedByReading, SignClassifier):
     }
 
     def _in_double(self, samples: Matrix) -> Matrix:
-        """Leave single precision alone only where a copy would cost memory."""
+        """Convert samples to double precision, unless a copy would cost much memory."""
         if samples.shape[0] <= DEFAULTS.most_exact or self.device is not None:
             return samples.astype(np.float64, copy=False)
         return samples
@@ -103,9 +103,9 @@ class BasePGPU(CountedByReading, SignClassifier):
         rng: np.random.Generator,
         weight: Vector | None = None,
     ) -> Self:
-        """Take the steps, keep what they find, and warn of what speaks against it.
+        """Run the steps, store their results, and warn if the fit looks unreliable.
 
-        ``weight`` tells how many samples each stands for.
+        ``weight`` is the number of samples that each one represents.
         """
         fitted = fit_pgpu(samples, labels.labelled, steps, rng, weight)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
@@ -118,19 +118,19 @@ class BasePGPU(CountedByReading, SignClassifier):
         self.relabelling_ = fitted.relabelling
         self.kmm_, self.sample_weight_ = fitted.matching, fitted.sample_weight
         self.estimator_, self.slope_ = fitted.classifier, None
-        self.row_weight_, self.posterior_ = weight, fitted.placed.posterior
+        self.row_weight_, self.posterior_ = weight, fitted.posteriors.posterior
         mixed = isinstance(self.estimator_, MixedClassifier)
         if mixed:
             self.posterior_ = expit(self.estimator_.held_out_)
-        # The posterior read off the gap follows sharp borders; the final classifier,
-        # fitted to soft labels, smooths out noise, of which many samples have little.
+        # The posterior read off the gap follows sharp borders; the final classifier, fitted
+        # to soft labels, smooths out noise. With many samples there is little noise.
         self.averages_ = (
             mixed
             and isinstance(fitted.gap, MixedGapEstimator)
             and self.observed_gap_.size <= DEFAULTS.most_exact
         )
         if self.averages_:
-            of_gap = fitted.placed.posterior
+            of_gap = fitted.posteriors.posterior
             self.posterior_ = average_chances(self.posterior_, of_gap)
         if not hasattr(self.estimator_, "predict_proba"):
             rows = spread_rows(len(self.posterior_), DEFAULTS.most_calibrated)
@@ -163,8 +163,8 @@ class BasePGPU(CountedByReading, SignClassifier):
     def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
         """Return P(Y | x), the probabilities of being negative and of being positive.
 
-        As good as the boundary is: where few positives are labelled, or classes
-        overlap, the probabilities may be off by as much as the share of positives is.
+        Only as good as the boundary: where few positives are labelled, or classes overlap,
+        the probabilities may be off by as much as the estimated share of positives.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, written once, and what each of its steps does."""
+"""Algorithm 1 of the paper, and its steps."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from probgap._core.estimators import (
 from probgap._core.kernels import (
     KernelFeatures,
     TrainingFeatures,
+    default_n_landmarks,
     map_training_samples,
     scale_gamma,
-    usual_landmarks,
 )
 from probgap._core.mixture import MixedClassifier
 from probgap._core.runtime import draw_seed, one_thread, stage
@@ -38,7 +38,7 @@ from probgap.boundary import (
     check_rule,
     count_sides,
     estimate_boundary,
-    weigh_candidates,
+    score_candidates,
 )
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.gap.base import GapClassifier
@@ -59,15 +59,15 @@ _CERTAIN_QUANTILE = 0.9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
-    """What the steps found."""
+class FittedSteps:
+    """The results of all steps."""
 
     gap: GapClassifier
-    reading: Reading  # the one count of a fit; a search does not ask for it
-    curve: Curve
-    placed: Placed
+    reading: Reading  # None inside a search, which needs no count
+    curve: PosteriorCurve
+    posteriors: Posteriors
     relabelling: Relabelling
-    matching: KMMResult | None  # evidence of the weights
+    matching: KMMResult | None
     sample_weight: Vector
     classifier: Any
 
@@ -78,33 +78,33 @@ def fit_pgpu(
     steps: Steps,
     rng: Generator,
     weight: Vector | None = None,
-) -> Fitted:
+) -> FittedSteps:
     """Fit to samples of which some positives are labelled.
 
-    ``weight`` tells how many samples each stands for, where they were drawn from more:
-    labelled ones for equally many, and so the others.
+    ``weight`` is the number of samples that each one represents, if they were drawn from
+    a larger table; it must be constant within the labelled and within the others.
     """
     gap = steps.estimate_gap(samples, labelled, weight, rng)  # 1  who gets labelled
     features = steps.map_features(samples, labelled, rng)
     scores, prior = gap._training_log_odds(), steps.class_prior
     reading = steps.read(scores, labelled, class_prior=prior, sample_weight=weight)
     curve = steps.place_boundary(gap, labelled, reading, weight, rng)  # 2  boundary
-    placed = curve.place(gap.observed_gap_, scores)
-    relabelling = steps.relabel(placed, labelled)  # 3  Bayesian optimal relabelling
-    matching, sample_weight = steps.reweigh(  # 4  ones where nothing was left out
+    posteriors = curve.evaluate(gap.observed_gap_, scores)
+    relabelling = steps.relabel(posteriors, labelled)  # 3  Bayesian optimal relabelling
+    matching, weights = steps.reweigh(  # 4  kernel mean matching
         samples, relabelling.decided, weight, features
     )
     share = relabelling.positive_share
-    data = Shares(samples, share, sample_weight, labelled, features, curve)
+    data = SoftLabels(samples, share, weights, labelled, features, curve)
     classifier = steps.classify(data, rng)  # 5  weighted classifier
-    return Fitted(
-        gap, reading, curve, placed, relabelling, matching, sample_weight, classifier
+    return FittedSteps(
+        gap, reading, curve, posteriors, relabelling, matching, weights, classifier
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Placed:
-    """Samples beside the boundary."""
+class Posteriors:
+    """Gaps and posteriors of samples, and the boundary that they follow from."""
 
     boundary: float
     gap: Vector
@@ -114,7 +114,7 @@ class Placed:
     def relabel(
         self, labelled: Mask, rule: Rule, *, keep_labelled: bool
     ) -> Relabelling:
-        """Relabel each sample by itself."""
+        """Relabel the samples by a rule."""
         if rule == "expectation":
             return relabel_in_expectation(
                 labelled, self.posterior, self.hidden, keep_labelled=keep_labelled
@@ -127,58 +127,58 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curve:
-    """A boundary, and how probable a positive is on either side of it."""
+class PosteriorCurve:
+    """A boundary, and P(Y=1 | x) as a function of the observed gap."""
 
     boundary: Boundary
-    clearest: float  # the observed gap from which on samples are certainly positive
-    reading: Reading | None  # says so in its place, if the boundary was read off scores
+    clearest: float  # the observed gap above which samples are certainly positive
+    reading: Reading | None  # gives the posterior if the boundary was read off scores
 
-    def place(self, gap: Vector, scores: Vector) -> Placed:
-        """Place samples by their observed gap and its log-odds."""
+    def evaluate(self, gap: Vector, scores: Vector) -> Posteriors:
+        """Return the posteriors of samples, given their observed gaps and log-odds."""
         value, reading = self.boundary.value, self.reading
         if reading is not None:
             hidden = reading.hidden_probability(scores)
-            return Placed(value, gap, reading.posterior(scores), hidden)
+            return Posteriors(value, gap, reading.posterior(scores), hidden)
         posterior = posterior_from_gap(gap, value, self.clearest)
-        return Placed(value, gap, posterior, hidden_probability(gap, posterior))
+        return Posteriors(value, gap, posterior, hidden_probability(gap, posterior))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shares:
-    """What a final classifier is fitted to."""
+class SoftLabels:
+    """The training data of the final classifier."""
 
     samples: Matrix
-    share: Vector  # how much of each counts as positive; NaN for one left out
-    weight: Vector  # what each counts for
+    share: Vector  # weight of each sample as a positive, 0 to 1; NaN if it is left out
+    weight: Vector
     labelled: Mask
     features: TrainingFeatures | None
-    curve: Curve  # what the shares came from, for samples that are not here
+    curve: PosteriorCurve  # gives the shares of further samples
 
 
 def fit_gap(
     gap: GapClassifier, samples: Matrix, labelled: Mask, weight: Vector | None
 ) -> GapClassifier:
-    """Fit the estimator of the gap, to samples that may each stand for several."""
+    """Fit the gap estimator, and correct it for sampling weights."""
     gap.fit(samples, labelled)
     if weight is not None:
-        gap._stand_for(weight, labelled)
+        gap._correct_odds(weight, labelled)
     return gap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """What each step of the algorithm does; made by :func:`choose_steps`."""
+    """The settings of each step of the algorithm; made by :func:`choose_steps`."""
 
-    gap: GapClassifier  # unfitted, as the final classifier
+    gap: GapClassifier  # unfitted, like ``final``
     boundary: Any  # "auto", a rule or a number
     class_prior: Any
     rule: Rule
     keep_labelled: bool
     reweight: Any  # KernelMeanMatching, or None
     final: Any
-    fit_final: Callable[[Any, Shares], Any]
-    n_landmarks: int | None  # of kernel features, where these stand in for kernels
+    fit_final: Callable[[Any, SoftLabels], Any]
+    n_landmarks: int | None  # of kernel features; None for exact kernels
     device: str | None
     verbose: int
     fit_gap: Callable[[Any, Matrix, Mask, Vector | None], GapClassifier] = fit_gap
@@ -195,7 +195,7 @@ class Steps:
     def map_features(
         self, samples: Matrix, labelled: Mask, rng: Generator
     ) -> TrainingFeatures | None:
-        """Map samples to features that stand in for kernels, where these are used."""
+        """Compute the kernel features of all samples, if they replace exact kernels."""
         if self.n_landmarks is None:
             return None
         seed, gamma = draw_seed(rng), scale_gamma(samples)
@@ -210,7 +210,7 @@ class Steps:
         reading: Reading | None,
         weight: Vector | None,
         rng: Generator,
-    ) -> Curve:
+    ) -> PosteriorCurve:
         """Step 2: place the boundary."""
         observed = gap.observed_gap_
         clearest = clearest_gap(observed, labelled)
@@ -222,17 +222,17 @@ class Steps:
                 random_state=rng,
                 sample_weight=weight,
             )
-            return Curve(boundary, clearest, None)
+            return PosteriorCurve(boundary, clearest, None)
         value, spread = reading.boundary, reading.boundary_spread
         boundary = count_sides(observed, value, "auto", spread, weight)
         named = {"auto": value, **answer_by_rules(observed[labelled])}
-        boundary = weigh_candidates(boundary, observed, labelled, named, weight)
-        return Curve(boundary, clearest, reading)
+        boundary = score_candidates(boundary, observed, labelled, named, weight)
+        return PosteriorCurve(boundary, clearest, reading)
 
-    def relabel(self, placed: Placed, labelled: Mask) -> Relabelling:
-        """Step 3: label the samples whose class is settled, or share out the others."""
+    def relabel(self, posteriors: Posteriors, labelled: Mask) -> Relabelling:
+        """Step 3: label the decided samples, or weight each by its posterior."""
         keep = self.keep_labelled
-        result = placed.relabel(labelled, self.rule, keep_labelled=keep)
+        result = posteriors.relabel(labelled, self.rule, keep_labelled=keep)
         if result.n_positive > 0 or self.rule == "expectation":
             return result
         warnings.warn(
@@ -242,7 +242,7 @@ class Steps:
             ProbgapWarning,
             stacklevel=2,
         )
-        return placed.relabel(labelled, self.rule, keep_labelled=True)
+        return posteriors.relabel(labelled, self.rule, keep_labelled=True)
 
     def reweigh(
         self,
@@ -251,7 +251,7 @@ class Steps:
         weight: Vector | None,
         features: TrainingFeatures | None,
     ) -> tuple[KMMResult | None, Vector]:
-        """Step 4: weight the chosen samples so that they stand for all."""
+        """Step 4: weight the chosen samples so that they represent all."""
         matching = None
         if self.reweight is not None and (weight is None or not chosen.all()):
             with stage(self.verbose, "kernel mean matching"):
@@ -265,7 +265,7 @@ class Steps:
                 )
         return matching, spread_weights(chosen, matching, weight)
 
-    def classify(self, data: Shares, rng: Generator) -> Any:
+    def classify(self, data: SoftLabels, rng: Generator) -> Any:
         """Step 5: fit the weighted classifier."""
         classifier = clone_with_seed(self.final, rng)
         with stage(self.verbose, "final classifier"):
@@ -273,7 +273,7 @@ class Steps:
 
 
 def clearest_gap(observed_gap: Vector, labelled: Mask) -> float:
-    """Return the gap from which on labelled positives count as certain."""
+    """Return the gap above which labelled positives count as certain."""
     return float(np.quantile(observed_gap[labelled], _CERTAIN_QUANTILE))
 
 
@@ -282,10 +282,9 @@ def posterior_from_gap(
 ) -> Vector:
     """Estimate P(Y=1 | x) from the observed gap and the boundary.
 
-    Three points of the curve are known: where the true gap is -1 so is the observed
-    one; where it is 0 the observed one is the boundary; and where it is 1 the
-    observed one is that of the clearest labelled positives. Between them the curve
-    is taken as straight.
+    Three points of the curve are known: a true gap of -1 has an observed gap of -1, one of
+    0 has the boundary, and one of 1 has the gap of the clearest labelled positives. Between
+    them the curve is interpolated linearly.
     """
     middle = min(max(boundary, -1.0 + 1e-6), 1.0 - 2e-6)
     knots = [-1.0, middle, max(clearest, middle + 1e-6)]
@@ -295,7 +294,7 @@ def posterior_from_gap(
 def spread_weights(
     chosen: Mask, matching: KMMResult | None, weight: Vector | None = None
 ) -> Vector:
-    """Return the weight of each sample: 0 if left out, its own if nothing was matched."""
+    """Return the weight of each sample: matched, or as given; 0 if it is left out."""
     found = np.zeros(chosen.size)
     if matching is not None:
         found[chosen] = matching.weights
@@ -318,16 +317,16 @@ def choose_steps(
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> Steps:
-    """Choose what suits a classifier's parameters, the number of samples and the device.
+    """Choose the steps by a classifier's parameters and the number of samples.
 
-    The only place where these matter. ``cv`` and ``n_jobs`` are for gaps out of fold.
+    No other code branches on these. ``cv`` and ``n_jobs`` are for out-of-fold gaps.
     """
     automatic = is_automatic(boundary)
     exact = n_samples <= DEFAULTS.most_exact or model.device is not None
-    n_landmarks = None if exact or automatic else usual_landmarks(n_samples)
+    n_landmarks = None if exact or automatic else default_n_landmarks(n_samples)
     rule = model.relabelling
     if rule == "auto":
-        # There is nothing to weight where nothing is left out.
+        # "expectation" leaves nothing out, so that there would be nothing to reweight.
         shared = automatic and model.reweight is None
         rule = "expectation" if shared else "corollary"
     if model.reweight is not None:
@@ -360,7 +359,7 @@ def _choose_gap(
         return ObservedGapEstimator(given, cv=cv, n_jobs=n_jobs)
     gap = clone(given)
     if isinstance(gap, ObservedGapEstimator) and gap.estimator is None:
-        # The SVM of the paper, where kernels of all samples fit: here or on a device.
+        # The SVM of the paper: with an exact kernel, on a device if given, or features.
         gap.set_params(device=gap.device or model.device, verbose=verbose)
         if n_landmarks is not None and gap.device is None:
             svm = NystroemSVM(n_components=n_landmarks)
@@ -371,7 +370,7 @@ def _choose_gap(
 
 def _choose_final(
     model: Any, n_landmarks: int | None, usual: MixedClassifier | None, verbose: int
-) -> tuple[Any, Callable[[Any, Shares], Any]]:
+) -> tuple[Any, Callable[[Any, SoftLabels], Any]]:
     if model.estimator is not None:
         require_sample_weight(model.estimator, "estimator")
         return model.estimator, _fit_copies
@@ -384,16 +383,16 @@ def _choose_final(
     return NystroemSVM(n_components=n_landmarks), _fit_features
 
 
-def _fit_copies(svm: Any, data: Shares) -> Any:
+def _fit_copies(svm: Any, data: SoftLabels) -> Any:
     fit_on_shares(svm, data.samples, round_shares(data.share), data.weight)
     return svm
 
 
-def _fit_mixture(mixture: MixedClassifier, data: Shares) -> Any:
+def _fit_mixture(mixture: MixedClassifier, data: SoftLabels) -> Any:
     share, weight = data.share, data.weight
     return mixture.fit_on_shares(data.samples, share, weight, data.labelled)
 
 
-def _fit_features(svm: NystroemSVM, data: Shares) -> Any:
-    assert data.features is not None  # chosen together
+def _fit_features(svm: NystroemSVM, data: SoftLabels) -> Any:
+    assert data.features is not None  # choose_steps chooses them together
     return svm.fit_on_features(data.features, data.share, data.weight)

@@ -1,4 +1,4 @@
-"""Simulate tasks, and fit the network that reads them: what ``make reading`` runs.
+"""Simulate tasks and fit the network to them: what ``make reading`` runs.
 
     python -m probgap.reading._learn tasks --jobs 2 --out build/tasks.npz
     python -m probgap.reading._learn fit build/tasks.npz --out src/probgap/reading/weights.npz
@@ -18,7 +18,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from probgap._core.mixture import fit_usual
+from probgap._core.mixture import fit_mixture
 from probgap._core.runtime import one_thread
 from probgap._core.types import Vector
 from probgap.reading._simulator import (
@@ -42,13 +42,13 @@ _NARROWING = 1.7
 
 
 def describe(seed: int) -> dict[str, Any]:
-    """Simulate a task, score it as a fit does, and keep what the network learns from."""
+    """Simulate a task, score it as ``fit`` does, and return the network's training data."""
     task = simulate(seed)
     with one_thread():
         n = task.labelled.size
         ones = np.ones(n)
         target = task.labelled.astype(np.float64)
-        fitted = fit_usual(task.X, target, ones, task.labelled, seed)
+        fitted = fit_mixture(task.X, target, ones, task.labelled, seed)
         log_odds = calibrate(fitted.held_out, task.labelled, ones)
         summary = summarise(log_odds, task.labelled, ones)
     return {
@@ -100,20 +100,20 @@ N_HIDDEN = 128
 EPOCHS = 25
 BATCH = 256
 LEARNING_RATE = 2e-3
-# Tasks of other rates than these are drawn seldom and count more: steep labelling is what an
-# interval must allow for.
+# Tasks with other rates are simulated rarely and weighted up: intervals must allow for
+# steep labelling.
 PLAIN_RATES = ("constant", "inverse", "linear", "gap_power", "posterior_power")
 OTHERS_COUNT = 3.0
-# Rows that a task counts for at most: no curve is exact, however many rows it has.
+# Most rows that a task counts for: curves are approximations, however large the task.
 MOST_ROWS = 100.0
-# Every so many-th task is held out, to measure how far tasks lie from those fitted to.
+# Every HOLD_OUT-th task is held out, to measure distances of new tasks to those fitted on.
 HOLD_OUT = 8
 N_AXES = 20
 N_PLACES = 400
 
 
 def fit_networks(tasks: dict[str, NDArray[Any]], seed: int) -> dict[str, NDArray[Any]]:
-    """Fit networks by the joint likelihood of hidden labels, and that of their number."""
+    """Fit networks by the likelihoods of the hidden labels and of their number."""
     import torch  # noqa: PLC0415 (nothing else here needs it)
 
     torch.set_num_threads(1)
@@ -176,8 +176,8 @@ def _fit_network(data: list[Any], counts: Vector, seed: int) -> Any:
 def _loss(net: Any, summary: Any, log_odds: Any, rows: Any, positives: Any) -> Any:
     """Return minus the log-likelihood of hidden labels and of their number.
 
-    Both are mixtures over the curves: of the product of the likelihoods of all labels of
-    a task, and of the log-odds of the share of positives, normal around what a curve says.
+    Both are mixtures over the curves: of the joint likelihood of all labels of a task, and
+    of a normal density of the log-odds of the share of positives around that of the curve.
     """
     import torch  # noqa: PLC0415
 
@@ -211,7 +211,7 @@ def _loss(net: Any, summary: Any, log_odds: Any, rows: Any, positives: Any) -> A
 def _places(
     standard: NDArray[np.float64], held_out: NDArray[np.bool_], seed: int
 ) -> dict[str, NDArray[Any]]:
-    """Keep where some tasks lie, and how far from the nearest of these others are."""
+    """Return positions of some tasks, and quantiles of other tasks' distances to them."""
     _, scale, axes = np.linalg.svd(standard, full_matrices=False)
     axes = axes[:N_AXES] / (scale[:N_AXES, None] / np.sqrt(len(standard)))
     place = standard @ axes.T

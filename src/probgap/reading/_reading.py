@@ -1,4 +1,4 @@
-"""Read who is hidden off the scores of labelled and unlabelled rows."""
+"""Estimate hidden positives from the scores of labelled and unlabelled rows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from probgap.reading.network import (
 )
 
 INTERVAL = (0.05, 0.95)
-# Unlabelled scores that are kept to count with; more say nothing more.
+# Most unlabelled scores kept for counting; more would not change the count.
 _MOST_KEPT = 4096
 _GRID = np.linspace(-MOST_LOG_ODDS, MOST_LOG_ODDS, 4001)
-# A class prior somebody knows is taken as known to so much of itself.
+# Relative uncertainty of a class prior that the user gives.
 _PRIOR_DOUBT = 0.05
-# Shares of hidden positives stay this far from none and all.
+# Shares of hidden positives are clipped to this distance from 0 and 1.
 _LEAST_SHARE = 1e-4
 
 
@@ -41,7 +41,7 @@ class Reading:
     ----------
     boundary : float
         The paper's l: the observed gap at which a row is as likely positive as not. -1
-        where all rows, 1 where no row is likelier positive.
+        if every row is more likely positive, 1 if none is.
     class_prior, class_prior_interval : float, tuple of float
         Share of all rows that are positive, labelled or not, and its 90% interval.
     n_hidden, n_hidden_interval : float, tuple of float
@@ -52,7 +52,7 @@ class Reading:
         Share of the simulated tasks that look less unusual than this one. Near 1, the
         reading extrapolates.
     curves : Curves
-        The worlds that are possible: curves and their weights.
+        Weighted curves of P(Y=1 | score, unlabelled), each compatible with the scores.
     slope, offset : float
         Log-odds of being labelled are ``slope * score + offset``.
     scores : ndarray
@@ -74,13 +74,13 @@ class Reading:
 
     @property
     def familiarity(self) -> float:
-        """From 1, as near to simulated tasks as these are to each other, to 0."""
+        """1 minus ``strangeness``: near 0, the task is unlike all simulated ones."""
         return 1.0 - self.strangeness
 
     @property
     def boundary_spread(self) -> float:
         """Standard deviation of the boundary over the curves."""
-        each = _pass_even(self.curves.each(_GRID))
+        each = _find_boundary(self.curves.each(_GRID))
         mean = self.curves.weights @ each
         return float(np.sqrt(self.curves.weights @ (each - mean) ** 2))
 
@@ -90,20 +90,19 @@ class Reading:
         return np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
     def hidden_probability(self, scores: ArrayLike) -> Vector:
-        """Return P(Y=1 | score, unlabelled), of scores on the scale that was read."""
+        """Return P(Y=1 | score, unlabelled), for scores on the scale given to ``read``."""
         return self.curves.mean(self.log_odds(scores))
 
     def posterior(self, scores: ArrayLike) -> Vector:
-        """Return P(Y=1 | score), where nobody knows whether rows are labelled."""
+        """Return P(Y=1 | score), for rows that may be labelled or not."""
         odds = self.log_odds(scores)
         labelled = expit(odds)
         return labelled + (1.0 - labelled) * self.curves.mean(odds)
 
     def worlds(self) -> tuple[float, float]:
-        """Return the numbers of hidden positives in two worlds that are both possible.
+        """Return the numbers of hidden positives in two scenarios that are both possible.
 
-        Of the curves with fewer hidden positives than most, and of those with more, the
-        weighted means.
+        The weighted means over the curves below, and over those above, the median number.
         """
         counts = self.n_unlabelled * self.curves.each(self.scores).mean(axis=1)
         order = np.argsort(counts)
@@ -124,7 +123,7 @@ class Reading:
         scores: ArrayLike | None = None,
         positive: ArrayLike | None = None,
     ) -> Reading:
-        """Weight the curves by evidence, and return the reading that follows.
+        """Return the reading after weighting the curves by further evidence.
 
         Parameters
         ----------
@@ -161,7 +160,7 @@ class Reading:
         )
 
     def _hidden_range(self, class_prior: Any) -> tuple[float, float]:
-        """Return the numbers of hidden positives that a share, or a range, means."""
+        """Return the range of hidden positives that follows from a class prior."""
         shares = (class_prior,) if isinstance(class_prior, Real) else tuple(class_prior)
         low, high = (float(shares[0]), float(shares[-1])) if shares else (0.0, 0.0)
         if len(shares) > 2 or not 0.0 < low <= high < 1.0:
@@ -181,7 +180,7 @@ class Reading:
         return max(least, 0.0), most
 
     def _given_count(self, curves: Curves, least: float, most: float) -> Curves:
-        """Weight curves by a known count, and move them where none agrees with it."""
+        """Weight curves by a known count, and shift them if none agrees with it."""
         curves = curves.unfolded(self.scores)
         bounds = np.array([least, most]) / self.n_unlabelled
         bounds = np.clip(bounds, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
@@ -218,14 +217,14 @@ def read(
     class_prior: float | tuple[float, float] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Reading:
-    """Read boundary, posterior and number of hidden positives off anybody's scores.
+    """Estimate boundary, posterior and number of hidden positives from any scores.
 
-    Positive and unlabelled data do not tell how many positives are hidden: steep labelling
-    and overlapping classes look alike. The reading is the Bayes answer to a stated
-    belief, a simulator of tasks that covers labels at random, easy ones first and steeper
-    kinds. A small network has learnt it from simulated tasks. It fails where labels went
-    by something that scores cannot show (a region nobody looked at), and where the task
-    is like none of the simulated ones (see ``familiarity``).
+    Positive and unlabelled data do not identify how many positives are hidden: steep
+    labelling and overlapping classes look alike. The reading is the Bayesian answer under a
+    stated prior: a simulator of tasks whose labels are missing at random, or easy positives
+    are labelled first, mildly or steeply. A small neural network has learnt it from
+    simulated tasks. It fails where labelling depends on something that scores cannot show
+    (a region nobody looked at), and on tasks unlike all simulated ones (``familiarity``).
 
     Parameters
     ----------
@@ -237,7 +236,7 @@ def read(
     class_prior : float or tuple of float, default=None
         The share of all rows that are positive, or a range that it lies in, if known.
     sample_weight : array-like of shape (n_rows,), default=None
-        How many rows each row stands for.
+        How many rows each row represents.
 
     Returns
     -------
@@ -262,7 +261,7 @@ def read(
     if values.ndim != 1:
         wrong = f"shape {values.shape}"
     elif not np.isfinite(values).all():
-        wrong = f"{np.count_nonzero(~np.isfinite(values))} that are not"
+        wrong = f"{np.count_nonzero(~np.isfinite(values))} that are not finite"
     if wrong:
         msg = f"scores must be a one-dimensional array of finite numbers. Got {wrong}."
         raise InvalidInputError(msg)
@@ -277,7 +276,7 @@ def read(
     slope, offset = platt_scaling(values, mask, weight)
     odds = np.clip(slope * values + offset, -MOST_LOG_ODDS, MOST_LOG_ODDS)
     summary, network = summarise(odds, mask, weight), load_network()
-    curves, kept = network.curves(summary), _evenly(odds[~mask], weight[~mask])
+    curves, kept = network.curves(summary), _thin_out(odds[~mask], weight[~mask])
     n_labelled, n_unlabelled = (float(weight[group].sum()) for group in (mask, ~mask))
     reading = Reading(
         n_labelled=n_labelled,
@@ -299,9 +298,9 @@ def _count(
     n_unlabelled: float,
     within: tuple[float, float] = (-np.inf, np.inf),
 ) -> dict[str, Any]:
-    """Return what curves say of unlabelled rows, as fields of a reading.
+    """Return boundary, class prior and count by the curves, as fields of a reading.
 
-    ``within`` bounds what is known of the number hidden.
+    ``within`` are known bounds of the number of hidden positives.
     """
     n_hidden = n_unlabelled * float(curves.mean(scores).mean())
     ends = n_unlabelled * interval_of_share(curves, scores, n_unlabelled)
@@ -312,7 +311,7 @@ def _count(
         (n_labelled + number) / n_rows for number in (n_hidden, low, high)
     )
     return {
-        "boundary": float(_pass_even(curves.mean(_GRID)[None])[0]),
+        "boundary": float(_find_boundary(curves.mean(_GRID)[None])[0]),
         "class_prior": prior,
         "class_prior_interval": (least, most),
         "n_hidden": n_hidden,
@@ -320,8 +319,8 @@ def _count(
     }
 
 
-def _evenly(values: Vector, weight: Vector) -> Vector:
-    """Return as many values as there are, or some that stand for all alike."""
+def _thin_out(values: Vector, weight: Vector) -> Vector:
+    """Return the sorted values; quantiles, if they are many or weighted."""
     order = np.argsort(values, kind="stable")
     if values.size <= _MOST_KEPT and (weight == weight[0]).all():
         return values[order]
@@ -346,10 +345,10 @@ def interval_of_share(curves: Curves, scores: Vector, n_rows: float) -> Vector:
     return np.asarray(expit(found))
 
 
-def _pass_even(hidden: NDArray[np.float64]) -> Vector:
-    """Return the gap at which each row's posterior passes 1/2: 1 where it never does.
+def _find_boundary(hidden: NDArray[np.float64]) -> Vector:
+    """Return for each curve the gap at which the posterior passes 1/2; 1 if it never does.
 
-    ``hidden`` is P(Y=1 | score, unlabelled) on a grid of log-odds.
+    ``hidden`` is P(Y=1 | score, unlabelled) on the grid of log-odds, one row per curve.
     """
     labelled = expit(_GRID)
     above = labelled + (1.0 - labelled) * hidden > 0.5

@@ -1,11 +1,11 @@
-"""What we believe about positive and unlabelled data, stated once as a simulator.
+"""The prior over positive and unlabelled tasks, as a simulator.
 
 A task is drawn in three steps, each from a named family: features, the true posterior
 P(Y=1 | x), and the rate at which positives are labelled. ``simulate(seed)`` draws one;
-``families`` restricts it, so that a family can be left out of training and tested on.
+``families`` restricts it, so that a family can be held out of training.
 
 The rate is a function of what a labeller sees: the log-odds of the true posterior, often
-blurred, and pulled up and down by a smooth function of x.
+flattened, and perturbed by a smooth function of x.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Generator = np.random.Generator
 
 FEWEST_LABELLED = 8
 FEWEST_UNLABELLED = 20
-# A sharpness below which classes overlap so much that only a rare one is of interest.
+# Slope of the log-odds below which classes overlap so much that positives are mostly rare.
 FAINT = 1.3
 
 
@@ -43,7 +43,7 @@ class SimulatedTask:
 def simulate(
     seed: int, families: Mapping[str, tuple[str, ...]] | None = None
 ) -> SimulatedTask:
-    """Draw a task, of which ``families`` may restrict features, truth and rate."""
+    """Draw a task; ``families`` restricts the families of features, truth and rate."""
     rng = np.random.default_rng(seed)
     while True:
         drawn = {kind: _draw_family(kind, families, rng) for kind in FAMILIES}
@@ -97,7 +97,7 @@ def _heavy_tailed(n: int, d: int, rng: Generator) -> Array:
 
 
 def _binary(n: int, d: int, rng: Generator) -> Array:
-    """Return columns of few levels that share a hidden cause."""
+    """Return columns of few levels that share latent factors."""
     cause = rng.normal(size=(n, 2)) @ rng.normal(size=(2, d)) * rng.uniform(0.0, 1.0)
     levels = rng.integers(1, 4, size=d)
     shares = expit(cause + rng.normal(size=d))
@@ -121,7 +121,7 @@ FEATURES: dict[str, Callable[[int, int, Generator], Array]] = {
 
 
 def _used_columns(X: Array, rng: Generator) -> Array:
-    """Choose the columns that matter, scaled; the others are idle."""
+    """Choose the columns that the truth depends on, and standardise them."""
     d = X.shape[1]
     n_used = max(min(d, 2), round(d * rng.uniform(0.15, 1.0)))
     used = X[:, rng.choice(d, n_used, replace=False)]
@@ -136,7 +136,7 @@ def _linear(X: Array, rng: Generator) -> Vector:
 
 
 def _smooth(X: Array, rng: Generator) -> Vector:
-    """Sum random waves."""
+    """Sum cosines of random frequency."""
     scale = rng.uniform(0.4, 1.6) / np.sqrt(X.shape[1])
     waves = rng.normal(size=(X.shape[1], 25)) * scale
     shift = rng.uniform(0.0, 2.0 * np.pi, 25)
@@ -144,7 +144,7 @@ def _smooth(X: Array, rng: Generator) -> Vector:
 
 
 def _quadratic(X: Array, rng: Generator) -> Vector:
-    """Compare two Gaussian classes of different shape."""
+    """Return a quadratic score, as for two Gaussian classes of different covariance."""
     square = (X**2) @ rng.normal(size=X.shape[1]) * rng.uniform(0.0, 0.7)
     return square + X @ rng.normal(size=X.shape[1])
 
@@ -159,7 +159,7 @@ def _rules(X: Array, rng: Generator) -> Vector:
             column = X[:, rng.integers(X.shape[1])]
             leaf = 2 * leaf + (column > np.quantile(column, rng.uniform(0.1, 0.9)))
         total += rng.normal(size=2**depth)[leaf]
-    # A touch of a slope, or whole leaves would be tied.
+    # A small linear term, so that rows of a leaf are not tied.
     return total + rng.uniform(0.0, 0.3) * (X @ rng.normal(size=X.shape[1]))
 
 
@@ -171,7 +171,7 @@ def _islands(X: Array, rng: Generator) -> Vector:
 
 
 def _additive(X: Array, rng: Generator) -> Vector:
-    """Sum a bent function of each column."""
+    """Sum a nonlinear function of each column."""
     bends: tuple[Callable[[Vector], Vector], ...] = (
         np.sin,
         np.abs,
@@ -204,10 +204,9 @@ def _standardised(values: Array) -> Array:
 
 
 def _draw_log_odds(score: Vector, rng: Generator) -> Vector:
-    """Draw how sharply classes are separated, and how many rows are positive.
+    """Draw how well classes are separated, and the share of positives.
 
-    Positives are the smaller class as a rule. Where classes overlap most, they are few:
-    nobody looks for a faint majority.
+    Positives are usually the smaller class. Where classes overlap most, they are rare.
     """
     sharpness = _log_uniform(0.55, 60.0, rng)
     rare = 0.9 if sharpness < FAINT else 0.4
@@ -217,13 +216,13 @@ def _draw_log_odds(score: Vector, rng: Generator) -> Vector:
     def excess(shift: float) -> float:
         return float(expit(sharpness * (score - shift)).mean() - prior)
 
-    # Beyond these the share of positives is as good as 1 and 0.
+    # Brackets: at these shifts the share of positives is nearly 1 and 0.
     wide = np.abs(score).max() + 12.0 / sharpness
     return sharpness * (score - brentq(excess, -wide, wide))
 
 
 def _with_noise(posterior: Vector, rng: Generator) -> Vector:
-    """Let some truths never be certain."""
+    """Keep the posterior of some tasks away from 0 and 1."""
     if rng.random() < 0.85:
         return posterior
     low, high = rng.uniform(0.0, 0.12, size=2)
@@ -236,10 +235,10 @@ def _with_noise(posterior: Vector, rng: Generator) -> Vector:
 
 
 class Ease(NamedTuple):
-    """What a labeller goes by: how clear each row seems, and where it lies."""
+    """What labelling depends on: how clearly positive each row seems, and its features."""
 
     log_odds: Vector
-    chance: Vector  # the posterior as it is seen
+    chance: Vector  # the posterior as the labeller sees it
     gap: Vector  # from -1 to 1
     rank: Vector  # from 0, the least clear positive, to 1, the clearest
     positive: Mask
@@ -258,7 +257,7 @@ class Ease(NamedTuple):
 def _seen_by_labeller(
     score: Vector, log_odds: Vector, X: Array, rng: Generator
 ) -> Vector:
-    """Blur the log-odds: a labeller may see less than all, or other things, too."""
+    """Distort the log-odds: a labeller may see less of them, or other things as well."""
     seen = log_odds
     if rng.random() < 0.6:
         order = np.argsort(log_odds)
@@ -270,7 +269,7 @@ def _seen_by_labeller(
 
 
 def _draw_height(rng: Generator) -> float:
-    """Draw how many of the clearest positives are labelled: seldom less than one in eight."""
+    """Draw the labelling rate of the clearest positives, seldom below one in eight."""
     kind = rng.random()
     if kind < 0.55:
         return float(rng.uniform(0.5, 1.0))
@@ -332,7 +331,7 @@ def _top_share(ease: Ease, rng: Generator) -> Vector:
 
 
 def _two_labellers(ease: Ease, rng: Generator) -> Vector:
-    """Let two labellers share the rows, at random or by where these lie."""
+    """Split the rows between two labellers, at random or by a hyperplane."""
     kinds = [name for name in RATES if name != "two_labellers"]
     first, second = (RATES[str(rng.choice(kinds))](ease, rng) for _ in range(2))
     share = rng.uniform(0.2, 0.8)
@@ -356,7 +355,7 @@ RATES: dict[str, Callable[[Ease, Generator], Vector]] = {
     "two_labellers": _two_labellers,
 }
 
-# How much more often, or seldom, than once a rate is drawn: the plain ones are likelier.
+# Relative frequencies of the rates; simple ones are drawn more often.
 BELIEF = {
     "constant": 3.2,
     "inverse": 2.0,

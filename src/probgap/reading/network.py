@@ -1,4 +1,4 @@
-"""The network: scores of a task in, a summary of fixed length, weighted curves out."""
+"""The network: from a summary of the scores, of fixed length, to weighted curves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.special import expit, log_expit, log_softmax, logit
 
 from probgap._core.types import Array, Mask, Vector
 
-# Log-odds beyond this say nothing that a finite sample could know.
+# Log-odds are clipped here, beyond what a finite sample can tell.
 MOST_LOG_ODDS = 9.0
 
 # fmt: off
@@ -32,7 +32,7 @@ def platt_scaling(
     centre, deviation = float(scores.mean()), float(scores.std())
     deviation = deviation if deviation > 0.0 else 1.0
     standard = (scores - centre) / deviation
-    # Platt's targets: no group is certain, however well it is told apart.
+    # Platt's targets, which keep probabilities from 0 and 1 if groups are separable.
     n_labelled = weight[labelled].sum()
     n_others = weight[~labelled].sum()
     target = np.where(
@@ -53,7 +53,7 @@ def platt_scaling(
 
 
 def calibrate(scores: Vector, labelled: Mask, weight: Vector) -> Vector:
-    """Return log-odds of being labelled: Platt scaling of scores that rise with it."""
+    """Return the log-odds of being labelled, by Platt scaling."""
     slope, offset = platt_scaling(scores, labelled, weight)
     return np.clip(slope * scores + offset, -MOST_LOG_ODDS, MOST_LOG_ODDS)
 
@@ -61,18 +61,18 @@ def calibrate(scores: Vector, labelled: Mask, weight: Vector) -> Vector:
 def summarise(log_odds: Vector, labelled: Mask, weight: Vector) -> Vector:
     """Describe how the log-odds of labelled and of unlabelled rows are distributed.
 
-    Quantiles of both groups, where each quantile lies in the other group, means,
+    Quantiles of both groups, the rank of each quantile in the other group, means,
     standard deviations and counts: 67 numbers.
     """
     groups = [_Group(log_odds[mask], weight[mask]) for mask in (labelled, ~labelled)]
     quantiles = [group.quantile(_LEVELS) for group in groups]
-    lies = [groups[1 - i].log_odds_below(quantiles[i]) for i in range(2)]
+    ranks = [groups[1 - i].log_odds_below(quantiles[i]) for i in range(2)]
     moments = [number for group in groups for number in (group.mean, group.deviation)]
     counts = [np.log(group.count) for group in groups]
     chance = expit(log_odds)
     # Elkan and Noto's estimate of the labelling rate.
     level = np.average(chance[labelled], weights=weight[labelled])
-    return np.concatenate([*quantiles, *lies, moments, counts, [logit(level)]])
+    return np.concatenate([*quantiles, *ranks, moments, counts, [logit(level)]])
 
 
 class _Group:
@@ -93,7 +93,7 @@ class _Group:
         return np.interp(levels, self.position, self.values)
 
     def log_odds_below(self, values: Vector) -> Vector:
-        """Return log-odds of the share below each value, none of them infinite."""
+        """Return finite log-odds of the share below each value."""
         left = np.searchsorted(self.values, values, side="left")
         right = np.searchsorted(self.values, values, side="right")
         total = np.append(0.0, np.cumsum(self.weight))
@@ -101,14 +101,14 @@ class _Group:
         return np.asarray(logit((share * self.count + 0.5) / (self.count + 1.0)))
 
 
-# Numbers of a curve: a ceiling, a share, two sigmoids of a middle and a width each, a
-# weight and a spread.
+# Parameters of a curve: ceiling, share, middle and width of each of two sigmoids, weight
+# and spread.
 CURVE_SIZE = 8
 LEAST_CHANCE = 1e-5
-# No spread is less than this: curves are fitted, not known.
+# Lower bound of the spread: curves are estimates.
 LEAST_SPREAD = 0.03
 MOST_STANDARD = 5.0
-# Curves that each is unfolded to; what weighs less than this is left out.
+# Curves that each is unfolded into; those below this weight are dropped.
 _N_UNFOLDED = 9
 _LEAST_WEIGHT = 1e-6
 _FARTHEST_SHIFT = 20.0
@@ -118,10 +118,10 @@ _FARTHEST_SHIFT = 20.0
 class Curves:
     """Weighted monotone curves, each a ceiling times a mixture of two sigmoids.
 
-    A curve is one world that the scores are compatible with: w(z) is the probability
-    that an unlabelled row with log-odds z of being labelled is positive. ``shift`` moves
-    it, in log-odds. ``spread`` is the standard deviation of the log-odds of the share of
-    hidden positives around what the curve says.
+    A curve w(z) is compatible with the scores: it is the probability that an unlabelled row
+    with log-odds z of being labelled is positive. ``shift`` moves it, in log-odds.
+    ``spread`` is the standard deviation of the log-odds of the share of hidden positives
+    around that of the curve.
     """
 
     weights: Vector
@@ -133,7 +133,7 @@ class Curves:
     shift: Vector
 
     def each(self, log_odds: Vector) -> Array:
-        """Return the probability by each curve, one row a curve."""
+        """Return the probability by each curve, one row per curve."""
         value = np.zeros((self.weights.size, log_odds.size))
         for k, share in enumerate((self.share, 1.0 - self.share)):
             away = log_odds - self.middle[k][:, None]
@@ -152,7 +152,7 @@ class Curves:
     def shares(self, log_odds: Vector, n_rows: float) -> tuple[Vector, Vector]:
         """Return log-odds of the share of positives by each curve, and their deviation.
 
-        ``log_odds`` are those of unlabelled rows, which stand for ``n_rows``.
+        ``log_odds`` are those of unlabelled rows, which represent ``n_rows``.
         """
         share = self.each(log_odds).mean(axis=1)
         by_luck = 1.0 / (n_rows * share * (1.0 - share) + 1.0)
@@ -166,13 +166,13 @@ class Curves:
         return replace(self, weights=weights)
 
     def unfolded(self, log_odds: Vector) -> Self:
-        """Replace each curve by curves shifted over its spread, which is then narrow.
+        """Replace each curve by several shifted over its spread, each with a small one.
 
-        Evidence can then tell what the spread left open. Curves that hardly count go.
+        Evidence can then select among them. Curves of negligible weight are dropped.
         """
         each = self.each(log_odds)
         share = each.mean(axis=1)
-        # How far the share moves, in log-odds, when all rows move by one.
+        # Derivative of the log-odds of the share by a shift of all rows.
         pull = (each * (1.0 - each)).mean(axis=1) / (share * (1.0 - share))
         steps = np.linspace(-2.0, 2.0, _N_UNFOLDED)
         wide = self.spread > 2.0 * LEAST_SPREAD
@@ -182,7 +182,7 @@ class Curves:
         weights = weights / weights.sum(axis=1, keepdims=True) * self.weights[:, None]
         kept = weights > _LEAST_WEIGHT
         curve, step = np.nonzero(kept)
-        # What is left is how far a share may lie from the nearest of the steps.
+        # The remaining spread is that of a uniform distribution between two steps.
         left = (steps[1] - steps[0]) / np.sqrt(12.0)
         narrow = np.where(wide, self.spread * left, self.spread)
         moved = self.shift[curve] + steps[step] * (self.spread / pull)[curve]
@@ -200,7 +200,7 @@ class Curves:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """Fitted networks that are averaged, and what is known of the tasks they learnt."""
+    """An ensemble of fitted networks, and statistics of the tasks they were fitted on."""
 
     layers: tuple[tuple[Array, Array], ...]  # weights, biases; the first axis: network
     mean: Vector  # of the summaries of the simulated tasks
@@ -210,7 +210,7 @@ class Network:
     distances: Vector  # quantiles of the distance of a new task to the nearest of those
 
     def standardise(self, summary: Vector) -> Vector:
-        """Return the summary in standard deviations of the simulated ones."""
+        """Standardise a summary by those of the simulated tasks."""
         standard = (summary - self.mean) / self.deviation
         return np.clip(standard, -MOST_STANDARD, MOST_STANDARD)
 
@@ -252,7 +252,7 @@ def load_network() -> Network:
 
 
 def as_network(arrays: dict[str, NDArray[Any]]) -> Network:
-    """Make a network of its arrays."""
+    """Make a network from its arrays."""
     n_layers = sum(name.startswith("weight_") for name in arrays)
     kept = ("mean", "deviation", "axes", "places", "distances")
     return Network(

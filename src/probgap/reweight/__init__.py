@@ -1,4 +1,4 @@
-"""Kernel mean matching: weights that make one sample stand for another."""
+"""Kernel mean matching: weights that make one sample represent another."""
 
 from probgap.reweight._kmm import kernel_mean_matching, match_selections
 from probgap.reweight._matching import KernelMeanMatching

@@ -1,4 +1,4 @@
-"""A low-rank factor of a kernel matrix, from the columns that it needs alone."""
+"""A low-rank factor of a kernel matrix, from some of its columns."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Columns = Callable[[NDArray[np.intp]], NDArray[Any]]
 
 _SEED = 20180806
 _FIRST_BLOCK = 16
-# A rest below this share of the diagonal is rounding, for each precision.
+# Residual diagonals below this share of the diagonal are rounding, by precision.
 _LEAST_REST = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 1e-5}
-# What is added to the square of the pivots, which is definite only up to rounding, in
-# units of that.
+# Jitter for the block of the pivots, tried in turn until it is positive definite, in units
+# of the smallest residual.
 _JITTER = (0.1, 10.0, 1000.0)
 
 
 class GrowingFactor:
     """Randomly pivoted Cholesky in blocks: ``K = F @ F.T + R`` with R semidefinite.
 
-    Columns are drawn by what the factor so far leaves of the diagonal, with a fixed
-    seed. ``rest`` is the diagonal of R, so that ``|R_ij| <= sqrt(rest_i rest_j)``.
+    Columns are drawn in proportion to ``rest``, the diagonal of the residual R, with a
+    fixed seed. R is semidefinite, so that ``|R_ij| <= sqrt(rest_i rest_j)``.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class GrowingFactor:
         return self.factor.shape[1]
 
     def of_first_rows(self, n: int, columns: Columns) -> GrowingFactor:
-        """Go on with the first n rows, by columns of these, in single precision."""
+        """Return a factor of the first n rows in single precision, to be grown further."""
         scale = self._least_rest / _LEAST_REST[self._dtype]
         least_rest = _LEAST_REST[np.dtype(np.float32)] * scale
         part = GrowingFactor(columns, self.rest[:n], np.float32, least_rest)
@@ -68,7 +68,7 @@ class GrowingFactor:
         room[:, : self.rank] = self.factor
         used = self.rank
         while used < rank and not self.exhausted and not enough(self.rest):
-            # Small blocks waste few columns, large ones run at full speed.
+            # Small blocks waste fewer columns, large ones are faster per column.
             size = min(max(_FIRST_BLOCK, used // 4), rank - used)
             drawn = self._rng.choice(n, size=size, p=self.rest / self.rest.sum())
             block = self._block(np.unique(drawn), room[:, :used])
@@ -80,7 +80,7 @@ class GrowingFactor:
         self.factor = room[:, :used]
 
     def _block(self, pivots: NDArray[np.intp], factor: NDArray[Any]) -> NDArray[Any]:
-        """Return the columns of some pivots, less what the factor has of them."""
+        """Return new columns of the factor, for some pivots."""
         block = np.asfortranarray(self._columns(pivots), dtype=self._dtype)
         block -= factor @ factor[pivots].T
         square = block[pivots].astype(np.float64)
@@ -96,13 +96,13 @@ class GrowingFactor:
                 np.maximum(self.rest, 0.0, out=self.rest)
                 self._keep(pivots, factor[pivots], lower)
                 return block
-        # What is left is rounding, or the kernel is not positive semidefinite.
+        # The residual is rounding, or the kernel is not positive semidefinite.
         return block[:, :0]
 
     def _keep(
         self, pivots: NDArray[np.intp], before: NDArray[Any], lower: NDArray[Any]
     ) -> None:
-        """Grow the triangle T with ``F = K[:, pivots] @ inv(T).T``, for other rows."""
+        """Extend the triangle T with ``F = K[:, pivots] @ inv(T).T``, for other rows."""
         known = self.pivots.size
         triangle = np.zeros((known + pivots.size, known + pivots.size))
         triangle[:known, :known] = self.triangle

@@ -1,4 +1,4 @@
-"""The door to kernel mean matching: state the problem, have it solved, report."""
+"""The entry point of kernel mean matching: check, choose a solver, warn."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from probgap.reweight._pivoting import MatchingBatch
 from probgap.reweight._problem import Bounds, KMMResult, default_slack
 from probgap.reweight._solvers import SOLVERS, Task, solve, solve_batch
 
-# The median heuristic is about distances, and so are these kernels.
+# Kernels of distances, for which the median heuristic makes sense.
 _KERNELS_OF_DISTANCE = ("rbf", "laplacian")
-# Rows that tell the objective of a sample matched to itself.
+# Rows from which the objective of a sample matched to itself is estimated.
 _MOST_FOR_OBJECTIVE = 1000
 _DEFAULT_MEMORY = 1.25 * 2**30
 
@@ -59,14 +59,13 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
         \Big| \frac1n \sum_i w_i - 1 \Big| \le \varepsilon
 
     for source samples x and target samples z. The weights estimate the ratio of the
-    two densities at the source samples. That needs the source to have samples
-    wherever the target has: where it has none, no weight can make up for it, and
-    the few nearest source samples get large weights (``effective_sample_size`` of
-    the result falls).
+    two densities at the source samples. The source must have samples wherever the target
+    has: otherwise no weights can compensate, the few nearest source samples get large
+    weights, and the ``effective_sample_size`` of the result falls.
 
-    Where several weightings match equally well, as with a flat kernel, one near to
-    uniform weights is given. Solvers agree in the objective to within ``tol``; in the
-    weights they agree only as far as the kernel tells them apart.
+    If several weightings match equally well, as with a flat kernel, one near uniform
+    weights is returned. Solvers agree in the objective to within ``tol``; in the weights
+    they agree only as far as the kernel determines them.
 
     Parameters
     ----------
@@ -82,56 +81,56 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
         The paper's epsilon, the half-width of the band for the mean weight. ``None``
         takes 1 - 1 / sqrt(n).
     tol : float, default=1e-4
-        The share of what can be gained over uniform weights that may be left, judged
-        by ``duality_gap``. A KKT residual of ``tol / 100`` will do as well: where
-        almost nothing can be gained, rounding leaves no share of it to be certain of.
+        Tolerance: ``duality_gap`` as a share of the possible gain over uniform weights.
+        A KKT residual of ``tol / 100`` suffices, too: if almost nothing can be gained,
+        rounding makes the gap too inexact to judge by.
     solver : {"auto", "low_rank", "iterative", "pivoting", "exact"}, default="auto"
         "low_rank"
-            Puts a factor of low rank r in the place of the kernel, built from r of its
-            columns, and counts what that leaves out into ``duality_gap``. O((n + m) r^2)
-            time and O(n r) memory. The rank grows until ``tol`` is met.
+            Replaces the kernel by a factor of low rank r, built from r of its columns, and
+            includes the approximation error in ``duality_gap``. O((n + m) r^2) time and
+            O(n r) memory. The rank grows until ``tol`` is met.
         "iterative"
-            Products with the kernel, some 50 to 300 of them, O(n^2), preconditioned by
-            a low-rank factor. In single precision beyond 1000 source samples, which
-            leaves the objective right to seven digits.
+            About 50 to 300 products with the kernel, each O(n^2), preconditioned by a
+            low-rank factor. In single precision beyond 1000 source samples, which keeps
+            seven digits of the objective.
         "pivoting", "exact"
-            Guesses which weights lie at a bound, solves for the others by Cholesky
-            factorisation, and mends the guess. Exact up to rounding; a few factorisations,
-            O(n^3). Where guesses do not come right, an interior point method takes over.
-            Both names mean the same.
+            Block principal pivoting: guesses which weights lie at a bound, solves for the
+            others by Cholesky factorisation, and corrects the guess. Exact up to rounding;
+            a few factorisations, O(n^3). If it does not converge, an interior point method
+            takes over. Both names mean the same.
         "auto"
             With fewer than 500 source samples, with a ``tol`` below 1e-6, or with a kernel
             that is not known to be positive semidefinite: "pivoting". Otherwise "low_rank"
-            if a low rank leaves little enough of the kernel, and if not, "iterative". What
-            does not meet ``tol`` there goes to "pivoting", up to 6000 source samples.
+            if a low rank approximates the kernel well enough, and if not, "iterative". If
+            these do not meet ``tol``, "pivoting", up to 6000 source samples.
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
     kernel_params : dict, default=None
         Further parameters of the kernel.
     warm_start : array-like of shape (n_source,), default=None
-        Weights to begin with, put inside the bounds first, for "low_rank" and
-        "iterative". The answer is another one then, as good as that without.
+        Initial weights, projected to the bounds, for "low_rank" and "iterative". They
+        change the result within the tolerance.
     max_memory : float, default=None
-        Bytes for kernel values that are kept, 1.25 GiB by default. Beyond, "iterative"
-        evaluates them anew for each product. "pivoting" and "exact" keep all, in any
-        case.
+        Bytes for stored kernel values, 1.25 GiB by default. If they need more,
+        "iterative" evaluates them for each product. "pivoting" and "exact" always store
+        all of them.
     device : str, default=None
         torch's name of a device to solve on, "cuda" or "cpu": by the method of "iterative"
         with the exact RBF kernel, kept there if there is memory for it. ``solver`` and
         ``max_memory`` are then not used. Needs the extra ``gpu``.
     verbose : int, default=0
-        With 1, says on standard error what a device keeps in memory.
+        With 1, reports on standard error what a device keeps in memory.
 
     Returns
     -------
     KMMResult
-        The weights and the evidence: objective, certified duality gap, KKT residual,
-        whether it converged.
+        The weights, with objective, certified duality gap, KKT residual and whether the
+        solver converged.
 
     Warns
     -----
     ConvergenceWarning
-        If ``tol`` is not met. Box and band hold even then.
+        If ``tol`` is not met. The weights are feasible even then.
 
     References
     ----------
@@ -185,7 +184,7 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
             raise InvalidInputError(msg)
         start = bounds.project(start)
 
-    # One thread, so that the bits do not depend on how many there are.
+    # On one thread, so that results do not depend on how many there are.
     with one_thread():
         if X_source is X_target and upper >= 1.0:
             some = source[spread_rows(n, _MOST_FOR_OBJECTIVE)]
@@ -204,8 +203,8 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
         if device is None:
             result = solve(task, solver)
         else:
-            say = remark if verbose else None
-            result = solve_on_device(task, open_device(device), say=say)
+            report = remark if verbose else None
+            result = solve_on_device(task, open_device(device), report=report)
     _warn_unless_converged(result, tol)
     return result
 
@@ -220,7 +219,7 @@ def match_selections(
     tol: float = 1e-4,
     kernel: str | Callable[..., Any] = "rbf",
 ) -> list[KMMResult]:
-    """Match several selections of one sample to the whole of it, at the price of few.
+    """Match several selections of samples to all samples, with shared computations.
 
     As ``kernel_mean_matching(samples[selection], samples, ...)`` for each, to within
     ``tol``, from one kernel matrix and, as a rule, one factor of it.
@@ -230,7 +229,7 @@ def match_selections(
     samples : {ndarray, sparse matrix} of shape (n, n_features)
         The samples to match.
     selections : sequence of ndarray of shape (n,)
-        Masks: the samples to weight. None of them empty.
+        Masks of the samples to weight; none may be empty.
     gamma : float, default=None
         Width of the kernel, as in :func:`kernel_mean_matching`.
     upper : float, default=1000.0
@@ -238,7 +237,7 @@ def match_selections(
     slack : float, default=None
         Half-width of the band for the mean weight.
     tol : float, default=1e-4
-        The share of what can be gained over uniform weights that may be left.
+        Tolerance, as in :func:`kernel_mean_matching`.
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
 
@@ -268,8 +267,8 @@ def match_selections(
         raise InvalidInputError(msg)
     _check_bounds(int(chosen.sum(axis=1).min()), gamma, upper, slack, tol)
     params = _kernel_parameters(kernel, None, gamma, samples)
-    # The rows that every selection has come first, and those that none has last: the
-    # solver then finds the others next to each other, and the rest is left out.
+    # Rows in every selection come first and rows in none last: rows in some selections are
+    # then contiguous, which the solver exploits, and the last can be cut off.
     order = np.argsort(-chosen.sum(axis=0), kind="stable")
     used = int(np.count_nonzero(chosen.any(axis=0)))
     with one_thread():
@@ -313,7 +312,7 @@ def _kernel_parameters(
 
 
 def _check_bounds(n: int, gamma: Any, upper: Any, slack: Any, tol: Any) -> Bounds:
-    """Return the bounds of n weights; refuse numbers that state no problem."""
+    """Return the bounds of n weights; refuse numbers out of range."""
     slack = default_slack(n) if slack is None else slack
     if gamma is not None:
         _require(_is_positive(gamma), "gamma", "a positive number or None", gamma)

@@ -1,4 +1,4 @@
-"""Kernel mean matching with its settings: one way to reweight."""
+"""Kernel mean matching as a parameter of the classifiers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from probgap._core.types import Mask, Matrix, Vector
 from probgap.reweight._kmm import kernel_mean_matching, match_selections
 from probgap.reweight._problem import KMMResult
 
-# Weights that rest on a smaller share of the samples than this are no estimate.
+# Warn if the effective sample size is below this share of the samples.
 _FEWEST_EFFECTIVE = 0.02
-# Kernel features come in ascending order of what they hold of the kernel; all but the
-# last so many hold little of a mean.
+# Kernel features come in ascending order of their eigenvalues; all but the last so many
+# contribute little to a mean.
 _MOST_FEATURES = 300
 
 
 class KernelMeanMatching(BaseEstimator):
-    """Weight the samples that were chosen so that they stand for all.
+    """Weight the chosen samples so that they represent all.
 
     The paper's fourth step, as settings of :func:`kernel_mean_matching`; the classifiers
-    take it as ``reweight``. It needs chosen samples wherever there are samples: where
-    there are none, no weight can make up for it, and a warning says so.
+    take it as ``reweight``. There must be chosen samples wherever there are samples:
+    otherwise no weights can compensate, and a warning is issued.
 
     Parameters
     ----------
@@ -94,19 +94,19 @@ class KernelMeanMatching(BaseEstimator):
         chosen : ndarray of shape (n_samples,)
             Mask of the samples to weight.
         weight : ndarray of shape (n_samples,), default=None
-            How many samples each stands for.
+            How many samples each one represents.
         features : TrainingFeatures, default=None
-            Kernel features of the samples, to match means of instead of a kernel.
-            Not used with another kernel, or a width of one's own.
+            Kernel features of the samples, whose means are then matched instead.
+            Ignored with another kernel than RBF, or with ``gamma``.
         device : str, default=None
             torch's name of a device to solve on.
         verbose : int, default=0
-            With 1, says on standard error what a device keeps in memory.
+            With 1, reports on standard error what a device keeps in memory.
 
         Returns
         -------
         KMMResult
-            The weights and the evidence for them.
+            The weights with their certificates.
 
         Warns
         -----
@@ -128,10 +128,10 @@ class KernelMeanMatching(BaseEstimator):
             n_weighed = int(np.count_nonzero(chosen))
         if result.effective_sample_size < _FEWEST_EFFECTIVE * n_weighed:
             warnings.warn(
-                "Kernel mean matching must spread its weight over many samples. Got an "
-                f"effective sample size of {result.effective_sample_size:.1f} out of "
-                f"{n_weighed}: what was chosen does not cover what was left "
-                "out. Use a smaller upper, or reweight=None.",
+                "Kernel mean matching puts most weight on few samples: the effective "
+                f"sample size is {result.effective_sample_size:.1f} out of {n_weighed}. "
+                "The chosen samples do not cover those left out. Use a smaller upper, or "
+                "reweight=None.",
                 ProbgapWarning,
                 stacklevel=2,
             )
@@ -157,14 +157,14 @@ class KernelMeanMatching(BaseEstimator):
     def _match_features(
         self, features: TrainingFeatures, chosen: Mask, weight: Vector | None
     ) -> KMMResult:
-        """Match means of features. Samples whose features are not in memory get no weight."""
+        """Match means of features. Samples without features in memory get weight 0."""
         last = features.map.n_components
         values = features.values[:, max(0, last - _MOST_FEATURES) : last]
         counts = np.ones(len(values)) if features.weight is None else features.weight
-        stands_for = counts if weight is None else counts * weight[features.rows]
-        mean = np.average(values, axis=0, weights=stands_for)
+        represents = counts if weight is None else counts * weight[features.rows]
+        mean = np.average(values, axis=0, weights=represents)
         here = chosen[features.rows]
-        # All that a linear kernel knows of a target is its mean.
+        # With a linear kernel the target matters only through its mean.
         result = kernel_mean_matching(
             values[here],
             mean[None, :],
@@ -181,7 +181,7 @@ class KernelMeanMatching(BaseEstimator):
 
 
 def _rows_for_all(weight: Vector) -> NDArray[np.intp]:
-    """Return as many rows as there are, each as often as it stands for others."""
+    """Resample n rows systematically, each in proportion to its weight."""
     ends = np.cumsum(weight)
     levels = (np.arange(weight.size) + 0.5) * (ends[-1] / weight.size)
     return np.searchsorted(ends, levels).astype(np.intp)

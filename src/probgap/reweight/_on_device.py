@@ -1,4 +1,4 @@
-"""Kernel mean matching on a device: the kernel is there, the certificate is made here."""
+"""Kernel mean matching with the kernel on a device, and the certificate in numpy."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def solve_on_device(
     device: Device,
     *,
     budget: float | None = None,
-    say: Callable[[MemoryPlan], None] | None = None,
+    report: Callable[[MemoryPlan], None] | None = None,
 ) -> KMMResult:
-    """Solve with the exact kernel, by products with it on a device."""
+    """Solve by products with the exact kernel on a device."""
     if task.kernel != "rbf":
         msg = f"kernel must be 'rbf' on a device. Got {task.kernel!r}."
         raise InvalidInputError(msg)
     source, target = as_dense(task.source), as_dense(task.target)
     n, d = source.shape
     plan = plan_memory(n, d, 1, device.budget() if budget is None else budget)
-    if say is not None:
-        say(plan)
+    if report is not None:
+        report(plan)
     with device.computing():
         points = Points.of(device, source, task.params["gamma"], target)
         kernel = DeviceKernel(points, plan)

@@ -1,4 +1,4 @@
-"""Products with kernel matrices that are never written down as a whole."""
+"""Products with kernel matrices, computed by blocks."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Rows = NDArray[np.intp]
 # Rows of a panel, and sizes of the blocks of a mean.
 _PANEL = 1024
 _BLOCK, _WIDE_BLOCK = 256, 4096
-# Numbers that stay in the cache: of a block, of a factor in double precision, and of a
-# tile that is used twice. Sums of so few terms lose little in single precision.
+# Sizes that fit the cache: of a block, of a factor in double precision, and of a tile that
+# is used twice. Sums of _SHORT terms lose little in single precision.
 _IN_CACHE, _BUFFER = 2**19, 2**17
 _TILE = (128, 1024)
 _SHORT = 256
-# Exponents of the RBF kernel are differences of numbers as large as this at most, or
-# single precision would not leave six digits of them.
+# Exponents of the RBF kernel are differences; their terms must not exceed this, or single
+# precision would leave fewer than six digits.
 _LARGEST_FOR_SINGLE = 8.0
 
 
@@ -47,7 +47,7 @@ def times_transposed(factor: NDArray[Any], vectors: Array) -> Array:
 
 
 def _in_double(factor: NDArray[Any]) -> Iterator[tuple[slice, Array]]:
-    """Yield rows of a factor in double precision, so few that the cache holds them."""
+    """Yield rows of a factor in double precision, in blocks that fit the cache."""
     n, rank = factor.shape
     if factor.dtype == np.float64:
         yield slice(0, n), factor
@@ -64,9 +64,9 @@ def _in_double(factor: NDArray[Any]) -> Iterator[tuple[slice, Array]]:
 class BlockKernel:
     """The kernel between the rows of two samples, a block at a time.
 
-    The exponent of an RBF kernel is one matrix product, of samples centred at their
-    mean and with their squared norms as two more features. It is taken in double
-    precision where single would lose too much.
+    The exponent of an RBF kernel is one matrix product: of samples centred at the mean, with
+    their squared norm and a one as two more features. It is computed in double precision
+    where single would lose too much.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class BlockKernel:
             return exact.astype(self.dtype, copy=False)
         left, right = self._sides[0][rows], self._sides[1][columns].T
         result = np.empty((left.shape[0], right.shape[1]), self.dtype)
-        # A few rows at a time, so that the exponents are still in the cache.
+        # A few rows at a time, so that the exponents stay in the cache.
         height = 1 + _IN_CACHE // (1 + right.shape[1])
         for top in range(0, left.shape[0], height):
             few = slice(top, top + height)
@@ -118,7 +118,7 @@ class BlockKernel:
 class PanelKernel:
     """The lower triangle of a kernel matrix, in panels of rows.
 
-    Panels are kept if there is memory for them, and evaluated for each product if not.
+    Panels are stored if there is memory for them, and otherwise evaluated for each product.
     Sums over panels are in double precision.
     """
 
@@ -132,7 +132,7 @@ class PanelKernel:
     def of(
         cls, blocks: BlockKernel, max_bytes: float, *, panel: int = _PANEL
     ) -> PanelKernel:
-        """Take all rows, and keep the panels if they need no more than ``max_bytes``."""
+        """Cover all rows, and store the panels if they need at most ``max_bytes``."""
         n = blocks.A.shape[0]
         whole = cls(blocks, np.arange(n), [*range(0, n, panel), n], max_bytes)
         whole.spare_bytes -= whole._bytes(n)

@@ -1,17 +1,17 @@
-"""Block principal pivoting: guess which bounds are active, solve, mend the guess.
+"""Block principal pivoting: guess which bounds are active, solve, correct the guess.
 
 Once it is known which weights lie at a bound, the others solve a linear system. All that
-come out beyond their bound go to it, and all at a bound that the gradient pulls away from
-are set free, until none is left: the answer is exact. Where that does not bring down the
-number of wrong guesses for long, a step mends one, which cannot cycle (Judice and Pires,
+exceed a bound are then fixed at it, and all at a bound with a multiplier of the wrong sign
+are freed, until nothing changes: the solution is exact. If the number of wrong guesses has
+not fallen for some steps, single ones are corrected, which cannot cycle (Judice and Pires,
 1994).
 
-A ridge, far below any tolerance, makes the system definite where the kernel is flat. The
-tangent at the answer proves little then; that of a second solution, with the answer in the
-place of the uniform weights, bounds the least objective far more closely.
+A ridge towards uniform weights, far below any tolerance, makes the system definite if the
+kernel is flat. The tangent at the solution is then a weak bound; that at a second solution,
+with the ridge towards the first, bounds the optimal objective far more closely.
 
-Weights are in units of their sum here, ``u = w / n``: the matrix is then the same for
-every problem of a batch, and one Cholesky factor of it serves them all.
+Weights are scaled to ``u = w / n`` here: the matrix is then the same for every problem of a
+batch, and one Cholesky factor of it serves them all.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ Rows = NDArray[np.intp]
 AT_ZERO, FREE, AT_UPPER = -1, 0, 1
 
 _RIDGE = 1e-9
-# Past so many steps an interior point method is faster, unless steps cost next to
-# nothing.
+# Beyond so many steps an interior point method is faster; with a thin factor steps are
+# cheap, and more are allowed.
 _MAX_STEPS = 40
 _MAX_THIN_STEPS = 200
-# Steps that may fail to bring down the number of wrong guesses.
+# Steps in a row that may fail to reduce the number of wrong guesses.
 _PATIENCE = 8
-# A gradient or a share of the bound this small is rounding.
+# Tolerance for rounding, of gradients and relative to the bounds.
 _ROUNDING = 1e-12
-# Where more than this share of the weights lies at a bound, a factor of the rest alone
-# is cheaper than bending that of all; unless many large problems share its columns.
+# If more than this share of the weights lies at a bound, a factor of the free ones alone is
+# cheaper than the shared factor, unless many large problems share that.
 _LARGEST_SHARE, _LARGEST_SHARE_OF_MANY = 0.1, 0.5
 _MANY, _LARGE = 10, 2000
-# Kernels of no higher rank are solved through that. What the factor leaves is less
-# than the ridge by this much. What that costs is won back by solving for the residual.
+# Kernels up to this rank are replaced by a thin factor, whose residual is below this share
+# of the ridge. Iterative refinement recovers the accuracy.
 _LARGEST_RANK = 150
 _NEGLIGIBLE_REST = 1e-2
 _REFINEMENTS = 3
@@ -55,11 +55,11 @@ _REFINEMENTS = 3
 
 @dataclass(frozen=True, slots=True)
 class MatchingBatch:
-    """Several problems: subsets of the same samples, each to match the same target.
+    """Several problems: subsets of one sample, each to be matched to the same target.
 
     ``kernel`` is the matrix of all samples, ``kappa`` the mean kernel value between each
-    of them and the ``n_target`` samples of the target, ``chosen`` a mask for each problem:
-    the samples that may get weight.
+    of them and the ``n_target`` samples of the target, ``chosen`` a mask of the samples of
+    each problem.
     """
 
     kernel: Array
@@ -71,7 +71,7 @@ class MatchingBatch:
 
     @property
     def ridge(self) -> float:
-        """The pull towards uniform weights, the same for a problem alone or in a batch."""
+        """The ridge towards uniform weights, the same for a problem alone or in a batch."""
         return _RIDGE * min(self.n_target, 2 * self.kappa.size)
 
     def guesses(self, *, certify: bool, patience: int) -> list[Guess]:
@@ -87,10 +87,10 @@ class MatchingBatch:
 
 @dataclass(slots=True)
 class Guess:
-    """Which bounds of one problem are active: of each weight, and of their sum.
+    """The active set of one problem: which bounds of the weights and of their sum hold.
 
-    ``answer`` is u, once the guess was right, and ``witness`` a point, not a feasible
-    one, whose tangent bounds the objective.
+    ``answer`` is the solution u, once the guess was right, and ``witness`` the second
+    solution, not feasible, whose tangent bounds the objective.
     """
 
     rows: Rows
@@ -127,12 +127,12 @@ class Guess:
         return self.bounds.band[0 if self.band == AT_ZERO else 1]
 
     def values(self) -> Vector:
-        """Values of the weights at a bound."""
+        """Return the values of the weights at a bound."""
         cap = self.bounds.upper / self.bounds.n
         return np.where(self.state[self.state != FREE] == AT_UPPER, cap, 0.0)
 
-    def mend(self, u: Vector, gradient: Vector, multiplier: float) -> None:
-        """Correct what the solution, with the multiplier of the sum, shows to be wrong."""
+    def correct(self, u: Vector, gradient: Vector, multiplier: float) -> None:
+        """Correct the guess by the solution and the multiplier of the sum."""
         if self.answer is not None:
             self.witness = u
             return
@@ -163,7 +163,7 @@ class Guess:
         elif self.failures < self.patience:
             self.failures += 1
         else:
-            # One at a time, always the last: this cannot come back to an old guess.
+            # One at a time, always the last: this cannot return to an earlier guess.
             if band == self.band:
                 self.state[wrong[-1]] = wanted[wrong[-1]]
             self.band = band
@@ -179,31 +179,32 @@ def solve_by_pivoting(
     max_thin_steps: int = _MAX_THIN_STEPS,
     patience: int = _PATIENCE,
 ) -> list[Guess]:
-    """Solve every problem of a batch: one factorisation for all, where few bounds bind."""
+    """Solve the problems of a batch, with one factorisation if few bounds are active."""
     guesses = batch.guesses(certify=certify, patience=patience)
     thin = _thin_factor(batch)
     try:
         if thin is None:
-            _bend_one_factor(batch, guesses, max_steps)
+            _solve_with_shared_factor(batch, guesses, max_steps)
         warm: NDArray[np.int8] | None = None
-        # From the largest selection down: the fewer are left out, the fewer bind.
+        # Largest selections first: they have the fewest active bounds, and warm-start the
+        # others.
         for guess in sorted(guesses, key=lambda guess: -guess.rows.size):
             if guess.done:
                 continue
             if warm is not None and guess.answer is None:
                 guess.state = warm[guess.rows]
             steps = max_steps if thin is None else max_thin_steps
-            _factor_each_time(batch, thin, guess, steps)
+            _solve_with_own_factor(batch, thin, guess, steps)
             warm = np.zeros(batch.kappa.size, dtype=np.int8)
             warm[guess.rows] = guess.state
     except LinAlgError:
-        # Not positive definite, so no kernel: what was solved so far stands.
+        # The kernel is not positive definite: return what was solved so far.
         pass
     return guesses
 
 
 def _thin_factor(batch: MatchingBatch) -> Array | None:
-    """Find F with the kernel equal to ``F @ F.T`` up to rounding, if F may be thin."""
+    """Return a thin F with ``F @ F.T`` equal to the kernel, or None."""
     diagonal = np.maximum(batch.kernel.diagonal(), 0.0)
     left = _NEGLIGIBLE_REST * batch.ridge
     growing = GrowingFactor(
@@ -216,10 +217,10 @@ def _thin_factor(batch: MatchingBatch) -> Array | None:
     return np.ascontiguousarray(growing.factor)
 
 
-def _bend_one_factor(
+def _solve_with_shared_factor(
     batch: MatchingBatch, guesses: list[Guess], max_steps: int
 ) -> None:
-    """Go on until every guess is right, or has too many bounds for this to pay."""
+    """Pivot with the factor of all rows, while few enough bounds are active."""
     base = SharedFactor.of(batch)
     many = len(guesses) >= _MANY and batch.kappa.size >= _LARGE
     share = _LARGEST_SHARE_OF_MANY if many else _LARGEST_SHARE
@@ -234,13 +235,13 @@ def _bend_one_factor(
         if not going:
             return
         for guess, outcome in zip(going, base.solve(going), strict=True):
-            guess.mend(*outcome)
+            guess.correct(*outcome)
 
 
-def _factor_each_time(
+def _solve_with_own_factor(
     batch: MatchingBatch, thin: Matrix | None, guess: Guess, max_steps: int
 ) -> None:
-    """Pivot with a factor of the free part alone, for problems where many bounds bind."""
+    """Pivot with a factor of the free rows alone, if many bounds are active."""
     ridge = batch.ridge
     kappa = batch.kappa[guess.rows]
     rows = thin[guess.rows] if thin is not None else None
@@ -266,7 +267,7 @@ def _factor_each_time(
                 multiplier = short / float(both[:, 1].sum())
                 u[free] += multiplier * both[:, 1]
         gradient = _product_with(batch, rows, guess.rows, u) + ridge * u - target
-        guess.mend(u, gradient, multiplier)
+        guess.correct(u, gradient, multiplier)
 
 
 def _product_with(
@@ -280,12 +281,12 @@ def _product_with(
 
 
 def _factorise(matrix: Array) -> tuple[Array, bool]:
-    """Return the Cholesky factor, in the place of the matrix."""
+    """Return the Cholesky factor, overwriting the matrix."""
     return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
 
 def _solve_thin(thin: Array, ridge: float, right: Array) -> Array:
-    """Solve with ``thin @ thin.T + ridge`` by the identity of Woodbury."""
+    """Solve with ``thin @ thin.T + ridge`` by the Woodbury identity."""
     small = thin.T @ thin
     small[np.diag_indices_from(small)] += ridge
     factor = _factorise(small)
@@ -300,12 +301,12 @@ def _solve_thin(thin: Array, ridge: float, right: Array) -> Array:
 
 @dataclass(slots=True)
 class SharedFactor:
-    """Cholesky factor of ``K + ridge`` for all rows, to be bent to any guess.
+    """Cholesky factor L of ``K + ridge`` for all rows, which serves every guess.
 
-    A bound that fixes a weight adds a multiplier to the right-hand side: with
-    ``Y = L^-1 E`` for the fixed rows E, the multipliers solve ``Y'Y m = fixed - free``,
-    and the gradient at a fixed row is its multiplier. Columns of Y are kept, since
-    problems of a batch fix much the same rows. The first column is that of the sum.
+    Fixing a weight adds a multiplier to the right-hand side: with ``Y = L^-1 E`` for the
+    fixed rows E, the multipliers m solve ``Y'Y m = fixed values - unconstrained values``,
+    and the gradient at a fixed row is its multiplier. Columns of Y are cached, since
+    problems of a batch fix mostly the same rows. The first column is that of the sum.
     """
 
     lower: Array
@@ -319,7 +320,7 @@ class SharedFactor:
     @classmethod
     def of(cls, batch: MatchingBatch) -> SharedFactor:
         n = batch.kappa.size
-        # Symmetric: the transpose is a copy in LAPACK's order, without reordering.
+        # K is symmetric: its transpose is already in LAPACK's (Fortran) order.
         shifted = np.array(batch.kernel.T, order="F")
         shifted[np.diag_indices(n)] += batch.ridge
         lower, fault = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
@@ -336,8 +337,8 @@ class SharedFactor:
             columns=half[:, 1:],
             gram=half[:, 1:].T @ half[:, 1:],
         )
-        # Where the rows that some problem leaves out come last, their columns are
-        # those of a small triangle.
+        # If the rows that some problem leaves out come last, their columns follow from a
+        # small triangle.
         first_in_doubt = int(np.argmin(np.append(batch.chosen.all(axis=0), False)))
         last = n - first_in_doubt
         if 0 < last <= n // 2:
@@ -362,7 +363,7 @@ class SharedFactor:
             self._keep(rows, dtrsm(1.0, self.lower, unit, lower=1, overwrite_b=1))
 
     def _without_bounds(self, guesses: list[Guess]) -> list[Vector]:
-        """Solve for each guess as if no bound were active."""
+        """Return the unconstrained solution of each guess."""
         pulled = [guess for guess in guesses if guess.answer is not None]
         right = np.zeros((self.lower.shape[0], len(pulled)), order="F")
         for k, guess in enumerate(pulled):

@@ -1,9 +1,9 @@
-"""What weights must satisfy, how good they are known to be, and the result of matching.
+"""The constraints of kernel mean matching, optimality certificates, and the result.
 
-Minimise ``w @ K @ w / (2 n) - kappa @ w`` over a box and a band: the squared distance
-between the two kernel means times ``n / 2``, less the part that does not depend on ``w``.
-In this scale the gradient has entries of order one whatever ``n`` is, so that a residual
-means the same on every problem.
+The problem is to minimise ``w @ K @ w / (2 n) - kappa @ w`` over a box and a band: the
+squared distance between the two kernel means times ``n / 2``, less the part that does not
+depend on ``w``. In this scale the gradient has entries of order one for every ``n``, so that
+residuals of different problems are comparable.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _KKT_SHARE = 1e-2
 
 _BISECTIONS = 100
 _EPSILON = float(np.finfo(np.float64).eps)
-# A duality gap that asks for gradients below this share of the KKT residual asked for is
-# out of reach. Gradients are then to be somewhat below that residual.
+# If the duality gap would need gradients below this share of the KKT tolerance, it is out of
+# reach; gradients then aim at the second share of that tolerance.
 _LEAST_SHARE = 0.1
 _SHARE_OF_RESIDUAL = 0.6
-# Points with a mean this many times the largest feasible one prove nothing.
+# Points with a mean this many times the largest feasible one give no usable bound.
 _FARTHEST = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class KMMResult:
-    """Weights, and the evidence that they solve the problem.
+    """Weights, and certificates of their optimality.
 
     Attributes
     ----------
@@ -39,8 +39,8 @@ class KMMResult:
         One weight for each source sample, in [0, upper].
     objective : float
         Squared distance between the weighted source mean and the target mean in
-        feature space, less the term that depends on the target alone. Of a sample
-        matched to itself, where the distance is 0, it is an estimate from 1000 rows.
+        feature space, less the term that depends on the target alone. If a sample is
+        matched to itself, it is estimated from 1000 rows.
     kkt_residual : float
         Largest violation of the optimality conditions, in the scale in which the
         gradient of the problem has entries of order one. Zero at a solution.
@@ -49,17 +49,17 @@ class KMMResult:
     n_iter : int
         Iterations of the solver.
     converged : bool
-        Whether the tolerance asked for is met.
+        Whether the tolerance is met.
     solver : str
         Which solver was used.
     gamma : float or None
         Width of the kernel, where the kernel has one.
     duality_gap : float
-        The objective is certainly within this of the least possible one, if the kernel
-        is positive semidefinite.
+        Upper bound of the distance to the optimal objective, if the kernel is positive
+        semidefinite.
     n_passes, bytes_moved : float
-        Products with the whole kernel, of a solver on a device, and the bytes that they
-        read or wrote; 0 for others.
+        Number of products with the whole kernel, and bytes that they read or wrote, for
+        a solver on a device; 0 otherwise.
     """
 
     weights: Vector
@@ -76,7 +76,7 @@ class KMMResult:
 
     @property
     def effective_sample_size(self) -> float:
-        """Number of equally weighted samples with the same variance of a mean."""
+        """Number of equally weighted samples whose mean has the same variance."""
         total = float(self.weights.sum())
         return total**2 / float(self.weights @ self.weights) if total > 0.0 else 0.0
 
@@ -96,7 +96,7 @@ class KMMResult:
 
 
 def default_slack(n: int) -> float:
-    """Return the usual half-width of the band for the mean of n weights."""
+    """Return the default half-width of the band for the mean of n weights."""
     return float(1.0 - 1.0 / np.sqrt(n))
 
 
@@ -110,7 +110,7 @@ class Bounds:
 
     @property
     def band(self) -> tuple[float, float]:
-        """Least and greatest mean weight that the box and the band allow."""
+        """Smallest and largest mean weight that the box and the band allow."""
         return max(0.0, 1.0 - self.slack), min(1.0 + self.slack, self.upper)
 
     def uniform(self) -> Vector:
@@ -118,14 +118,14 @@ class Bounds:
         return self.project(np.ones(self.n))
 
     def project(self, weights: Vector) -> Vector:
-        """Put weights inside the box and the band, moving each by the same shift."""
+        """Project weights to the box and the band, by a common shift and clipping."""
         low, high = self.band
         clipped = np.clip(weights, 0.0, self.upper)
         mean = float(clipped.mean())
         if low <= mean <= high:
             return clipped
-        # The mean of clip(w + t) rises with t from 0 to upper: keep two shifts, one
-        # whose mean is under the edge that was crossed and one whose mean is not.
+        # The mean of clip(w + t) rises with t from 0 to upper: bisect for the edge of the
+        # band that was crossed.
         edge = low if mean < low else high
         under, over = -float(weights.max()), self.upper - float(weights.min())
         for _ in range(_BISECTIONS):
@@ -138,12 +138,12 @@ class Bounds:
         return np.clip(weights + shift, 0.0, self.upper)
 
     def kkt_residual(self, weights: Vector, gradient: Vector) -> float:
-        """Measure how far feasible weights are from satisfying the KKT conditions.
+        """Return how far feasible weights are from satisfying the KKT conditions.
 
-        That is how far a unit step against the gradient, cut to the box, moves a weight,
-        under the most favourable multiplier of the band: positive only at its upper edge,
-        negative only at its lower one. Every move rises with it, so that bisection finds
-        the one that balances the largest move against the smallest.
+        That is the largest move of a weight in a projected unit gradient step, with the
+        most favourable multiplier of the band: positive only at its upper edge, negative
+        only at its lower one. All moves increase with the multiplier, so that bisection
+        finds the one that balances the largest move against the smallest.
         """
 
         def moves(multiplier: float) -> Vector:
@@ -165,10 +165,10 @@ class Bounds:
         return float(np.abs(moves(0.5 * (least + most))).max())
 
     def least(self, gradient: Vector) -> float:
-        """Return the least product of the gradient with any feasible weights.
+        """Minimise the product of the gradient with feasible weights.
 
-        Those weights fill the box in the order of the gradient: all that may go where
-        it is negative, no more than must where it is not.
+        The minimiser fills the box in ascending order of the gradient: as far as the band
+        allows where it is negative, no further than the band requires where it is not.
         """
         low, high = self.band
         ascending = np.sort(gradient)
@@ -180,14 +180,14 @@ class Bounds:
 
 @dataclass(slots=True)
 class Best:
-    """The least objective and the greatest lower bound so far, and when they will do.
+    """The best weights and the best lower bound so far, and the stopping criterion.
 
-    A duality gap up to the share ``share`` of the gain will do, and so will a KKT residual
-    of ``kkt_tol``. ``unit`` is the size of the kernel's diagonal. ``blur`` is what the
-    kernel at hand may add to the gap, ``kkt_blur`` what it may add to the residual.
+    It stops at a duality gap of ``share`` times the gain over uniform weights, or at a KKT
+    residual of ``kkt_tol``. ``unit`` is the size of the kernel's diagonal. ``gap_error`` and
+    ``kkt_error`` bound what an approximation of the kernel adds to gap and residual.
 
-    Any point, feasible or not, has a tangent that bounds the least objective: the best
-    weights and the best bound may come from different points.
+    The tangent at any point, feasible or not, bounds the optimal objective from below: the
+    best weights and the best bound may come from different points.
     """
 
     bounds: Bounds
@@ -195,8 +195,8 @@ class Best:
     share: float
     kkt_tol: float
     unit: float = 1.0
-    blur: float = 0.0
-    kkt_blur: float = 0.0
+    gap_error: float = 0.0
+    kkt_error: float = 0.0
     at_uniform: float = np.nan
     weights: Vector = field(init=False)
     gradient: Vector = field(init=False)
@@ -205,16 +205,16 @@ class Best:
 
     @classmethod
     def of(cls, bounds: Bounds, kappa: Vector, tol: float, unit: float = 1.0) -> Best:
-        """Begin with nothing, to end at a tolerance."""
+        """Begin without weights or bound, with a tolerance."""
         return cls(bounds, kappa, tol, _KKT_SHARE * tol * unit, unit)
 
-    def see_bound(self, point: Vector, gradient: Vector) -> None:
-        """Bound the least objective by the tangent at a point, or at a multiple of it.
+    def update_bound(self, point: Vector, gradient: Vector) -> None:
+        """Bound the optimal objective by the tangent at a point, or at a multiple of it.
 
-        Where the gradient is negative and the kernel positive, a slightly larger multiple
-        of the point has none, and that can be worth more than it costs.
+        If the kernel is positive, the gradient at a slightly larger multiple of the point
+        has no negative entries, which can improve the bound.
         """
-        # Rounding makes the tangent of a point far away a proof of nothing.
+        # Far from the feasible set, rounding spoils the bound.
         if np.abs(point).mean() > _FARTHEST * self.bounds.band[1]:
             return
         product = gradient + self.kappa
@@ -225,36 +225,35 @@ class Best:
             lifted = self.bounds.least(gradient + more * product)
             self.bound = max(self.bound, lifted - (1.0 + more) ** 2 * value)
 
-    def see_weights(self, weights: Vector, gradient: Vector) -> None:
-        """Keep feasible weights that are better than those before."""
+    def update_weights(self, weights: Vector, gradient: Vector) -> None:
+        """Keep feasible weights if they are the best so far."""
         objective = 0.5 * float(weights @ (gradient - self.kappa))
         if objective < self.objective:
             self.weights, self.gradient = weights, gradient
             self.objective = objective
 
-    def see(self, weights: Vector, gradient: Vector) -> None:
-        """Keep feasible weights, and what they prove."""
-        self.see_weights(weights, gradient)
-        self.see_bound(weights, gradient)
+    def update(self, weights: Vector, gradient: Vector) -> None:
+        """Update weights and bound by feasible weights."""
+        self.update_weights(weights, gradient)
+        self.update_bound(weights, gradient)
 
     @property
     def duality_gap(self) -> float:
-        """How far the objective can be from the least one at most, up to rounding."""
+        """Upper bound of the distance to the optimal objective, up to rounding."""
         rounding = _EPSILON * abs(self.objective)
-        return max(self.objective - self.bound, rounding) + self.blur
+        return max(self.objective - self.bound, rounding) + self.gap_error
 
     @property
     def kkt_residual(self) -> float:
         """How far the weights are from satisfying the KKT conditions."""
         residual = self.bounds.kkt_residual(self.weights, self.gradient)
-        return residual + self.kkt_blur
+        return residual + self.kkt_error
 
     @property
     def aim(self) -> float:
-        """The size that a gradient may have.
+        """The size that gradients of free weights may have, for the duality gap to be met.
 
-        By the duality gap, as long as rounding does not matter for it, or else by the
-        KKT residual.
+        If rounding makes that impossible, for the KKT residual.
         """
         allowed = self.share * (self.at_uniform - self.objective) / self.bounds.n
         if allowed < _LEAST_SHARE * self.kkt_tol:
@@ -265,7 +264,7 @@ class Best:
     def is_good_enough(self) -> bool:
         """Whether the duality gap, or else the KKT residual, is small enough."""
         gap, gain = self.duality_gap, self.at_uniform - self.objective
-        # Before there is a bound the gap is infinite, and no share of itself.
+        # Without a bound the gap is infinite, and inf <= inf must not count.
         if gap < np.inf and gap <= self.share * (gain + gap):
             return True
         return self.kkt_residual <= self.kkt_tol
@@ -273,7 +272,7 @@ class Best:
     def result(
         self, solver: str, n_iter: int, gamma: float | None, **work: Any
     ) -> KMMResult:
-        """Report the weights and what is known of them."""
+        """Return the weights with their certificates."""
         low, high = self.bounds.band
         mean = float(self.weights.mean())
         return KMMResult(

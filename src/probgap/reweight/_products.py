@@ -1,15 +1,15 @@
-"""Products with the kernel: pivoting by conjugate gradients, then an interior point.
+"""A solver by products with the kernel: pivoting with conjugate gradients.
 
 As in block principal pivoting, a guess says which weights lie at a bound, the others
-solve a linear system, and all guesses that prove wrong are mended at once. Here the
-system is solved by conjugate gradients, preconditioned by a low-rank factor, and only
-as exactly as the guess deserves. Where guesses cycle, many weights are almost free to be
-anything, and the interior point method takes over.
+solve a linear system, and all wrong guesses are corrected at once. Here the system is
+solved by conjugate gradients, preconditioned by a low-rank factor, to an accuracy that
+increases as the guess improves. If guesses cycle, as they do if the weights are poorly
+determined, an interior point method takes over.
 
-A pull towards uniform weights keeps the system well conditioned and the guesses from
-cycling. It is as strong as the tolerance allows: what it costs is part of the duality gap
-that is certified. Far from the centre it is weaker, so that its force, and with it the
-gradient that is left, is about the same for every weight.
+A ridge towards uniform weights (``pull``) keeps the system well conditioned and the guesses
+from cycling. It is as strong as the tolerance allows; its cost is part of the certified
+duality gap. Far from the centre it is weaker, so that its gradient, and with it the gradient
+that remains, is about the same for every weight.
 """
 
 from __future__ import annotations
@@ -33,38 +33,37 @@ from probgap.reweight._problem import Best
 
 _MAX_STEPS = 25
 _MAX_BARRIER_STEPS = 40
-# Force of the pull, error left in the gradient of free weights, and the force that
-# sets a weight free, as shares of the gradient that the tolerance allows.
+# Gradient of the ridge, error left in the gradient of free weights, and the gradient that
+# frees a weight, as shares of the gradient that the tolerance allows.
 _PULL = 0.8
 _ERROR = 0.3
 _RELEASE = 0.3
-# The gain is not known at first: the pull is then this share of the KKT residual
-# asked for.
+# The gain is not known at first: the ridge is then this share of the KKT tolerance.
 _FIRST_PULL = 0.5
-# The first system is solved to this share of the gradient, each next one to a tenth.
+# The first system is solved to this share of the KKT residual, each next to a tenth of it.
 _FIRST_ERROR = 0.005
 _TIGHTEN = 0.1
-# From this multiple of the KKT residual on, the guess is taken seriously.
+# Once systems are solved to this multiple of the KKT tolerance, wrong guesses are counted.
 _SERIOUS = 10.0
-# Steps that may fail to bring down the number of wrong guesses.
+# Steps in a row that may fail to reduce the number of wrong guesses.
 _PATIENCE = 6
-# What is cut off at the bounds, as a share of all weight, when a guess has settled.
+# A guess has settled if clipping at the bounds moves the weights by less, on average.
 _SETTLED = 1e-6
-# The sum of the weights, where it is at an edge, is held there by this penalty.
+# Penalty that holds the mean weight at an edge of the band (augmented Lagrangian).
 _PENALTY = 10.0
-# A part of the matrix is copied where it is so much smaller than what is at hand. Some
-# of the rows that may come back next are copied with it.
+# The free rows of the matrix are copied if they are fewer than this share of the current
+# copy, with some more rows that may be freed next.
 _WORTH_A_COPY = 0.75
 _SPARE_ROWS = 0.08
 _CHUNK = 8192
-# Of sums in single precision so much may be rounding, in units of the largest.
+# Jitter for the diagonal, in units of its largest entry: sums are in single precision.
 _JITTER = (0.0, 1e-7, 1e-5, 1e-3)
 
 
 class KernelHessian:
-    """``K / n``, and ``factor @ factor.T`` with ``rest`` on the diagonal in place of K.
+    """``K / n``, and its approximation ``(factor @ factor.T + rest * I) / n``.
 
-    Where there is no kernel, the factor is all there is.
+    Without a kernel, the approximation is used for all.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class KernelHessian:
         self._at_hand: tuple[NDArray[np.intp], KernelHessian] = np.arange(n), self
 
     def product(self, vectors: Array, *, careful: bool = False) -> Array:
-        """Multiply with columns, ``careful`` with less rounding."""
+        """Multiply with columns; ``careful`` rounds less."""
         if self.kernel is None:
             return self.thin_product(vectors)
         if vectors.shape[1] == 1:
@@ -83,21 +82,21 @@ class KernelHessian:
         return self.kernel.product(vectors, careful=careful) / self.n
 
     def thin_product(self, vectors: Array) -> Array:
-        """Multiply with the factor and the rest."""
+        """Multiply the approximation with columns."""
         product = times(self.factor, times_transposed(self.factor, vectors))
         return (product + self.rest * vectors) / self.n
 
     def precondition(self, diagonal: Array, inside: Mask) -> Preconditioner:
-        """Invert the sum of that and a diagonal, for some rows."""
+        """Invert the sum of the approximation and a diagonal, for some rows."""
         inverse = 1.0 / (self.rest + self.n * diagonal[:, 0])
         inverse = np.where(inside[:, 0], inverse, 0.0)
         careful = self.rest == 0.0
         return Preconditioner(self.factor, inverse, self.n, careful=careful)
 
     def part(self, free: Mask, near: Vector) -> tuple[NDArray[np.intp], KernelHessian]:
-        """Return some rows with all free ones among them, and the matrix of these.
+        """Return rows that include all free ones, and the Hessian of these rows.
 
-        ``near`` is small for rows that are not free but may be soon.
+        ``near`` is smallest for rows that are likely to be freed next.
         """
         n_free = int(np.count_nonzero(free))
         absent = free.copy()
@@ -115,7 +114,7 @@ class KernelHessian:
 
 
 class DenseHessian:
-    """``K / n`` by a matrix that is there as a whole; systems are solved by factorising."""
+    """``K / n`` as a dense matrix; systems are solved by Cholesky factorisation."""
 
     def __init__(self, matrix: Array) -> None:
         self.device, self._matrix, self.n = Arrays(), matrix, matrix.shape[0]
@@ -128,7 +127,7 @@ class DenseHessian:
     thin_product = product
 
     def precondition(self, diagonal: Array, inside: Mask) -> Any:  # noqa: ARG002 (all are)
-        """Invert the sum of that and a diagonal."""
+        """Invert the sum of the matrix and a diagonal."""
         factor = _factorise(self._matrix + np.diag(self.n * diagonal[:, 0]))
         return lambda residual: (
             self.n * cho_solve(factor, residual[:, 0], check_finite=False)[:, None]
@@ -136,10 +135,10 @@ class DenseHessian:
 
 
 class Preconditioner:
-    """Inverse of ``(F @ F.T + diag(d)) / n``, by that of d, 0 for what is left out.
+    """Inverse of ``(F @ F.T + diag(d)) / n``; ``inverse`` is 1 / d, 0 for rows left out.
 
-    It is the difference of almost equal numbers, where d is small: ``careful`` takes it
-    in double precision.
+    Where d is small it is a difference of almost equal numbers: ``careful`` computes it in
+    double precision.
     """
 
     def __init__(
@@ -172,7 +171,7 @@ class Preconditioner:
 
 
 def _factorise(matrix: Array) -> Any:
-    """Factorise what is definite but for rounding, which is taken into the bargain."""
+    """Factorise a matrix that is definite up to rounding, with jitter if needed."""
     size = float(matrix.diagonal().max())
     for share in _JITTER:
         matrix[np.diag_indices_from(matrix)] += share * size
@@ -197,8 +196,8 @@ def solve_by_products(
     weights = uniform if start is None else start
     both = _multiply(hessian, np.array([uniform, weights]).T)
     best.at_uniform = float(uniform @ (0.5 * both[:, 0] - best.kappa))
-    best.see_weights(uniform, both[:, 0] - best.kappa)
-    best.see(weights, both[:, 1] - best.kappa)
+    best.update_weights(uniform, both[:, 0] - best.kappa)
+    best.update(weights, both[:, 1] - best.kappa)
     search = _Search.begin(hessian, best, weights, both[:, 1] - best.kappa, uniform)
     steps = 0
     while not best.is_good_enough and steps < max_steps and search.patience >= 0:
@@ -215,16 +214,16 @@ def _multiply(hessian: Any, vectors: Array) -> Array:
     return product
 
 
-def _see_feasible(best: Best, hessian: Any, point: Vector, gradient: Vector) -> None:
-    """See the feasible weights next to a point."""
+def _update_feasible(best: Best, hessian: Any, point: Vector, gradient: Vector) -> None:
+    """Update ``best`` by the projection of a point."""
     feasible = best.bounds.project(point)
     if (feasible != point).any():
         gradient = _multiply(hessian, feasible[:, None])[:, 0] - best.kappa
-    best.see(feasible, gradient)
+    best.update(feasible, gradient)
 
 
 def _by_interior_point(hessian: Any, best: Best) -> int:
-    """Close the duality gap from the middle of the bounds; return the steps."""
+    """Solve by the interior point method; return the number of steps."""
     bounds, device = best.bounds, hessian.device
     n, (low, high) = bounds.n, bounds.band
     middle = min(max(1.0, 0.9 * low + 0.1 * high), 0.1 * low + 0.9 * high)
@@ -233,19 +232,19 @@ def _by_interior_point(hessian: Any, best: Best) -> int:
     numbers = np.array([[n * low], [n * high], [best.at_uniform]])
     problem = Programmes(device, *map(device.put, (*columns, *numbers)))
 
-    def see(_active: Any, _problems: Programmes, state: Any) -> Any:
+    def is_solved(_active: Any, _problems: Programmes, state: Any) -> Any:
         point, gradient = (device.get(a)[:, 0] for a in (state.x, state.gradient))
-        best.see_bound(point, gradient)
-        _see_feasible(best, hessian, point, gradient)
+        best.update_bound(point, gradient)
+        _update_feasible(best, hessian, point, gradient)
         return device.put(np.array([best.is_good_enough])) > 0.0
 
     start, most = device.put(middle * ones), _MAX_BARRIER_STEPS
-    return follow_barrier(hessian, problem, start, see, max_steps=most)
+    return follow_barrier(hessian, problem, start, is_solved, max_steps=most)
 
 
 @dataclass(slots=True)
 class _Search:
-    """Pivoting by conjugate gradients: the guess, and the point that it was solved for."""
+    """The state of pivoting: the guess, and the weights that solve it."""
 
     hessian: Any
     best: Best
@@ -289,7 +288,7 @@ class _Search:
         )
 
     def step(self) -> None:
-        """Solve for the guess, see what the solution proves, and mend the guess."""
+        """Solve for the guess, update ``best``, and correct the guess."""
         best, hessian, bounds = self.best, self.hessian, self.best.bounds
         free = self.guess == FREE
         penalty = _PENALTY * best.unit if self.band != FREE else 0.0
@@ -315,11 +314,11 @@ class _Search:
         if self.band != FREE:
             self.multiplier += penalty * (float(point.mean()) - edge)
         slope = of_point + self.pull * (point - self.centre) + self.multiplier
-        best.see_bound(point, of_point)
-        _see_feasible(best, hessian, self.weights, self.gradient)
-        self._mend(point, slope)
+        best.update_bound(point, of_point)
+        _update_feasible(best, hessian, self.weights, self.gradient)
+        self._correct(point, slope)
 
-    def _mend(self, point: Vector, slope: Vector) -> None:
+    def _correct(self, point: Vector, slope: Vector) -> None:
         best, bounds = self.best, self.best.bounds
         low, high = bounds.band
         serious = _SERIOUS * best.kkt_tol
@@ -344,7 +343,7 @@ class _Search:
             if self.fewest < 0 or wrong < self.fewest:
                 self.fewest, self.patience = wrong, _PATIENCE
             if np.abs(point - self.weights).mean() <= _SETTLED:
-                # What the pull still costs is won back by moving its centre here.
+                # Centring the ridge here removes its cost.
                 self.centre = self.weights
                 self.fewest, self.patience = -1, _PATIENCE
         self.pull = strength / np.maximum(1.0, np.abs(point - self.centre))

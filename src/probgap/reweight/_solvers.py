@@ -1,7 +1,7 @@
-"""Which solver gets a problem: three roads behind one door.
+"""The choice between three solvers.
 
-Pivoting with one dense factor wins on small problems and on many with the same kernel, a
-low-rank factor in two or three dimensions, products with the kernel in more.
+Pivoting with one dense factor is fastest on small problems and on many with the same
+kernel, a low-rank factor in two or three dimensions, products with the kernel in more.
 """
 
 from __future__ import annotations
@@ -35,40 +35,39 @@ from probgap.reweight._products import (
 
 SOLVERS = ("auto", "low_rank", "iterative", "pivoting", "exact")
 
-# Kernels that are positive semidefinite, so that a factor says what it leaves out.
+# Positive semidefinite kernels, for which the residual of a factor is known.
 _DEFINITE = ("rbf", "laplacian", "linear", "cosine", "polynomial", "poly")
-# Fewer source samples than this, or a smaller tolerance, and pivoting is as fast.
+# With fewer source samples, or a smaller tolerance, pivoting is as fast.
 _SMALL = 500
 _EXACT_TOL = 1e-6
-# What is not solved otherwise goes to pivoting up to this size; beyond, that would take
-# minutes. The interior point method there is to leave this share of the KKT residual.
+# Up to this size pivoting takes over what other solvers did not solve; beyond, it would take
+# minutes. Its interior point method aims at this share of the KKT tolerance.
 _LARGEST_DENSE = 6000
 _AS_EXACT = 1e-2
-# Columns that show whether the rank is low: what they leave is then at most this.
+# Columns that show whether the rank is low: their mean residual is then at most this.
 _PROBE = 96
 _PROMISING = 1e-3
-# A low rank is at most this, and this share of the number of samples.
+# Largest rank that counts as low, in all and as a share of the number of samples.
 _LARGEST_RANK = 600
 _LARGEST_SHARE = 1 / 6
-# What the factor may leave out of half the squared distance of means, in units of the
-# tolerance and the diagonal; the second, if that proves too much, and so on.
-_BLUR = 2.5e-4
+# Allowed error of the factor in half the squared distance of means, in units of tolerance
+# and diagonal; if that does not suffice, it is multiplied by the second, and so on.
+_ERROR = 2.5e-4
 _FINER = 1e-2
 _FINEST = 1e-13
-# Rank of a preconditioner, as a share of n and of its root: the larger the matrix, the
-# more a product with it costs against one with the factor.
+# Rank of the preconditioner, as a multiple of n and of its square root, whichever is less.
 _PRECONDITION_SHARE = 1 / 12
 _PRECONDITION_ROOT = 6.4
 # Matrices up to this size are multiplied with in double precision.
 _LARGEST_IN_DOUBLE = 1000
-# Rows of the target that may become pivots, and rows that are reduced at a time.
+# Most rows of the target that may become pivots, and rows processed at a time.
 _TARGET_ROWS = 5000
 _BLOCK = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A source to weight, a target to match, and how well."""
+    """A source to weight, a target to match, and a tolerance."""
 
     source: Matrix
     target: Matrix
@@ -88,7 +87,7 @@ class Task:
 
 
 def solve(task: Task, solver: str) -> KMMResult:
-    """Solve by the named solver, or by the rule of "auto"."""
+    """Solve by the named solver, or by the one that "auto" chooses."""
     n, auto = task.bounds.n, solver == "auto"
     too_large = 8.0 * n**2 > task.max_memory
     at_scale = too_large or (n >= _SMALL and task.tol >= _EXACT_TOL)
@@ -117,9 +116,9 @@ def solve_batch(
     certify: bool,
     **limits: int,
 ) -> list[KMMResult]:
-    """Solve problems by pivoting, and those that it does not solve by an interior point.
+    """Solve problems by pivoting, or by an interior point method where that fails.
 
-    ``certify`` asks for a close bound on the least objective, for some more time.
+    ``certify`` computes a tighter bound on the optimal objective, which takes longer.
     ``limits`` are those of :func:`solve_by_pivoting`.
     """
     guesses = solve_by_pivoting(batch, certify=certify, **limits)
@@ -128,16 +127,16 @@ def solve_batch(
     columns = np.zeros((batch.kappa.size, len(points)))
     for k, (rows, u) in enumerate(points):
         columns[rows, k] = u
-    # One product for the gradients of all.
+    # One product for all gradients.
     products = batch.kernel @ columns
     witnessed = iter(range(len(guesses), len(points)))
     results = []
     for k, guess in enumerate(guesses):
         best = Best.of(guess.bounds, batch.kappa[guess.rows], tol)
-        best.see(guess.weights, products[guess.rows, k] - best.kappa)
+        best.update(guess.weights, products[guess.rows, k] - best.kappa)
         if guess.witness is not None:
             product = products[guess.rows, next(witnessed)]
-            best.see_bound(best.bounds.n * guess.witness, product - best.kappa)
+            best.update_bound(best.bounds.n * guess.witness, product - best.kappa)
         if not best.is_good_enough:
             kernel = batch.kernel[np.ix_(guess.rows, guess.rows)]
             uniform = best.bounds.uniform()
@@ -155,18 +154,18 @@ def solve_batch(
 def _by_interior_point(
     kernel: Array, tried: Best, ridge: float, gamma: float | None
 ) -> KMMResult:
-    """Solve as exactly as pivoting would, with the same ridge, if it can be done."""
+    """Solve as exactly as pivoting would, with the same ridge."""
     bounds, n = tried.bounds, tried.bounds.n
     shifted = DenseHessian(kernel + ridge * np.eye(n))
     found = Best(bounds, tried.kappa + ridge / n, 0.0, _AS_EXACT * tried.kkt_tol)
     steps = solve_by_products(shifted, found, max_steps=0)
     best = replace(tried, objective=np.inf, bound=-np.inf)
-    best.see(found.weights, kernel @ found.weights / n - best.kappa)
+    best.update(found.weights, kernel @ found.weights / n - best.kappa)
     return best.result("exact", steps, gamma)
 
 
 def _solve_at_scale(task: Task, solver: str) -> KMMResult:
-    """Solve without a dense matrix in double precision."""
+    """Solve by a low-rank factor or by products, without a dense matrix."""
     n, d = task.source.shape
     insist = solver == "low_rank"
     dense = not (sp.issparse(task.source) or sp.issparse(task.target))
@@ -186,7 +185,7 @@ def _solve_at_scale(task: Task, solver: str) -> KMMResult:
 
 
 def _by_features(task: Task) -> KMMResult:
-    """Match means of features: the factor is given."""
+    """Match means of features: with a linear kernel, the samples are the factor."""
     features = task.source
     m = task.target.shape[0]
     kappa = times(features, times_transposed(task.target, np.full(m, 1.0 / m)))
@@ -200,16 +199,16 @@ def _by_features(task: Task) -> KMMResult:
 def _by_low_rank(
     task: Task, growing: GrowingFactor, samples: Matrix, unit: float, *, insist: bool
 ) -> KMMResult | None:
-    """Solve with the factor in the place of the kernel, if it leaves little enough."""
+    """Solve with a low-rank factor for the kernel; None if it is not accurate enough."""
     limit = growing.rest.size
     if not insist:
         room = task.max_memory / (16.0 * limit)
         limit = int(min(_LARGEST_RANK, _LARGEST_SHARE * task.bounds.n, room))
-        growing.grow(min(_PROBE, limit), _leaves_at_most(_BLUR * task.tol * unit))
+        growing.grow(min(_PROBE, limit), _leaves_at_most(_ERROR * task.tol * unit))
         if growing.rest.mean() > _PROMISING * unit:
             return None
     start, result = task.start, None
-    level = max(_BLUR * task.tol, 2.0 * _FINEST)
+    level = max(_ERROR * task.tol, 2.0 * _FINEST)
     while level > _FINEST:
         enough = _leaves_at_most(level * unit)
         growing.grow(limit, enough)
@@ -224,7 +223,7 @@ def _by_low_rank(
 
 
 def _leaves_at_most(level: float) -> Callable[[Vector], bool]:
-    """Tell whether means differ by no more, half squared, than the factor says."""
+    """Return a test of whether half the squared error of a mean is at most ``level``."""
     return lambda rest: 2.0 * float(np.sqrt(rest).mean()) ** 2 <= level
 
 
@@ -235,10 +234,10 @@ def _with_factor(
     unit: float,
     start: Vector | None,
 ) -> KMMResult:
-    """Solve for the factor, and count what it leaves out against the answer.
+    """Solve with the factor, and add its error to the duality gap.
 
-    With ``a`` and ``b`` the mean lengths of what it leaves out of weighted source and
-    target, squared distances of means are off by ``(a + b)^2`` at most.
+    With ``a`` and ``b`` the mean norms of the residuals of weighted source and target,
+    squared distances of means are off by at most ``(a + b)^2``.
     """
     n = task.bounds.n
     factor = np.ascontiguousarray(growing.factor[:n])
@@ -246,21 +245,21 @@ def _with_factor(
     left = np.sqrt(growing.rest[:n])
     best = Best.of(task.bounds, factor @ mean, task.tol, unit)
 
-    def blur(weights: Vector) -> None:
+    def bound_error(weights: Vector) -> None:
         both = float((weights * left).mean()) + left_of_target
-        best.blur, best.kkt_blur = 0.5 * n * both**2, float(left.max()) * both
+        best.gap_error, best.kkt_error = 0.5 * n * both**2, float(left.max()) * both
 
-    # Weights are not known yet; those of a good answer are about uniform here.
-    blur(np.ones(n))
+    # The weights are not known yet: assume uniform ones.
+    bound_error(np.ones(n))
     steps = solve_by_products(KernelHessian(None, factor, 0.0, n), best, start)
-    blur(best.weights)
+    bound_error(best.weights)
     return best.result("low_rank", steps, task.gamma)
 
 
 def _reduce_target(
     task: Task, growing: GrowingFactor, pivots: Matrix
 ) -> tuple[Vector, float]:
-    """Average the target in terms of the factor, and what the factor leaves of it."""
+    """Return the mean features of the target by the factor, and the mean residual norm."""
     m = task.target.shape[0]
     total, left = np.zeros(growing.rank), 0.0
     for rows in gen_batches(m, _BLOCK):
@@ -277,7 +276,7 @@ def _reduce_target(
 
 
 def _by_products(task: Task, growing: GrowingFactor, unit: float) -> KMMResult:
-    """Solve by products with the kernel, and precondition by the factor."""
+    """Solve by products with the kernel, preconditioned by the factor."""
     n, source = task.bounds.n, task.source
     growing = growing.of_first_rows(n, lambda p: task.between(source, source[p]))
     rank = int(min(_PRECONDITION_ROOT * np.sqrt(n), np.ceil(_PRECONDITION_SHARE * n)))
