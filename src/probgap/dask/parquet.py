@@ -56,10 +56,7 @@ def find_pieces(
         names = names or of_file
         missing = [name for name in names if name not in of_file]
         if missing:
-            msg = (
-                f"Every file must have the same columns. Got none named {missing[0]!r} "
-                f"in {file}."
-            )
+            msg = f"{file} has no column {missing[0]!r}; all files must have it."
             raise InvalidInputError(msg)
         pieces += found
     return pieces, names
