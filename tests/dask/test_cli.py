@@ -199,7 +199,7 @@ def test_a_bad_cell_is_named_and_nothing_is_written(folder, fit, value):
     ("words", "sentence"),
     [
         (("data", "--label", "flag", "--engine", "dask"), "Did you mean 'flagged'"),
-        (("*.csv", "--label", "x", "--engine", "dask"), "none"),
+        (("*.csv", "--label", "x", "--engine", "dask"), "has no Parquet files"),
         (("data", "--label", "flagged", "--scheduler", "x"), "requires --engine dask"),
         (("data", "--label", "a", "--engine", "dask"), "say which one marks"),
         (("text", "--label", "a", "--engine", "dask"), "is not a Parquet file"),
