@@ -5,7 +5,8 @@ Which method when
 Four ways in which labels can be missing, four methods. Where the easy positives were labelled
 first, methods that assume random labels find too few. Where labels did fall at random,
 dividing by the label rate (Elkan and Noto) is right. The default of probgap does about as
-well where positives are many, and less well for a rare class.
+well where positives are many, and less well for a rare class. With two draws of each, read
+the picture for what is far apart.
 """
 
 # %%

@@ -1,4 +1,4 @@
-"""What a model's answers rest on: columns, values of a row, rows that are like it."""
+"""Why a model predicts what it does: columns, values of a row, and similar rows."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SCORED_BY = "ROC AUC of held-out labelled rows against unlabelled ones"
 _HELD_OUT = 0.4
 _FEWEST_LABELLED = 5
 _N_GROUPS = 8
-# Cells of the rows that are scored at once, and rows that are scored in all.
+# The most cells to score at once, and the most rows to score in all.
 _BLOCK_CELLS = 4_000_000
 _MOST_SCORED = 20_000
 
@@ -69,7 +69,7 @@ class ColumnImportance:
     scored_by : str
         What the score is.
     n_left_out : int
-        How many columns were not tried: those least tied to the score, of very many.
+        Number of columns not tried: those least associated with the score.
     n_rows : int
         How many held-out rows were ranked.
     """
@@ -93,7 +93,7 @@ def column_importance(
     max_rows: int = 5000,
     random_state: RandomStateLike = None,
 ) -> ColumnImportance:
-    """Shuffle input columns of held-out rows, and see how much worse they are ranked.
+    """Measure permutation importance of input columns, on held-out rows.
 
     A copy of the model's gap estimator is fitted on 60% of the rows. On the others each
     column of X, not of what a pipeline makes of it, is shuffled
@@ -113,10 +113,10 @@ def column_importance(
     n_repeats : int, default=5
         How often each column is shuffled.
     max_columns : int, default=100
-        Of more columns, those are tried that are tied most to the model's score, each
-        by itself.
+        Of more columns, only those are tried that are most associated with the model's
+        score, each by itself.
     max_rows : int, default=5000
-        Of more rows, so many are drawn, with the share of labelled ones that there is.
+        Larger data are sampled down to so many rows, stratified by label.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the split, the fit and the shuffles.
 
@@ -153,7 +153,7 @@ def column_importance(
     unseen, known = _as_table(take_rows(X, test)), mask[test]
     chance = chance_positive(copy, samples_of(model, unseen))
     columns, named = input_columns(model, unseen), hasattr(unseen, "columns")
-    tried = _most_tied(unseen, columns, chance, max_columns)
+    tried = _most_associated(unseen, columns, chance, max_columns)
     at = tried if named else (slice(None), tried)
 
     def score(_: Any, part: Any, labels: Mask) -> float:
@@ -242,7 +242,7 @@ def row_contributions(
     background : {array-like, frame} of shape (n_samples, n_features)
         Rows to compare with.
     n_background : int, default=100
-        Of more background rows, so many are drawn; fewer where columns are many.
+        Number of background rows to draw; fewer where columns are many.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the draw and the orders.
 
@@ -308,9 +308,8 @@ def nearest_labelled(
 ) -> NearestLabelled:
     """Find the labelled positives that are nearest to a row.
 
-    Distances are Euclidean ones after what comes before the classifier in a pipeline:
-    what the classifier takes for alike. If the row itself is a labelled one of X, it is
-    found at distance 0.
+    Distances are Euclidean, in the space that the classifier sees: after the other steps
+    of a pipeline. If the row itself is a labelled one of X, it is found at distance 0.
 
     Parameters
     ----------
@@ -388,18 +387,18 @@ def _as_table(rows: Any) -> Any:
     return rows if hasattr(rows, "shape") else np.asarray(rows)
 
 
-def _most_tied(X: Any, columns: list[Any], score: Vector, most: int) -> list[Any]:
-    """Return the columns whose groups of values differ most in the score."""
+def _most_associated(X: Any, columns: list[Any], score: Vector, most: int) -> list[Any]:
+    """Return the columns most associated with the score."""
     if len(columns) <= most:
         return columns
     values = (X[c].to_numpy() if hasattr(X, "columns") else X[:, c] for c in columns)
-    tie = np.array([_tie(column, score) for column in values])
-    kept = np.sort(np.argsort(-tie, kind="stable")[:most])
+    variance = np.array([_explained_variance(column, score) for column in values])
+    kept = np.sort(np.argsort(-variance, kind="stable")[:most])
     return [columns[i] for i in kept]
 
 
-def _tie(values: NDArray[Any], score: Vector) -> float:
-    """Return how much of the score's variance lies between groups of like values."""
+def _explained_variance(values: NDArray[Any], score: Vector) -> float:
+    """Return the variance of the score between groups of similar values."""
     sortable = values if values.dtype.kind in "fiub" else values.astype(str)
     _, codes = np.unique(sortable, return_inverse=True)
     group = codes * _N_GROUPS // (int(codes.max()) + 1)

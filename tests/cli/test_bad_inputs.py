@@ -8,101 +8,104 @@ FIT = "fit t.csv --label found --out out"
 COMPARE = "compare t.csv --label found"
 
 # What is in t.csv, and a part of what is said of it.
-PLAIN = "must be CSV, TSV or Parquet, maybe gzipped. Got "
+OTHER = ", not a CSV, TSV or Parquet file; save the table as CSV"
 BAD_FILES = {
-    "empty file": (b"", "t.csv must hold a header and rows. Got an empty file."),
-    "blank lines": ("\n \n\r\n", "must hold a header and rows. Got an empty file."),
-    "byte order mark alone": (b"\xef\xbb\xbf", "Got an empty file."),
-    "header only": ("size,found\n", "must hold rows below its header. Got a header"),
-    "header without line end": ("size,found", "Got a header alone."),
+    "empty file": (b"", "t.csv is empty; expected a header and rows."),
+    "blank lines": ("\n \n\r\n", "t.csv is empty; expected a header"),
+    "byte order mark alone": (b"\xef\xbb\xbf", "t.csv is empty;"),
+    "header only": ("size,found\n", "t.csv has a header but no rows."),
+    "header without line end": ("size,found", "has a header but no rows."),
     "header with the label alone": (
         "found\nyes\nyes\nno\nno\n",
-        "Got no other column.",
+        "besides 'found': the table has no other column.",
     ),
-    "UTF-16 without mark": (lambda good: good.csv().encode("utf-16-le"), PLAIN),
+    "UTF-16 without mark": (lambda good: good.csv().encode("utf-16-le"), OTHER),
     "UTF-16 cut in a letter": (
         lambda good: good.csv().encode("utf-16") + b"\xd8",
         "save it as UTF-8",
     ),
     "NUL bytes": (
         lambda good: good.csv().replace("red", "r\0d"),
-        PLAIN + "bytes that are no text",
+        "t.csv is binary data" + OTHER,
     ),
-    "numbers for a header": ("1,2\n3,4\n", "must hold the names of the columns"),
+    "numbers for a header": ("1,2\n3,4\n", "The first line of t.csv has only numbers"),
     "too many cells in a row": (
         lambda good: good.csv() + "x,1,red,,,\n",
-        "Got 6 in data row 33",
+        "t.csv has 6 cells in data row 33 (near line 34), but 4 in its header",
     ),
     "too few cells in a row": (
         lambda good: good.csv() + "x,1\n",
-        "header has. Got 2 in data row 33",
+        "t.csv has 2 cells in data row 33",
     ),
     "duplicated header": (
         lambda good: good.csv().replace("colour", "size", 1),
-        "for columns 2, 3",
+        "Columns 2 and 3 of t.csv are both named 'size'",
     ),
     "quote left open": (
         lambda good: good.csv() + '"x,1,red,yes\n',
         "is a quote left open?",
     ),
     "huge name of a column": (f"{'a' * 200_000},found\n1,yes\n", "131,072 characters"),
-    "huge header": ("a,b" * 9_000_000, "Got a line of several megabytes"),
+    "huge header": ("a,b" * 9_000_000, "is several megabytes long"),
     "huge row": (
         lambda good: good.csv() + "x," + "1" * 9_000_000 + ",,\n",
         "a row of more than 2 MB",
     ),
     "truncated gzip": (
         lambda good: gzip.compress(good.csv().encode())[:-30],
-        "whole gzip file",
+        "truncated or damaged gzip file",
     ),
-    "gzip of an empty file": (gzip.compress(b"", mtime=0), "Got an empty file."),
+    "gzip of an empty file": (gzip.compress(b"", mtime=0), "t.csv is empty;"),
     "gzip in gzip": (
         gzip.compress(gzip.compress(b"a", mtime=0)),
-        "at most once. Got gzip in",
+        "t.csv is gzipped twice",
     ),
-    "damaged gzip": (b"\x1f\x8b" + b"x" * 50, "must be a whole gzip file. Got"),
-    "picture called .csv": (b"\x89PNG\r\n\x1a\n" + bytes(99), PLAIN + "a picture"),
-    "workbook called .csv": (b"PK\x03\x04" + bytes(99), PLAIN + "a zip archive or an"),
-    "random bytes": (bytes(range(256)) * 9, PLAIN),
+    "damaged gzip": (b"\x1f\x8b" + b"x" * 50, "truncated or damaged gzip file ("),
+    "picture called .csv": (
+        b"\x89PNG\r\n\x1a\n" + bytes(99),
+        "t.csv is a picture" + OTHER,
+    ),
+    "workbook called .csv": (b"PK\x03\x04" + bytes(99), "t.csv is a zip archive or an"),
+    "random bytes": (bytes(range(256)) * 9, OTHER),
     "web page": ("<!DOCTYPE html>\n<p>404</p>\n", "--label must name a column"),
     "truncated Parquet": (
         lambda good: good.parquet()[:-99],
-        "whole Parquet file. Got a",
+        "truncated or damaged Parquet file",
     ),
-    "Parquet magic alone": (b"PAR1", "must be a whole Parquet file. Got a damaged one"),
+    "Parquet magic alone": (b"PAR1", "truncated or damaged Parquet file: "),
     "Parquet without rows": (
         lambda good: good.parquet(rows=0),
-        "must hold rows and columns",
+        "t.csv is empty: it has no rows or no columns.",
     ),
     "nested Parquet": (
         lambda good: good.parquet(size=[[1, 2]] * 32),
-        "Column 'size' of t.csv must hold one value per cell. Got the nested type list",
+        "Column 'size' of t.csv has the nested type list",
     ),
     "structs for labels": (
         lambda good: good.parquet(found=[{"a": 1}] * 32),
-        "Column 'found' of t.csv must hold one value per cell.",
+        "Column 'found' of t.csv has the nested type struct",
     ),
-    "one row": ("size,found\n1,yes\n", "must leave some rows unlabelled"),
+    "one row": ("size,found\n1,yes\n", "some rows must be unlabelled"),
     "label absent": (
         lambda good: good.csv("found"),
-        "--label must name a column of the table. Got",
+        "--label must name a column of the table, which has case, size, colour. Got",
     ),
     "labels of three values": (
         lambda good: good.csv(found=["a", "b"] * 16),
-        "must hold one value besides those for unlabelled. Got 'a', 'b'; say which",
+        "holds several values besides those for unlabelled: 'a', 'b'; say which",
     ),
-    "labels all empty": (lambda good: good.csv(found=""), "Got empty cells alone."),
+    "labels all empty": (lambda good: good.csv(found=""), "all its cells are empty."),
     "labels all positive": (
         lambda good: good.csv(found="yes"),
-        "must leave some rows unlabelled. Got",
+        "holds 'yes' in every row; some rows must be unlabelled.",
     ),
     "one labelled positive": (
         lambda good: good.csv(found=["yes"] + [""] * 31),
-        "must mark at least 2 positives (30 before the numbers mean much). Got 1 labelled of 32",
+        "marks 1 of 32 rows; a fit needs at least 2 labelled rows (30 before the numbers mean much)",
     ),
     "one unlabelled row": (
         lambda good: good.csv(found=["yes"] * 31 + [""]),
-        "at least 2 rows unlabell",
+        "marks 31 of 32 rows",
     ),
     "labels that are numbers": (
         lambda good: good.csv(found=range(32)),
@@ -122,15 +125,15 @@ BAD_FILES = {
     ),
     "inf": (
         lambda good: good.csv(size={3: "inf"}),
-        "must hold finite numbers. Got 'inf' in row 4",
+        "has 'inf' in row 4, which is not a finite number",
     ),
     "number beyond all bounds": (
         lambda good: good.csv(size={3: "1e999"}),
-        "Got '1e999' in row 4",
+        "has '1e999' in row 4",
     ),
     "a word among numbers": (
         lambda good: good.csv(size={3: "lots"}),
-        "Got 'lots' in row 4; mend the cell",
+        "has 'lots' in row 4, which is not a number (31 cells of the column are, 1 is not)",
     ),
 }
 
@@ -163,7 +166,7 @@ def test_a_bad_table_gives_one_sentence_and_leaves_nothing(name, place, good, re
 )
 def test_other_commands_read_tables_the_same(command, place, refuses):
     (place / "t.csv").write_bytes(b"")
-    refuses(command, "t.csv must hold a header and rows. Got an empty file.")
+    refuses(command, "t.csv is empty; expected a header and rows.")
 
 
 @pytest.mark.parametrize("name", USAGE)

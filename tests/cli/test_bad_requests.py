@@ -114,18 +114,18 @@ def repeat_an_id(place, good):
 
 
 # What the folder holds besides (a function that makes it), the command, what is said.
-TWICE = "--row must name one row by its id. Got 'c1', which 2 rows have."
+TWICE = "--row must be the id of one row. Got 'c1', the id of 2 rows."
 BAD_REQUESTS = {
     # Where the table is.
-    "no such table": (without("t.csv"), FIT, "Got 't.csv': No such file or directory."),
-    "table is a folder": (replace_by_folder("t.csv"), FIT, "Got 't.csv': Is a direct"),
+    "no such table": (without("t.csv"), FIT, "table 't.csv': No such file"),
+    "table is a folder": (replace_by_folder("t.csv"), FIT, "table 't.csv': Is a direc"),
     "no device": (
         nothing,
         FIT.replace("t.csv", "/dev/null"),
-        "null must hold a header",
+        "null is empty",
     ),
-    "empty standard input": (nothing, FIT.replace("t.csv", "-"), "standard input must"),
-    "name with NUL": (nothing, FIT.replace("t.csv", "'a\0b'"), "file that can be read"),
+    "empty standard input": (nothing, FIT.replace("t.csv", "-"), "standard input is"),
+    "name with NUL": (nothing, FIT.replace("t.csv", "'a\0b'"), "Cannot read the table"),
     "name too long": (nothing, FIT.replace("t.csv", "a" * 300), "File name too long"),
     # Which columns.
     "label misspelt": (nothing, FIT.replace("found", "fuond"), "Did you mean 'found'?"),
@@ -142,7 +142,7 @@ BAD_REQUESTS = {
     "no such id": (
         nothing,
         FIT + " --id nr",
-        "--id must name a column of the table. Got",
+        "--id must name a column of the table, which",
     ),
     "id is the label": (nothing, FIT + " --id found", "--id must name another column"),
     "no such column to drop": (nothing, FIT + " --drop siz", "Did you mean 'size'?"),
@@ -150,14 +150,14 @@ BAD_REQUESTS = {
     "everything dropped": (
         nothing,
         FIT + " --drop case,size,colour",
-        "a column to learn from besides 'found'. Got 'case' (dropped on request), ",
+        "no column to learn from besides 'found': 'case' (dropped on request), ",
     ),
     "a column with a comma dropped": (
         put("t.csv", lambda good: good.csv(**{"c, d": range(32)})),
         FIT + " --drop case,size,colour --drop 'c, d'",
         "'c, d' (dropped on request)",
     ),
-    "wrong positive": (nothing, FIT + " --positive ja", "but never 'ja'"),
+    "wrong positive": (nothing, FIT + " --positive ja", "never holds 'ja'"),
     "empty positive": (
         nothing,
         FIT + " --positive ''",
@@ -215,7 +215,7 @@ BAD_REQUESTS = {
             "t.csv", lambda good: good.csv(truth=["no", "yes", "no"] * 10 + ["no"] * 2)
         ),
         COMPARE + " --truth truth",
-        "--truth must call labelled rows positive. Got 'truth', in which not one",
+        "--truth must call labelled rows positive. Got 'truth', which calls none",
     ),
     "truth of three values": (
         put("t.csv", lambda good: good.csv(truth=["a", "b"] * 16)),
@@ -235,21 +235,25 @@ BAD_REQUESTS = {
     "comparing one labelled": (
         put("t.csv", lambda good: good.csv(found=["yes"] + [""] * 31)),
         COMPARE,
-        "must mark at least 2 positives",
+        "needs at least 2 labelled rows",
     ),
     # Models.
     "no such model": (without("run/model.skops"), PREDICT, "No such file"),
-    "empty model file": (put("run/model.skops", b""), PREDICT, "Got: it is empty."),
+    "empty model file": (
+        put("run/model.skops", b""),
+        PREDICT,
+        "run/model.skops: it is empty.",
+    ),
     "truncated model": (
         change("model.skops", lambda d: d[:-99]),
         PREDICT,
-        "cut off or",
+        "truncated or",
     ),
-    "altered model": (change("model.skops", flip), PREDICT, "Got: it is damaged ("),
+    "altered model": (change("model.skops", flip), PREDICT, "it is damaged ("),
     "pickle called .skops": (
         put("run/model.skops", pickle.dumps({"a": 1})),
         PREDICT,
-        "it is a pickle, which could run anything when read",
+        "it is a pickle, which can run any code when it is loaded",
     ),
     "model of a later format": (
         change("model.skops", newer_format),
@@ -264,16 +268,16 @@ BAD_REQUESTS = {
     "table for a model": (nothing, "predict t.csv t.csv", "it is not a model file"),
     "model without preparation": (put_bare_model, PREDICT, "pipeline that begins with"),
     # Rows to score.
-    "nothing to score": (put("t.csv", b""), PREDICT, "Got an empty file."),
+    "nothing to score": (put("t.csv", b""), PREDICT, "t.csv is empty;"),
     "column missing": (
         put("t.csv", lambda good: good.csv("size")),
         PREDICT,
-        "Got none named 'size'.",
+        "The table has no 'size': it needs every column",
     ),
     "text for a number": (
         put("t.csv", lambda good: good.csv(size={3: "lots"})),
         PREDICT,
-        "Column 'size' must hold numbers. Got 'lots' in row 4; mend the cell, or empty",
+        "Column 'size' has 'lots' in row 4, which is not a number; correct the cell, or",
     ),
     "bad number in print": (
         put("t.csv", lambda good: good.csv(size={3: "1.2.3"})),
@@ -283,7 +287,7 @@ BAD_REQUESTS = {
     "inf to score": (
         put("t.csv", lambda good: good.csv(size={3: "inf"})),
         PREDICT,
-        "finite numbers. Got",
+        "is not a finite number",
     ),
     "ragged rows to score": (
         put("t.csv", lambda good: good.csv() + "x,1\n"),
@@ -314,7 +318,7 @@ BAD_REQUESTS = {
     "scores over the table": (
         nothing,
         OVER,
-        "--out must name a file that is not read here",
+        "--out must not name an input file",
     ),
     # Explaining.
     "no such run": (
@@ -325,7 +329,7 @@ BAD_REQUESTS = {
     "folder without run": (
         without("run/run.json"),
         EXPLAIN,
-        "Got run, without run.json",
+        "Got run: no run.json in it.",
     ),
     "truncated run": (change("run.json", lambda d: d[:-9]), EXPLAIN, "fit again"),
     "run that is a list": (put("run/run.json", "[]"), EXPLAIN, "fit again"),
@@ -349,7 +353,7 @@ BAD_REQUESTS = {
         EXPLAIN,
         "other contents",
     ),
-    "no such row": (nothing, EXPLAIN + "000", "Got 'c1000', which none has."),
+    "no such row": (nothing, EXPLAIN + "000", "Got 'c1000', the id of no row."),
     "row by an id of two": (repeat_an_id, EXPLAIN, TWICE),
     "row by no number": (
         change_table(id=None),

@@ -280,7 +280,7 @@ def test_explain_says_why_one_row_has_its_score(fitted, probgap):
 
 def test_explain_needs_the_table_it_came_from(fitted, table, probgap, tmp_path):
     result = probgap("explain", fitted.out, "--row", "C-9999")
-    assert (result.exit_code, "none has" in result.stderr) == (1, True)
+    assert (result.exit_code, "the id of no row" in result.stderr) == (1, True)
     other = tmp_path / "other.csv"
     other.write_text(table.read_text().replace("C-0001", "C-1000"))
     result = probgap("explain", fitted.out, "--row", "C-0002", "--table", other)

@@ -85,9 +85,7 @@ def make_wide(good):
 
 def test_ten_thousand_columns_are_not_listed(place, good, refuses):
     make_wide(good)
-    said = (
-        "it has case, size, colour, found, x0, x1, x2, x3, .... Did you mean 'found'?"
-    )
+    said = "which has case, size, colour, found, x0, x1, x2, x3 and "
     refuses(FIT.replace("found", "fuond"), said)
 
 
@@ -130,7 +128,7 @@ def test_a_table_that_may_not_be_read_is_refused(
     shared_place.chmod(0o777)
     with as_nobody():
         result = probgap(*shlex.split(FIT), "--quiet")
-    is_one_sentence(result.stderr, "Got 't.csv': Permission denied.")
+    is_one_sentence(result.stderr, "table 't.csv': Permission denied.")
 
 
 @pytest.mark.parametrize("out", ["out", "deep/er/out"])
@@ -252,5 +250,5 @@ def test_no_standard_input_is_one_sentence(start, is_one_sentence):
     words = shlex.split(FIT.replace("t.csv", "-"))
     process = start(*words, "--quiet", preexec_fn=functools.partial(os.close, 0))
     _, said = process.communicate(timeout=60)
-    is_one_sentence(said, "standard input must be open. Got none")
+    is_one_sentence(said, "Standard input is closed")
     assert process.returncode == 1

@@ -21,8 +21,8 @@ REFUSED = {
     "fit t.csv --label nope --out out": "--label must name a column",
     "fit nowhere.csv --label found --out out": "No such file or directory",
     "fit bad.csv --label found --out out": "in data row 2",
-    "fit t.csv --label found --positive ja --out out": "but never 'ja'",
-    "fit t.csv --label found --drop a,b --out out": "a column to learn from",
+    "fit t.csv --label found --positive ja --out out": "never holds 'ja'",
+    "fit t.csv --label found --drop a,b --out out": "column to learn from",
     "fit t.csv --label found --out out --class-prior 7": "--class-prior must be a share",
     "fit t.csv --label found --out full": "which holds thesis.tex",
     "fit t.csv --label found --out out --scheduler x": "requires --engine dask",
@@ -31,7 +31,7 @@ REFUSED = {
     "predict nowhere t.csv": "MODEL must be a file that probgap fit wrote",
     "predict model.skops nowhere.csv": "No such file or directory",
     "predict model.skops t.csv --out a/b.csv": "in a folder that exists",
-    "explain nowhere": "without run.json",
+    "explain nowhere": "no run.json in it",
     "demo --out t.csv": "--out must name a folder",
 }
 
@@ -74,4 +74,4 @@ def test_of_a_fit_by_dask_all_rows_are_explained_but_not_one(tmp_path, probgap):
     assert "+0.250" in result.stdout
     result = probgap("explain", tmp_path, "--row", "1")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "--row requires a fit to one table in memory" in result.stderr
+    assert "--row requires a fit in memory" in result.stderr

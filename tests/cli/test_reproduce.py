@@ -101,7 +101,7 @@ def test_an_interrupt_leaves_a_clean_file_and_says_how_to_go_on(
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in err
-    assert f"of {N_JOBS} rows. Go on with:\n  probgap reproduce --quick" in err
+    assert f"of {N_JOBS} rows. Continue with:\n  probgap reproduce --quick" in err
     assert err.rstrip().endswith("--resume")
     lines = path.read_bytes().splitlines(keepends=True)
     assert 5 <= len(lines) < N_JOBS
@@ -115,7 +115,7 @@ def test_a_second_run_is_refused_unless_told_what_to_do(small_spec, finished, pr
     before = (finished / "rows.jsonl").read_bytes()
     refused = probgap(*arguments(small_spec, finished))
     assert refused.exit_code == 1
-    assert "rows.jsonl must not exist yet" in refused.stderr
+    assert "rows.jsonl has rows of an earlier run" in refused.stderr
     both = probgap(*arguments(small_spec, finished, "--resume", "--force"))
     assert (both.exit_code, both.stdout) == (1, "")
     again = probgap(*arguments(small_spec, finished, "--resume", "-q"))

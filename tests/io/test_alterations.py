@@ -62,7 +62,7 @@ def test_no_altered_array_is_loaded(name, altered, data):
             if not why:
                 taken.append(f"{path}: {how}")
             else:
-                assert re.search(r"model that probgap can read\. Got: .+\.$", why)
+                assert re.search(r"Cannot load .+: .+\.$", why)
     assert taken == [], "\n".join(taken)
 
 

@@ -193,7 +193,7 @@ def test_an_attribute_cannot_take_the_place_of_a_method(saved, forge):
         content = schema["content"]["content"]
         content["predict"] = content.pop("planted")
 
-    refused(forge(saved, change=change), "brings predict of its own")
+    refused(forge(saved, change=change), "overrides predict")
 
 
 def test_a_file_without_a_model_is_refused(saved, forge, write):
@@ -206,7 +206,7 @@ def test_a_file_without_a_model_is_refused(saved, forge, write):
     refused(saved, "different parts")
     schema = {**text([1, 2]), "protocol": 2}
     write(saved, ABOUT, {SCHEMA: json.dumps(schema).encode()})
-    refused(saved, "it holds no model but a list")
+    refused(saved, "it holds a list, not a model")
 
 
 # Size
@@ -248,7 +248,7 @@ def test_odd_names_are_refused(name, saved):
             archive.writestr(zipfile.ZipInfo(part), content)
 
     raw(saved, edit)
-    refused(saved, "a part by the name")
+    refused(saved, "an unknown part")
 
 
 def test_two_parts_of_one_name_are_refused(saved):
@@ -259,7 +259,7 @@ def test_two_parts_of_one_name_are_refused(saved):
             archive.writestr(SCHEMA, b"{}")
 
     raw(saved, edit)
-    refused(saved, "two of its parts have one name")
+    refused(saved, "two of its parts have the same name")
 
 
 def test_overlapping_parts_are_refused(saved):
@@ -276,7 +276,7 @@ def test_overlapping_parts_are_refused(saved):
             archive.NameToInfo[entry.filename] = entry
         archive._didModify = True
     saved.write_bytes(buffer.getvalue())
-    refused(saved, "claim more room than the file has")
+    refused(saved, "claim to be larger than the file")
 
 
 def array_bytes(shape="(3,)", kind="<f8", content=bytes(24)):
@@ -338,7 +338,7 @@ def test_only_arrays_are_shared(saved, forge):
         outer = node("ListNode", "builtins", "list", content=[inner], file=name)
         planted(outer)(schema)
 
-    refused(forge(saved, change=change), "is no array")
+    refused(forge(saved, change=change), "is not an array")
 
 
 def test_an_array_can_be_shared(saved, forge, model):

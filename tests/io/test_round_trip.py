@@ -198,7 +198,7 @@ def test_only_fitted_models_are_saved(thing, tmp_path):
 
 def test_what_cannot_be_imported_is_not_saved(data, tmp_path):
     model = make_pipeline(FunctionTransformer(lambda X: X), NaiveClassifier())
-    with pytest.raises(ModelFileError, match=r"can be imported. Got .*<lambda>"):
+    with pytest.raises(ModelFileError, match=r"cannot be imported: .*<lambda>"):
         save(model.fit(*data), tmp_path / "m.skops")
     assert list(tmp_path.iterdir()) == []
 
@@ -206,7 +206,7 @@ def test_what_cannot_be_imported_is_not_saved(data, tmp_path):
 def test_what_skops_cannot_take_is_not_saved(data, tmp_path):
     model = NaiveClassifier().fit(*data)
     model.note_ = Birch()
-    with pytest.raises(ModelFileError, match=r"skops can save. Got: .*Birch"):
+    with pytest.raises(ModelFileError, match=r"skops cannot save: .*Birch"):
         save(model, tmp_path / "m.skops")
     assert list(tmp_path.iterdir()) == []
 
@@ -239,7 +239,7 @@ def test_an_interrupted_write_leaves_what_was_there(model, saved, monkeypatch):
 
 def test_places_that_cannot_be_written(model, tmp_path):
     for place in (tmp_path, tmp_path / "no" / "m.skops", "/proc/m.skops"):
-        with pytest.raises(ModelFileError, match=r"path must be a place"):
+        with pytest.raises(ModelFileError, match=r"Cannot write"):
             save(model, place)
     assert list(tmp_path.iterdir()) == []
 

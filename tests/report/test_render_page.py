@@ -234,7 +234,7 @@ def test_a_test_that_finds_nothing_is_no_good_sign():
     )
     assert states(told)["random"] == LOOK
     assert "Only with care." in verdict(told)[1]
-    assert "the test sees no favourites" in told.render()
+    assert "the test finds no bias" in told.render()
 
 
 def test_labels_that_look_random_are_no_violation():

@@ -75,7 +75,9 @@ def test_a_cell_means_a_day(cell, day_first, expected):
 )
 def test_a_cell_that_is_no_date_is_named(cell):
     frame = pd.DataFrame({"d": ["2020-01-01", cell]}, index=[7, 8])
-    with pytest.raises(InvalidInputError, match=r"'d' must hold dates.*in row 9"):
+    with pytest.raises(
+        InvalidInputError, match=r"'d' has .* in row 9, which is not a date"
+    ):
         to_dates(frame)
 
 
@@ -124,9 +126,9 @@ def test_ambiguous_dates_begin_with_the_day_where_points_stand_between():
     [
         (
             [*DAYS.strftime("%Y-%m-%d")[:-1], "soon"],
-            "not in 1 of 60 cells, first 'soon'",
+            "not in 1 of 60 cells, such as 'soon'",
         ),
-        ([*DAYS.strftime("%d/%m/%Y")[:-1], "12/31/2020"], "first '12/31/2020'"),
+        ([*DAYS.strftime("%d/%m/%Y")[:-1], "12/31/2020"], "such as '12/31/2020'"),
         ([f"10:{i:02d}" for i in range(N)], "times of day"),
         (["2020-01-01"] * N, "constant"),
         (list(DAYS[:12].astype(str)) + [None] * (N - 12), "filled in exactly"),
@@ -166,7 +168,9 @@ def test_chunks_and_later_dates():
     assert_array_equal(np.vstack(parts), X)
     later = table.iloc[:3].assign(when=["31.12.9999", "2150-01-01", ""])
     assert np.abs(step.transform(later)).max() <= 5.0
-    with pytest.raises(InvalidInputError, match=r"'when' must hold dates.*row 2"):
+    with pytest.raises(
+        InvalidInputError, match=r"'when' has .* in row 2, which is not a date"
+    ):
         step.transform(table.iloc[:3].assign(when=["", "soon", ""]))
 
 

@@ -140,11 +140,11 @@ def test_a_later_huge_value_is_held(fitted, frame):
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ("abc", "'plain' must hold numbers. Got 'abc' in row 4"),
-        ("inf", "'plain' must hold finite numbers. Got 'inf' in row 4"),
+        ("abc", "'plain' has 'abc' in row 4, which is not a number"),
+        ("inf", "'plain' has 'inf' in row 4, which is not a finite number"),
         ("1e999", "finite"),
-        ("2020-01-01", "must hold numbers"),
-        ("x" * 500, "must hold numbers"),
+        ("2020-01-01", "is not a number"),
+        ("x" * 500, "is not a number"),
     ],
 )
 def test_a_bad_cell_is_named(fitted, frame, value, says):
@@ -194,5 +194,7 @@ def test_numbers_that_are_read_already_are_taken_as_they_are():
     assert_array_equal(again, read)
     assert again.flags.f_contiguous == read.flags.f_contiguous
     assert_array_equal(to_numbers(typed.assign(a=1e300))[:, 0], 1e100)
-    with pytest.raises(InvalidInputError, match=r"'b' must hold finite.*row 2"):
+    with pytest.raises(
+        InvalidInputError, match=r"'b' has .* in row 2, which is not a finite"
+    ):
         to_numbers(typed.assign(b=[1.0, np.inf, 2.0]))

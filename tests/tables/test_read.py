@@ -219,36 +219,36 @@ BAD = {
     "empty": (b"", "header and rows"),
     "blank": (b"\n\n  \n", "header and rows"),
     "mark alone": (b"\xef\xbb\xbf", "header and rows"),
-    "header only": (b"a,b\n", "header alone"),
-    "header and blanks": (b"a,b\n\n\n", "header alone"),
+    "header only": (b"a,b\n", "no rows"),
+    "header and blanks": (b"a,b\n\n\n", "no rows"),
     "long row": (b"a,b\n1,2\n3,4,5\n", "data row 2"),
     "short row": (b"a,b\n1,2\n3\n", "data row 2"),
-    "delimiter at the end": (b"a,b\n1,2,\n", "Got 3"),
+    "delimiter at the end": (b"a,b\n1,2,\n", "3 cells"),
     "open quote": (b'a,b\n"1,2\n3,4\n5,6\n', "quote left open"),
-    "duplicate": (b"a,b,a\n1,2,3\n", "columns 1, 3"),
+    "duplicate": (b"a,b,a\n1,2,3\n", "Columns 1 and 3"),
     "no names": (b"1,2,3\n4,5,6\n", "names"),
-    "junk": (bytes(range(256)) * 9, "no text"),
-    "nul": (b"a,b\n1,\x00\n", "no text"),
-    "utf-16 unmarked": ("a,b\n1,2\n".encode("utf-16-le"), "no text"),
-    "broken utf-16": (b"\xff\xfea", "announce"),
-    "pickle": (b"\x80\x04\x95\x0c\x00\x00\x00\x00\x00\x00\x00\x8c", "no text"),
+    "junk": (bytes(range(256)) * 9, "binary"),
+    "nul": (b"a,b\n1,\x00\n", "binary"),
+    "utf-16 unmarked": ("a,b\n1,2\n".encode("utf-16-le"), "binary"),
+    "broken utf-16": (b"\xff\xfea", "byte order mark"),
+    "pickle": (b"\x80\x04\x95\x0c\x00\x00\x00\x00\x00\x00\x00\x8c", "binary"),
     "zip": (b"PK\x03\x04rest", "Excel"),
     "old excel": (b"\xd0\xcf\x11\xe0\xa1\xb1", "Excel"),
     "bzip2": (b"BZh91AY", "bzip2"),
     "zstd": (b"\x28\xb5\x2f\xfd", "zstd"),
     "pdf": (b"%PDF-1.7", "PDF"),
     "sqlite": (b"SQLite format 3\x00", "SQLite"),
-    "cut gzip": (gzip.compress(PLAIN * 1000, mtime=0)[:-9], "cut off"),
-    "gzip head": (b"\x1f\x8b\x08", "cut off"),
+    "cut gzip": (gzip.compress(PLAIN * 1000, mtime=0)[:-9], "truncated"),
+    "gzip head": (b"\x1f\x8b\x08", "truncated"),
     "altered gzip": (gzip.compress(PLAIN, mtime=0)[:-8] + b"12345678", "damaged"),
-    "gzip in gzip": (gzip.compress(gzip.compress(PLAIN, mtime=0)), "at most once"),
+    "gzip in gzip": (gzip.compress(gzip.compress(PLAIN, mtime=0)), "gzipped twice"),
     "parquet magic": (b"PAR1", "damaged"),
     "parquet no rows": (parquet(pa.table({"a": pa.array([], pa.int8())})), "empty"),
     "parquet no columns": (parquet(pa.table({})), "empty"),
     "parquet list": (parquet(pa.table({"a": [[1], [2]]})), "'a'.*nested"),
     "parquet struct": (parquet(pa.table({"a": [{"b": 1}]})), "'a'.*nested"),
     "parquet bytes": (parquet(pa.table({"a": [b"\xff\xfe"]})), "'a'"),
-    "cut gzipped parquet": (gzip.compress(parquet(LONG))[:-30], "cut off"),
+    "cut gzipped parquet": (gzip.compress(parquet(LONG))[:-30], "truncated"),
     "cut parquet": (parquet(LONG)[:-20], "damaged"),
     "long line": (b'a,"' + b"x" * 20_000_000, "first line"),
     "endless header": (b"a," * 10_000_000, "several megabytes"),
@@ -261,7 +261,7 @@ BAD = {
 def test_bad_files_give_one_sentence(name):
     data, says = BAD[name]
     for read in (rows, chunks):
-        with pytest.raises(InvalidInputError, match=rf"(?s)must .*Got.*{says}|{says}"):
+        with pytest.raises(InvalidInputError, match=says):
             read(data)
 
 
@@ -280,7 +280,7 @@ def test_an_altered_parquet_file_is_no_traceback():
 
 def test_what_is_no_file(tmp_path):
     for source in (tmp_path / "none.csv", tmp_path, "a\0b", 3, io.StringIO("a,b\n1,2")):
-        with pytest.raises(InvalidInputError, match="must be a"):
+        with pytest.raises(InvalidInputError, match=r"Cannot read the table|must be a"):
             read_table(source)
 
 
@@ -306,7 +306,7 @@ def test_progress_of_a_csv_file(tmp_path):
 def test_wrong_wishes():
     with pytest.raises(InvalidInputError, match="chunk_rows"):
         open_table(io.BytesIO(PLAIN), chunk_rows=0)
-    with pytest.raises(InvalidInputError, match="a column 'A'"):
+    with pytest.raises(InvalidInputError, match="has no column 'A'"):
         open_table(io.BytesIO(PLAIN), columns=["A"])
     with pytest.raises(InvalidInputError, match="and 4 more"):
         open_table(io.BytesIO(PLAIN), columns=list("ABCDEFGHIJ"))

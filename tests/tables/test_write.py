@@ -56,7 +56,7 @@ def test_a_path(tmp_path):
     frame = pd.DataFrame({"a": [1], "b": ["é"]})
     write_csv(frame, tmp_path / "t.csv")
     assert (tmp_path / "t.csv").read_bytes() == "a,b\r\n1,é\r\n".encode()
-    with pytest.raises(InvalidInputError, match="must be writable"):
+    with pytest.raises(InvalidInputError, match="Cannot write"):
         write_csv(frame, tmp_path / "none" / "t.csv")
 
 

@@ -1,4 +1,4 @@
-"""A fit and what is told about it: the account, scores, ranks, and the files of all that."""
+"""A fit and its results: the account, scores and ranks, and the files that hold them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Analysis:
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """The rows by rank, labelled ones last, scored by models that have not seen them."""
+        """The rows by rank, labelled ones last, scored by models not fitted on them."""
         labels, classifier = self.prepared.labels, self.model[-1]
         table = score_rows(
             classifier, classifier.observed_gap_, classifier.posterior_, labels.labelled
@@ -144,7 +144,7 @@ class Analysis:
         page = render_page(
             self.account, table=self.table, ranked=self.ranked, run=self.run
         )
-        # What the model file tells about its table.
+        # What the model file notes about its table.
         names = ("name", "sha256", "label", "id", "positive")
         metadata = {name: getattr(self.table, name) for name in names}
         write: dict[str, Callable[[Path], object]] = {
@@ -158,11 +158,11 @@ class Analysis:
 
 
 def check_fit(
-    model: Any, prepared: Prepared, heard: list[Warning], progress: Progress
+    model: Any, prepared: Prepared, raised: list[Warning], progress: Progress
 ) -> Account:
-    """Return the account of a fit, in which some warnings were heard."""
+    """Return the account of a fit, with the warnings that it raised."""
     request = prepared.request
-    with caught_warnings():  # of refits: what they warn of has been said of the fit
+    with caught_warnings():  # of refits, which repeat those of the fit
         account = examine(
             model,
             prepared.inputs,
@@ -176,14 +176,16 @@ def check_fit(
         replace(each, row=int(numbers[each.row - 1]), id=prepared.ids[each.row - 1])
         for each in account.next
     ]
-    warned = _add_heard(account.warnings, heard)
-    return replace(account, next=tuple(named), warnings=warned)
+    cautions = _add_warnings(account.warnings, raised)
+    return replace(account, next=tuple(named), warnings=cautions)
 
 
-def _add_heard(said: tuple[Caution, ...], heard: list[Warning]) -> tuple[Caution, ...]:
-    """Add what ``fit`` warned of to what the account says already, no fact twice."""
-    found = list(said)
-    for warning in heard:
+def _add_warnings(
+    cautions: tuple[Caution, ...], raised: list[Warning]
+) -> tuple[Caution, ...]:
+    """Add the warnings of ``fit`` to those of the account, without repeating any."""
+    found = list(cautions)
+    for warning in raised:
         what, do = split_sentence(str(warning))
         sign = getattr(warning, "sign", None)
         if not any(

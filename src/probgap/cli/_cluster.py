@@ -30,14 +30,14 @@ from probgap.cli._prepare import (
 from probgap.cli._terminal import refuse, signal_handler
 from probgap.tables import ColumnPlan, LabelColumn, RowGroups
 
-# Rows that show what the columns are and how numbers are spread, and labelled rows
-# beside them: where labels are rare, only these show which columns give them away.
+# Rows that show how columns are used and distributed, and further labelled rows: where
+# labels are rare, only these show which columns mirror them.
 _SAMPLE_ROWS = 50_000
 _SAMPLE_LABELLED = 2000
 
 
 class DaskEngine(MemoryEngine):
-    """Reads Parquet files larger than memory, and fits to rows drawn from them."""
+    """Reads Parquet files larger than memory, and fits to a sample of their rows."""
 
     name = "dask"
     files = tuple(name for name in FILES if name != "scores.csv")
@@ -48,9 +48,9 @@ class DaskEngine(MemoryEngine):
         self._workers = ExitStack()
 
     def read(self) -> None:
-        """Read the labels of all rows, and from some the use of the columns."""
+        """Read the labels of all rows, and plan the columns by a sample."""
         request = self.request
-        # Refused before any worker is started.
+        # A bad request is refused before any worker is started.
         _, names = tables.list_row_groups(tables.find_tables(request.source)[0])
         chosen = choose_columns(request, names)
         self._workers.enter_context(self._client)
@@ -70,7 +70,7 @@ class DaskEngine(MemoryEngine):
     def _plan_columns(
         self, names: tuple[str, ...], chosen: dict[str, Any]
     ) -> tuple[ColumnPlan, Any]:
-        """Find the use of the columns, and fit what turns them into numbers, on a sample."""
+        """Plan the use of the columns, and fit the preprocessor, on a sample of rows."""
         found = self._on_workers(_find_labelled, chosen["label"], self._labels)
         first = np.cumsum([0, *(piece.n_rows for piece in self._pieces)])
         labelled = np.concatenate(
@@ -84,10 +84,10 @@ class DaskEngine(MemoryEngine):
             plan = tables.plan_columns(sample, **chosen)
             return plan, tables.make_preprocessor(plan).fit(read_inputs(sample, plan))
         except InvalidInputError:
-            # It may name a row of the sample: look for the file.
+            # It may name a row of the sample: find the file of that row.
             for piece, part in zip(self._pieces, parts, strict=True):
                 if part is not None:
-                    with _named(piece, " in row "):
+                    with _located_errors(piece, " in row "):
                         tables.plan_columns(part, **chosen)
             raise
 
@@ -100,17 +100,17 @@ class DaskEngine(MemoryEngine):
 
         labels = self._labels
         X = map_pieces(_to_numbers, self._pieces, self._preprocessor, self._plan)
-        marks = map_pieces(_read_marks, self._pieces, self.request.label, labels)
-        classifier = PGPUClassifier(**self.parameters(labels)).fit(X, marks["observed"])
+        y = map_pieces(_read_observed, self._pieces, self.request.label, labels)
+        classifier = PGPUClassifier(**self.parameters(labels)).fit(X, y["observed"])
         steps = [("columns", self._preprocessor), ("classifier", classifier.model_)]
-        return Pipeline(steps), self._drawn(classifier.sample_rows_)
+        return Pipeline(steps), self._read_sample(classifier.sample_rows_)
 
     def close(self) -> None:
-        """Let the workers go."""
+        """Stop the workers."""
         self._workers.close()
 
-    def _drawn(self, rows: NDArray[np.intp]) -> Prepared:
-        """Return rows as they stand in the files."""
+    def _read_sample(self, rows: NDArray[np.intp]) -> Prepared:
+        """Read the rows that were drawn, as they are in the files."""
         names = [use.name for use in self._plan.columns]
         parts = self._on_workers(_take_rows, names, rows=rows)
         frame = pd.concat(parts).set_axis(rows)
@@ -135,7 +135,7 @@ class DaskEngine(MemoryEngine):
         *arguments: Any,
         rows: NDArray[np.intp] | None = None,
     ) -> list[Any]:
-        """Return what a function makes of each piece, and of those of the rows in it."""
+        """Return a function's result for each piece, and for those of ``rows`` in it."""
         from probgap.dask.blocks import split_ranks
         from probgap.dask.engine import gather, lazily
 
@@ -205,23 +205,23 @@ def _to_numbers(piece: RowGroups, preprocessor: Any, plan: ColumnPlan) -> pd.Dat
     from probgap.dask.parquet import mark_source
 
     frame = tables.read_row_groups(piece, plan.inputs)
-    with _named(piece):
+    with _located_errors(piece):
         numbers = preprocessor.transform(read_inputs(frame, plan))
     return mark_source(pd.DataFrame(numbers, frame.index), piece)
 
 
-def _read_marks(piece: RowGroups, label: str, labels: LabelColumn) -> pd.DataFrame:
+def _read_observed(piece: RowGroups, label: str, labels: LabelColumn) -> pd.DataFrame:
     frame = tables.read_row_groups(piece, [label])
     observed = observed_labels(labels.positive, labels.find(frame[label]))
     return frame.assign(observed=observed)[["observed"]]
 
 
 @contextmanager
-def _named(piece: RowGroups, sign: str = "") -> Iterator[None]:
-    """Add to a message, if it has a sign, where the rows it speaks of are."""
+def _located_errors(piece: RowGroups, containing: str = "") -> Iterator[None]:
+    """Add the file and rows of a piece to errors whose message contains a text."""
     try:
         yield
     except InvalidInputError as error:
-        if sign in str(error):
+        if containing in str(error):
             where = f"{piece.file}, rows {piece.first + 1:,} to {piece.first + piece.n_rows:,}"
             refuse(f"{str(error).rstrip('.')} ({where}).")

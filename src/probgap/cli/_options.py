@@ -11,11 +11,11 @@ import typer
 
 from probgap.cli._terminal import refuse
 
-_HEAD = 65_536  # bytes: a completion must not wait for a file
+_HEAD = 65_536  # bytes: a completion must be quick
 
 
 class EngineName(StrEnum):
-    """What computes."""
+    """Where a fit is computed."""
 
     MEMORY = "memory"
     DASK = "dask"
@@ -24,7 +24,7 @@ class EngineName(StrEnum):
 def complete_column(context: typer.Context, incomplete: str) -> list[str]:
     """Return the columns of the table whose names begin with what was typed."""
     source = context.params.get("table")
-    if not source:  # at an unfinished option the parser leaves the words alone
+    if not source:  # the parser stops at an unfinished option
         parameters = context.command.params
         arguments = [p.name for p in parameters if p.param_type_name == "argument"]
         words = [word for word in context.args if not word.startswith("--")]
@@ -66,14 +66,14 @@ _FILE = "CSV, TSV or Parquet file, gzipped or not; "
 _FILES = _FILE + "a folder or a pattern of Parquet files; "
 _STDIN = "- reads standard input."
 _LABEL = (
-    "The column that marks the known positives. Empty, 0, False and no mean unlabelled."
+    "The column that marks known positives. Empty, 0, False and 'no' mean unlabelled."
 )
 _POSITIVE = (
     "The value of the label column that marks a known positive; all others then mean "
     "unlabelled."
 )
 _ID = "A column that names the rows; kept in the results, never learnt from."
-_DROP = "Columns to leave out: a name, or several with commas; may be repeated."
+_DROP = "Columns to leave out, separated by commas; may be repeated."
 _CATEGORY = "Columns of numbers that are codes, to be read as categories."
 _PRIOR = (
     "The share of all rows that are positive, if it is known: 0.2, or a range: 0.1,0.3. "
@@ -82,8 +82,8 @@ _PRIOR = (
 _SEED = "Random seed: the same seed gives the same results, bit for bit."
 _JOBS = "Number of processes; it does not change results."
 _ENGINE = (
-    "What computes: memory, for a table that fits; or dask, for Parquet files in blocks, "
-    "by --jobs processes or --scheduler."
+    "memory, if the table fits into it; or dask, for Parquet files in blocks, on --jobs "
+    "processes or a --scheduler."
 )
 _SCHEDULER = (
     "A dask scheduler whose workers can read the files, such as tcp://host:8786; for "

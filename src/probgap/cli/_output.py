@@ -1,4 +1,4 @@
-"""Results appear whole or not at all."""
+"""Write results, all of them or none, and check beforehand that they can be written."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json
 
 
 def check_libraries() -> None:
-    """Refuse, before a long run, to begin one whose results could not be written."""
+    """Raise, before a long run, if a library that the results need is missing."""
     for library in ("pandas", "jinja2", "matplotlib", "skops"):
         if find_spec(library) is None:
             raise MissingLibraryError(
@@ -62,7 +62,7 @@ def check_file(path: Path, *, force: bool, read: Iterable[str | Path] = ()) -> N
     if path.exists() and not force:
         refuse(f"--out must name a new file. Got {path}; replace it with --force.")
     if path.exists() and any(_is_same(path, other) for other in read):
-        refuse(f"--out must name a file that is not read here. Got {path}.")
+        refuse(f"--out must not name an input file. Got {path}.")
     parent = path.absolute().parent
     if not parent.is_dir():
         refuse(f"--out must be in a folder that exists. Got {path}.")
@@ -72,7 +72,7 @@ def check_file(path: Path, *, force: bool, read: Iterable[str | Path] = ()) -> N
 def write_folder(folder: Path, writers: Mapping[str, Callable[[Path], object]]) -> None:
     """Write all files into a folder nearby, then move it to its place."""
     folder = folder.absolute()
-    prefix = f".{folder.name[:100]}."  # a name has a longest length
+    prefix = f".{folder.name[:100]}."  # file systems limit the length of a name
     with TemporaryDirectory(
         dir=_nearest_parent(folder), prefix=prefix, ignore_cleanup_errors=True
     ) as nearby:

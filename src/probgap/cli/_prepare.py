@@ -1,4 +1,4 @@
-"""What a command is asked to do, and a table made ready for it."""
+"""What a user asks of a command, and the table prepared for it."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A table whose columns have found their use.
+    """A table, its labels, and how each column is used.
 
-    Rows that were drawn from several files are indexed by their place in the whole.
+    Rows that were drawn from several files are indexed by their place in all rows.
     """
 
     request: Request
@@ -114,12 +114,12 @@ class MemoryEngine:
         }
 
     def close(self) -> None:
-        """End what was started."""
+        """Stop the worker processes, if there are any."""
 
 
 def prepare(request: Request) -> Prepared:
-    """Read the table and find the use of its columns."""
-    if Path(request.source).is_file():  # what is no file can be read only once
+    """Read the table and decide how its columns are used."""
+    if Path(request.source).is_file():  # anything else can be read only once
         with tables.open_table(request.source) as reader:
             choose_columns(request, reader.columns)
     table = tables.read_table(request.source)
@@ -166,30 +166,24 @@ def _split_columns(
 
 
 def require_column(option: str, name: str, names: Sequence[str]) -> None:
-    """Refuse a column that the table does not have, and offer one that is like it."""
+    """Refuse a column that the table does not have, and suggest a similar one."""
     if name in names:
         return
     close = get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     shown = ", ".join(one_line(column) for column in names[:8])
-    shown += ", ..." if len(names) > 8 else ""
-    refuse(
-        f"{option} must name a column of the table. Got {name!r}; it has {shown}.{hint}"
-    )
+    shown += f" and {len(names) - 8} more" if len(names) > 8 else ""
+    rule = f"{option} must name a column of the table, which has {shown}."
+    refuse(f"{rule} Got {name!r}.{hint}")
 
 
 def require_labels(n_labelled: int, n_rows: int, column: str) -> None:
     """Refuse a label column from which nothing can be learnt."""
-    if n_labelled < 2:
-        rule = "mark at least 2 positives (30 before the numbers mean much)"
-    elif n_rows - n_labelled < 2:
-        rule = "leave at least 2 rows unlabelled"
-    else:
-        return
-    refuse(
-        f"The label column {column!r} must {rule}. Got {n_labelled} labelled of "
-        f"{n_rows} rows."
-    )
+    if min(n_labelled, n_rows - n_labelled) < 2:
+        refuse(
+            f"The label column {column!r} marks {n_labelled} of {n_rows} rows; a fit needs "
+            "at least 2 labelled rows (30 before the numbers mean much) and 2 unlabelled."
+        )
 
 
 def label_values(positive: str) -> tuple[Any, Any]:

@@ -42,9 +42,9 @@ def show_summary(analysis: Analysis, out: Path) -> None:
     for warning in warnings:
         console.print(f"[bold yellow]![/bold yellow] {escape(warning)}")
     page = Text(str(out / "report.html"), style="bold")
-    console.print(page.append(" is the page to read", style="not bold"), soft_wrap=True)
+    console.print(Text("Read ").append_text(page), soft_wrap=True)
     files = ", ".join(analysis.run.files[1:])
-    console.print(f"[dim]beside it: {files}[/dim]")
+    console.print(f"[dim]In the same folder: {files}[/dim]")
 
 
 def _print_numbers(console: Console, account: Account) -> None:
@@ -52,12 +52,12 @@ def _print_numbers(console: Console, account: Account) -> None:
     low, high = found.hidden_interval
     estimate = f"{found.level:.0%} interval; best estimate {found.hidden:,.0f}"
     called = f"of {found.unlabelled:,} unlabelled rows (probability > 1/2)"
-    odds = "gap of even odds"
+    odds = "gap at which P(positive) is 1/2"
     if boundary.value >= 1.0:
         odds = "no row is likelier positive than not"
     elif boundary.spread:
         odds += f" (± {boundary.spread:.2f})"
-    undecided = "of rows: their gap alone does not say"
+    undecided = "of rows, which the gap alone does not decide"
     lines = [
         ("Labelled positives", f"{found.labelled:,}", f"of {found.rows:,} rows"),
         ("Hidden positives", f"{low:,.0f} to {high:,.0f}", estimate),

@@ -1,4 +1,4 @@
-"""How a command talks and ends: one-sentence errors, progress, text in any locale."""
+"""What a command prints: errors in one sentence, progress, text in any locale."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def refuse(message: str) -> NoReturn:
-    """Raise an error of the input."""
+    """Raise an error about the input."""
     raise InvalidInputError(message)
 
 
 @contextmanager
 def plain_errors(*, debug: bool) -> Iterator[None]:
-    """Turn what ends a command into a sentence on stderr and an exit code."""
+    """Turn an exception into a sentence on stderr and an exit code."""
     try:
         with signal_handler(signal.SIGTERM, _unwind):
             yield
     except (BrokenPipeError, typer.Exit):
-        raise  # of a closed pipe click makes a quiet end
+        raise  # click ends quietly when a pipe is closed
     except KeyboardInterrupt:
         message, code = "Stopped. Nothing was written.", INTERRUPTED
     except Exception as error:
@@ -67,7 +67,7 @@ def _sentence(error: Exception) -> str:
 
 @contextmanager
 def signal_handler(number: int, handler: Any) -> Iterator[None]:
-    """Handle a signal, where it can be done: in the main thread."""
+    """Handle a signal, which only the main thread can."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -179,7 +179,7 @@ def one_line(text: str, longest: int = 24) -> str:
 
 
 def make_console() -> Any:
-    """Return a console that prints text as it is: names and numbers are the user's."""
+    """Return a console that prints the user's names and numbers as they are."""
     from rich.console import Console
 
     return Console(highlight=False, markup=False, soft_wrap=True)
@@ -203,15 +203,15 @@ def plain_table(*headings: str, right: Collection[str] = ()) -> Any:
 
 @contextmanager
 def caught_warnings() -> Iterator[list[Warning]]:
-    """Collect what the library warns of, once each; other people's warnings are not ours."""
+    """Collect the warnings of this library and of solvers, each once; drop all others."""
     from sklearn.exceptions import ConvergenceWarning
 
-    heard: list[Warning] = []
+    raised: list[Warning] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        yield heard
+        yield raised
     first: dict[str, Any] = {}
     for warning in caught:
         if issubclass(warning.category, ProbgapWarning | ConvergenceWarning):
             first.setdefault(str(warning.message), warning.message)
-    heard += first.values()
+    raised += first.values()

@@ -1,4 +1,4 @@
-"""``probgap compare``: the methods side by side on one's own table."""
+"""``probgap compare``: methods side by side on a user's table."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def compare(
 ) -> None:
     """Compare the methods on held-out rows of a table.
 
-    Without truth only what labels show can be judged: how many held-out labelled rows a
-    method finds (recall) and how few rows it calls positive to do so; the Lee-Liu score
-    is recall squared over that share. With --truth: accuracy, balanced accuracy, F1, AUC,
-    the hidden positives found and the false alarms.
+    Without true labels, a method is judged by how many held-out labelled rows it finds
+    (recall) and how few rows it calls positive to do so; the Lee-Liu score is recall
+    squared over that share. With --truth: accuracy, balanced accuracy, F1, AUC, the hidden
+    positives found and the false alarms.
 
     Example: probgap compare cases.csv --label flagged --truth audited
     """
@@ -97,7 +97,7 @@ def compare(
 
 
 def _true_rows(prepared: Prepared, column: str) -> Mask:
-    """Read the truth by the word that marks a labelled positive, or by its own."""
+    """Return which rows are truly positive, marked by the label's value or another."""
     from probgap.tables import read_labels
 
     cells, labels = prepared.table.frame[column], prepared.labels
@@ -115,8 +115,8 @@ def _true_rows(prepared: Prepared, column: str) -> Mask:
         )
     if not (positive & labels.labelled).any():
         terminal.refuse(
-            f"--truth must call labelled rows positive. Got {column!r}, in which not one "
-            "of them is."
+            f"--truth must call labelled rows positive. Got {column!r}, which calls none "
+            "of them positive."
         )
     return positive
 

@@ -30,7 +30,7 @@ def demo(
     quiet: given.Quiet = False,
     debug: given.Debug = False,
 ) -> None:
-    """Try it on a real table: 569 tumours, of which the clearest cancers are labelled.
+    """Try it on a real table: 569 tumours, with only the clearest cancers labelled.
 
     Hides most labels of the breast cancer data that scikit-learn ships, the unclear cases
     first, writes the table as a CSV file, runs probgap fit on it, and compares with the

@@ -37,8 +37,8 @@ _GOOD_ACCURACY = 0.9
 def doctor(*, as_json: given.Json = False, debug: given.Debug = False) -> None:
     """Show what is installed and how to get what is missing, and run a self-test.
 
-    The self-test takes seconds: a fit on made-up data with a known answer, matching by
-    two solvers, and a model saved and loaded. Exit code 1 if a part of it fails.
+    The self-test takes seconds: a fit on synthetic data, kernel mean matching by two
+    solvers, and a model saved and loaded. The exit code is 1 if a part of it fails.
     """
     with plain_errors(debug=debug):
         keys = ("library", "extra", "for", "version")
@@ -135,7 +135,7 @@ def _try_saving() -> tuple[bool, str]:
 def _show(found: dict[str, Any]) -> None:
     from rich.text import Text
 
-    # How to install a part is to be copied: better a long line than a broken one.
+    # Commands to install a part are for copying, so lines are not wrapped.
     console = make_console()
     rest = f", Python {found['python']}, {found['cores']} cores"
     console.print(Text.assemble((f"probgap {__version__}", "bold"), rest))

@@ -46,8 +46,8 @@ def explain(
 ) -> None:
     """Show which columns drive the scores, and why one row has the score it has.
 
-    Of all rows: how much worse the model tells held-out labelled rows from unlabelled
-    ones when a column is shuffled (permutation importance). Of one row (--row): how much
+    For all rows: how much worse the model tells held-out labelled rows from unlabelled
+    ones when a column is shuffled (permutation importance). For one row (--row): how much
     each column moves its log-odds from the average row's, by Shapley values estimated
     from random orders of the columns, and which labelled positives are most like it.
 
@@ -68,11 +68,11 @@ def explain(
 
 
 def _read_run(folder: Path, part: str) -> Any:
-    """Return a part of run.json, or refuse what fit has not written."""
+    """Return a part of run.json, or refuse a file that fit did not write."""
     path = folder / "run.json"
     if not path.is_file():
         terminal.refuse(
-            f"DIR must be a folder that probgap fit wrote. Got {folder}, without run.json."
+            f"DIR must be a folder that probgap fit wrote. Got {folder}: no run.json in it."
         )
     try:
         run = json.loads(path.read_text(encoding="utf-8"))
@@ -88,7 +88,7 @@ def _read_run(folder: Path, part: str) -> Any:
             terminal.refuse("There were too few labelled rows to explain the scores.")
         case {"format": 1, "table": {"files": _}} if part == "table":
             terminal.refuse(
-                "--row requires a fit to one table in memory, not with --engine dask."
+                "--row requires a fit in memory; this one was made with --engine dask."
             )
         case {"format": 1} if _has_shape(run.get(part), _SHAPES[part]):
             pass
@@ -109,7 +109,7 @@ def _has_shape(value: Any, shape: Any) -> bool:
 
 
 def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
-    """Read the table of a fit again, by the use that its columns had."""
+    """Read the table of a fit again, with its columns used as in the fit."""
     check_libraries()
     from probgap.cli._prepare import Request, prepare
 
@@ -118,7 +118,7 @@ def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
     if source == "-":
         found = "none, and it came from standard input"
     elif not Path(source).is_file():
-        found = f"{source!r}, which is no file"
+        found = f"{source!r}, which is not a file"
     else:
         with Path(source).open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
@@ -149,9 +149,9 @@ def _position(prepared: Prepared, row: str) -> int:
     if found.size != 1 and not named:
         terminal.refuse(f"--row must be a number from 1 to {names.size}. Got {row!r}.")
     if found.size != 1:
-        which = f"{found.size} rows have" if found.size else "none has"
+        which = f"{found.size} rows" if found.size else "no row"
         terminal.refuse(
-            f"--row must name one row by its id. Got {row!r}, which {which}."
+            f"--row must be the id of one row. Got {row!r}, the id of {which}."
         )
     return int(found[0])
 
@@ -217,7 +217,7 @@ def _show_row(explained: Mapping[str, Any], *, n_columns: int) -> None:
         f"gap {explained['gap']:.2f}"
     )
     console.print(
-        "The model of all rows gives it log-odds of "
+        "The final model gives it log-odds of "
         f"{explained['log_odds']:.2f}; the average row has "
         f"{explained['average_log_odds']:.2f}. Each column's part of the difference:\n",
         style="dim",

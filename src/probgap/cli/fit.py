@@ -60,8 +60,8 @@ def fit(
     Example: probgap fit customers.csv --label bought --id customer --out results
 
     With --engine dask the table may be larger than memory: Parquet files, from which
-    labelled rows and as many others as fit are drawn. The same files are written but
-    scores.csv: probgap predict scores all rows.
+    labelled rows and as many others as fit are drawn. The same files are written, except
+    scores.csv: score all rows with probgap predict.
 
     Example: probgap fit 'data/*.parquet' --label flagged --engine dask --out results
     """
@@ -102,7 +102,7 @@ def fit_into(out: Path, engine: MemoryEngine, *, force: bool, shown: bool) -> An
 
 
 def analyse(engine: MemoryEngine, progress: terminal.Progress) -> Analysis:
-    """Read, fit, check, describe: everything but the files."""
+    """Read, fit, check and describe; write nothing."""
     started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     with closing(engine):
         progress.begin(READ)
@@ -111,10 +111,10 @@ def analyse(engine: MemoryEngine, progress: terminal.Progress) -> Analysis:
         from probgap.cli._analysis import Analysis, check_fit, describe_run
 
         progress.begin(FIT)
-        with terminal.caught_warnings() as heard:
+        with terminal.caught_warnings() as raised:
             model, prepared = engine.fit()
     progress.begin(CHECK)
-    account = check_fit(model, prepared, heard, progress)
+    account = check_fit(model, prepared, raised, progress)
     progress.begin(PAGE)
     run = describe_run(engine, model, started, progress)
     return Analysis(model, prepared, account, run)

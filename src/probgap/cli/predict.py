@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SCORE = "Scoring rows"
 _ROWS_AT_ONCE = 20_000
-_DECIMALS = 8  # more have no meaning
+_DECIMALS = 8  # more would be noise
 _MODEL = "model.skops, as fit wrote it, or the folder it is in."
 _OUT = (
     "File for the scores: CSV, or Parquet if it is named .parquet; printed by default."
@@ -40,7 +40,7 @@ def predict(
     quiet: given.Quiet = False,
     debug: given.Debug = False,
 ) -> None:
-    """Score the rows of a new table with a model that fit made.
+    """Score the rows of a new table with a fitted model.
 
     Writes CSV or Parquet: row, the id column if there is one, gap, decided, probability,
     predicted_label. The table needs the columns that the model learnt from, in any order;
@@ -65,11 +65,11 @@ def predict(
             )
         with closing(_open_each(sources)) as readers:
             first = next(readers)
-            # All that does not need scikit-learn has been checked before it is loaded.
-            fitted, noted = _load(model, quiet=quiet)
+            # Slow: it loads scikit-learn, which no check before it needs.
+            fitted, id_of_fit = _load(model, quiet=quiet)
             name = id_column
-            if name is None and noted in first.columns:
-                name = noted
+            if name is None and id_of_fit in first.columns:
+                name = id_of_fit
             _select_columns(first, fitted, name)
             called = fitted.classes_[fitted[-1].positive_index_]
             rows, positive, shown = 0, 0, not (quiet or as_json)
@@ -102,9 +102,9 @@ def _load(path: Path, *, quiet: bool) -> tuple[Any, Any]:
     """Return a model, and the id column of the table that it was fitted to."""
     from probgap.io import load, read_metadata
 
-    with terminal.caught_warnings() as heard:
+    with terminal.caught_warnings() as raised:
         model = load(path)
-    for warning in heard if not quiet else ():
+    for warning in raised if not quiet else ():
         typer.echo(f"Warning: {warning}", err=True)
     return model, read_metadata(path).get("id")
 
@@ -119,8 +119,8 @@ def _select_columns(reader: TableReader, model: Any, name: str | None) -> None:
         shown = ", ".join(repr(column) for column in missing[:8])
         more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
         terminal.refuse(
-            "The table must have every column that the model learnt from. Got none "
-            f"named {shown}{more}."
+            f"The table has no {shown}{more}: it needs every column that the model was "
+            "fitted to."
         )
     if name is not None:
         require_column("--id", name, reader.columns)
@@ -152,7 +152,7 @@ def _score_tables(
 def score_rows(
     classifier: Any, gap: Vector, probability: Vector, labelled: Mask | None = None
 ) -> pd.DataFrame:
-    """Return gap, what it alone decides, probability and predicted label of each row."""
+    """Return each row's gap, its decision by the gap alone, probability and prediction."""
     import numpy as np
     import pandas as pd
 
@@ -178,7 +178,7 @@ def score_rows(
 
 @contextmanager
 def _sink(out: Path | None, *, as_json: bool) -> Iterator[Callable[..., Any]]:
-    """Yield what writes scores, chunk after chunk, the first with a header."""
+    """Yield a function that writes scores, chunk after chunk, the first with a header."""
     from probgap._core.output import whole_file
     from probgap.tables import append_parquet, write_csv
 

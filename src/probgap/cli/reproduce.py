@@ -22,8 +22,8 @@ _RUN = "Running"
 
 _OUT = "Folder for the rows and the report."
 _TABLE = (
-    "A table to run: 1 to 8, boundaries or figure1; may be repeated. All of them, if none "
-    "is named."
+    "A table to run: 1 to 8, boundaries or figure1; may be repeated. By default, all of "
+    "them."
 )
 _ROWS = (
     "Which rows of each table, such as 1-3,5. Or a file of result rows: then nothing is "
@@ -31,10 +31,10 @@ _ROWS = (
 )
 _SPEC = "A table of your own, as TOML, in place of the paper's."
 _QUICK = "Two splits of 400 samples: two minutes, to see that all works."
-_RESUME = "Go on with the rows that the folder has."
-_FORCE = "Start anew: delete the rows it has."
-_JOBS = "Processes at once; one for each core, if not said."
-_PLAN = "List the jobs, one a line; run none."
+_RESUME = "Continue an earlier run: keep the rows in the folder."
+_FORCE = "Start anew: delete the rows in the folder."
+_JOBS = "Number of processes; by default, one for each core."
+_PLAN = "List the jobs, one on each line, without running them."
 
 
 def reproduce(
@@ -51,10 +51,10 @@ def reproduce(
     quiet: given.Quiet = False,
     debug: given.Debug = False,
 ) -> None:
-    """Run the experiments of the paper and set the numbers beside the printed ones.
+    """Run the experiments of the paper and compare the numbers with the printed ones.
 
     Writes rows.jsonl, one line for each method, labelling and split, as each ends; then
-    report.html and report.md. A run that was stopped goes on with --resume.
+    report.html and report.md. Continue a run that was stopped with --resume.
     """
     with terminal.plain_errors(debug=debug):
         selected, source = rows, None
@@ -102,18 +102,18 @@ def _numbers(selection: str | None) -> set[int] | None:
 
 
 def _check(planned: list[Job], path: Path, *, resume: bool, force: bool) -> None:
-    """Refuse what could not be run to its end."""
+    """Refuse a run that could not finish, before it starts."""
     from probgap.datasets import DataFileError
     from probgap.exceptions import MissingLibraryError, ProbgapError
     from probgap.page import check_libraries
     from probgap.reproduction import check_data
 
     if resume and force:
-        terminal.refuse("--resume and --force must not be given together. Got both.")
+        terminal.refuse("--resume and --force exclude each other.")
     if path.exists() and not resume and not force:
         terminal.refuse(
-            f"{path} must not exist yet. Got a file of an earlier run; go on with "
-            "--resume, start anew with --force, or choose another --out."
+            f"{path} has rows of an earlier run; continue it with --resume, start anew "
+            "with --force, or choose another --out."
         )
     check_libraries()
     try:
@@ -151,11 +151,11 @@ def _run(
                 progress.advance(spent, sum(cost.values()), what)
         except (KeyboardInterrupt, TerminatedWorkerError) as stop:
             killed = isinstance(stop, TerminatedWorkerError)
-            why = "A worker died, perhaps of too little memory" if killed else "Stopped"
+            why = "A worker died, perhaps out of memory" if killed else "Stopped"
             n_made = n_all - len(reproduction.pending(planned, made))
             words = [a for a in sys.argv[1:] if a not in ("--resume", "--force")]
             typer.echo(
-                f"{why}. {path} has {n_made} of {n_all} rows. Go on with:\n"
+                f"{why}. {path} has {n_made} of {n_all} rows. Continue with:\n"
                 f"  {shlex.join(['probgap', *words, '--resume'])}",
                 err=True,
             )

@@ -1,4 +1,4 @@
-"""Parquet files as a dask dataframe whose blocks record their source."""
+"""Parquet files as a dask dataframe whose blocks know where they come from."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def read_parquet(
 ) -> Any:
     """Open Parquet files as a dask dataframe.
 
-    Like ``dask.dataframe.read_parquet``, with dates as text. But small row groups are
-    merged, up to 250,000 rows (large ones are not split), and blocks record the file and
-    rows that they come from, so that a fit can name the row with a bad value.
+    It reads as ``dask.dataframe.read_parquet`` does, with dates as text. But small row
+    groups are put together, up to 250,000 rows (large ones are not split), and blocks
+    know which rows of which file they are: so a fit can name the one with a bad value.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ def read_parquet(
     pieces, names = find_pieces(paths, columns)
     dd = load_library("dask.dataframe", extra="dask", purpose="Parquet in blocks")
     meta = read_piece(pieces[0], names).iloc[:0]
-    # Columns that are selected later are the only ones read: dask passes them on.
+    # What is selected from it later is all that is read: dask hands it on as columns.
     return dd.from_map(read_piece, pieces, columns=names, meta=meta)
 
 
 def find_pieces(
     paths: str | Sequence[str], columns: Sequence[str] | None
 ) -> tuple[list[RowGroups], tuple[str, ...]]:
-    """List the pieces of all files, and the columns to read from each."""
+    """List the pieces of all files, and the columns that are wanted of each."""
     given = [paths] if isinstance(paths, str) else list(paths)
     pieces: list[RowGroups] = []
     names = () if columns is None else tuple(columns)
@@ -56,22 +56,19 @@ def find_pieces(
         names = names or of_file
         missing = [name for name in names if name not in of_file]
         if missing:
-            msg = (
-                f"Every file must have the same columns. {file} has none named "
-                f"{missing[0]!r}."
-            )
+            msg = f"{file} has no column {missing[0]!r}; all files must have it."
             raise InvalidInputError(msg)
         pieces += found
     return pieces, names
 
 
 def read_piece(piece: RowGroups, columns: Sequence[str]) -> Any:
-    """Read a piece and record its source."""
+    """Read a piece, and let it know where it comes from."""
     return mark_source(read_row_groups(piece, list(columns)), piece)
 
 
 def mark_source(frame: Any, piece: RowGroups) -> Any:
-    """Record in a block the file and the row where it starts."""
+    """Let a block know where it comes from."""
     frame.attrs[SOURCE] = (piece.file, piece.first)
     return frame
 
@@ -79,7 +76,7 @@ def mark_source(frame: Any, piece: RowGroups) -> Any:
 def map_pieces(
     function: Callable[..., Any], pieces: list[RowGroups], *arguments: Any
 ) -> Any:
-    """Return a dask dataframe of a function applied to each piece."""
+    """Return a dask dataframe of what a function makes of each piece."""
     dd = load_library("dask.dataframe", extra="dask", purpose="Parquet in blocks")
     meta = function(pieces[0], *arguments).iloc[:0]
     return dd.from_map(function, pieces, args=arguments, meta=meta)

@@ -1,4 +1,4 @@
-"""Can the answer be believed: checks of assumptions, on rows held out."""
+"""Whether to believe a fit: checks of its assumptions, on rows held out."""
 
 from probgap.diagnostics._compare import compare_methods
 from probgap.diagnostics._examine import examine

@@ -41,8 +41,8 @@ from probgap.diagnostics.account import (
 )
 from probgap.inspection import ColumnImportance, column_importance
 
-# Shares of the rows, and their least and greatest number, for checks that fit something:
-# with these, all checks together cost less than the fit (benchmarks/examine.py).
+# Share, least and greatest number of rows for checks that fit models: with these, all
+# checks together cost less than the fit (benchmarks/examine.py).
 _TO_COMPARE = (0.2, 1000, 4000)
 _TO_SHUFFLE = (0.1, 500, 4000)
 _MOST_TO_DRAW_LABELS = 2000
@@ -55,12 +55,12 @@ _N_HISTOGRAM = 40
 # PGPUcv is left to compare_methods: its search takes as long as all the rest.
 _OTHERS = tuple(name for name in METHODS if name != OURS and "cv" not in name)
 
-# When a fit is warned of.
+# Thresholds of the warnings.
 _FEWEST_LABELLED = 30
 _LOWEST_AUC, _HIGHEST_AUC = 0.6, 0.999
 _LOWEST_RECALL = 0.7
-# A column that makes up this much of the score above chance, while no other makes up
-# this share of that.
+# One column explains this share of the AUC above chance, and the next less than this share
+# of what it explains.
 _ALL_BY_ITSELF, _NEXT_TO_NOTHING = 0.5, 0.2
 
 Evidence = dict[str, Any]
@@ -181,7 +181,7 @@ def _choose_next(model: Any, X: Any, labelled: Mask, seed: int, _: Any) -> Evide
     found = []
     for row in suggest(model, X, _N_NEXT, **known, random_state=seed):
         even = abs(chance[row] - 0.5) < _ABOUT_EVEN
-        why = "a toss-up for the model" if even else "it stands for many rows"
+        why = "a toss-up for the model" if even else "like many other rows"
         if classifier.boundary_.value < gap[row] <= 0.0:
             why = f"undecided by the gap, {why}"
         place = int(row) + 1
@@ -193,7 +193,7 @@ def _share_of(n_rows: int, share: float, fewest: int, most: int) -> int:
     return int(np.clip(round(share * n_rows), fewest, most))
 
 
-# What the checks are called, and how long each takes beside the others.
+# Names of the checks, and how long each takes relative to the others.
 _CHECKS: Mapping[str, tuple[int, Callable[..., Evidence]]] = {
     "held-out rows": (5, _check_held_out),
     "random labelling": (20, _check_scar),
@@ -247,12 +247,12 @@ def _describe(classifier: Any, labelled: Mask) -> Evidence:
 
 
 def _find_warnings(account: Account) -> list[Caution]:
-    """Return what speaks against the account, the gravest first."""
+    """Return the warnings about an account, the gravest first."""
     return sorted(_find(account), key=lambda caution: caution.level != "strong")
 
 
 def _part_failed(name: str, error: Exception) -> Caution:
-    """Word the warning that a check could not be made."""
+    """Return the warning that a check could not be made."""
     return Caution(
         "mild",
         f"The check of {name} could not be made: {error}",
@@ -316,7 +316,7 @@ def _find(account: Account) -> Iterator[Caution]:
 
 
 def _one_column(drivers: ColumnImportance) -> str | None:
-    """Return the column that does it all by itself, if one does."""
+    """Return the column that explains the labels by itself, if one does."""
     top, second, *_ = [*drivers.importance, 0.0, 0.0]
     enough = top > _ALL_BY_ITSELF * (drivers.score - 0.5)
     alone = enough and second < _NEXT_TO_NOTHING * top

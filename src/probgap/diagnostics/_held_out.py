@@ -53,7 +53,7 @@ class HeldOutCalibration:
     Attributes
     ----------
     bins : tuple of ReliabilityBin
-        Predicted chance to be labelled against the share that is.
+        Predicted chance of being labelled, and the share that is.
     error : float
         Mean absolute difference of the two, weighted by rows.
     recall : float
@@ -83,7 +83,7 @@ class LabellingCurve:
     bins : tuple of CurveBin
         From surely negative to surely positive.
     rises : bool or None
-        Whether, among rows that are rather positive than not, labels go to the surer
+        Whether, among rows that are likelier positive than not, labels go to the surer
         ones; None with fewer than ten labelled or unlabelled rows among them.
     rank_correlation : float or None
         Spearman's, between gap and frequency of the bins; None with fewer than three.

@@ -26,7 +26,7 @@ _PENALTY, _PENALTY_OF_INTERCEPT = 0.1, 1e-6
 _N_STEPS = 10
 _N_FOLDS = 5
 _FEWEST_LABELLED = 10
-# With more labelled rows than this far in negative ground, classes overlap.
+# With a greater share of labelled rows among clear negatives, classes overlap.
 _MOST_OVERLAP = 0.1
 # The clearest labelled positives.
 _CEILING_QUANTILE = 0.8
@@ -40,7 +40,7 @@ _ENOUGH_POWER = 0.8
 
 @dataclass(frozen=True, slots=True)
 class ScarTest:
-    """Whether labels fell at random among the positives, as far as data can tell.
+    """Result of a test whether labels fell at random among the positives.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class ScarTest:
     n_resamples : int
         How often labels were drawn.
     overlap : float
-        Share of labelled rows that lie far in negative ground.
+        Share of labelled rows that lie among clear negatives.
     power : float
         How often the test notices labels drawn from the same positives with a chance
         that falls to a third from the clearest to the least clear.
@@ -96,9 +96,9 @@ def scar_test(
 ) -> ScarTest:
     """Test whether labels fell at random among the positives ("SCAR").
 
-    Rows with more than half of the chance of the clearest positives to be labelled, by
-    kernel logistic regression, and all labelled rows are taken for the positives. If
-    labels fell at random among them, nothing tells which of them are labelled: the
+    Taken for positive are all labelled rows, and those whose chance of being labelled, by
+    kernel logistic regression, is more than half of that of the clearest positives. If
+    labels fell at random among them, nothing predicts which of them are labelled: the
     statistic is how well held-out chances do, compared with labels drawn at random from
     these positives [1]_.
 
@@ -111,7 +111,7 @@ def scar_test(
     n_resamples : int, default=199
         How often to draw labels at random.
     max_rows : int, default=2000
-        Of more rows, so many are drawn, with the share of labelled ones that there is.
+        Larger data are sampled down to so many rows, stratified by label.
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds, draws and kernel features.
 

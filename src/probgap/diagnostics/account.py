@@ -41,7 +41,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How unequal the weights of the decided rows are, and how well they were solved."""
+    """How unequal the weights of the decided rows are, and how exact their solution."""
 
     reweighted: bool
     effective_sample_size: float
@@ -62,7 +62,7 @@ class Worlds:
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """Rows of like chances to be labelled; the share that is, with a 90% interval."""
+    """Rows of similar predicted chance; the share labelled, with a 90% interval."""
 
     predicted: float
     observed: float
@@ -73,7 +73,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class CurveBin:
-    """Rows of like gaps; the share labelled with a 90% interval, and an isotonic fit."""
+    """Rows of similar gaps; the share labelled, its 90% interval, and an isotonic fit."""
 
     gap_low: float
     gap_high: float
@@ -88,7 +88,7 @@ class CurveBin:
 
 @dataclass(frozen=True, slots=True)
 class OtherMethod:
-    """What another method says of the rows that methods are compared on."""
+    """Predictions of another method for the rows of the comparison."""
 
     method: str
     hidden: int | None = None
@@ -104,7 +104,7 @@ class OtherMethod:
 
 @dataclass(frozen=True, slots=True)
 class NextRow:
-    """A row whose true class would teach much; rows are counted from 1."""
+    """A row worth labelling next; rows are counted from 1."""
 
     row: int
     id: str | None
@@ -115,7 +115,7 @@ class NextRow:
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """What speaks against the numbers; ``sign`` names the warning of ``fit`` it repeats."""
+    """A warning about the numbers; ``sign`` names the warning of ``fit`` it repeats."""
 
     level: Literal["strong", "mild"]
     what: str
@@ -141,9 +141,9 @@ class Account:
     others : tuple of OtherMethod
         What other methods say, on ``n_compared`` rows.
     next : tuple of NextRow
-        Rows to ask a person about, the most telling first.
+        Rows to ask a person about, the most informative first.
     warnings : tuple of Caution
-        What speaks against the numbers, the gravest first.
+        Warnings about the numbers, the gravest first.
     """
 
     found: Found

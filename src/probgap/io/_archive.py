@@ -40,10 +40,10 @@ def pack(members: Mapping[str, bytes], about: Mapping[str, Any]) -> bytes:
     """Put members into a zip, and before them a header with their digests."""
     digests = {name: hashlib.sha256(data).hexdigest() for name, data in members.items()}
     header = json.dumps({"format": FORMAT, **about, "sha256": digests}, indent=1)
-    return zipped({HEADER: header.encode(), **members})
+    return write_zip({HEADER: header.encode(), **members})
 
 
-def zipped(members: Mapping[str, bytes]) -> bytes:
+def write_zip(members: Mapping[str, bytes]) -> bytes:
     """Return a zip without compression or times."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
@@ -52,19 +52,19 @@ def zipped(members: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def unzipped(data: bytes) -> dict[str, bytes]:
+def read_zip(data: bytes) -> dict[str, bytes]:
     """Return the members of a zip, if it claims no more than it holds."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         entries = archive.infolist()
         if len({entry.filename for entry in entries}) != len(entries):
-            refuse("two of its parts have one name")
+            refuse("two of its parts have the same name")
         for entry in entries:
             if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
                 refuse(f"its part {entry.filename} is compressed or encrypted")
         if min((entry.header_offset for entry in entries), default=1) != 0:
-            refuse("something stands before its first part")
+            refuse("it has data before its first part")
         if sum(entry.file_size for entry in entries) > len(data):
-            refuse("its parts claim more room than the file has")
+            refuse("its parts claim to be larger than the file")
         return {entry.filename: archive.read(entry) for entry in entries}
 
 
@@ -73,15 +73,15 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
     if not data:
         refuse("it is empty")
     if data[:1] == b"\x80" and data[1:2] <= b"\x05":
-        refuse("it is a pickle, which could run anything when read")
+        refuse("it is a pickle, which can run any code when it is loaded")
     if data[:4] != b"PK\x03\x04":
         refuse("it is not a model file")
     if data[-_END_BYTES:][:4] != b"PK\x05\x06":
-        refuse("its end is missing, or something was added: it was cut off or altered")
-    members = unzipped(data)
+        refuse("its end is missing, or something was added: it is truncated or altered")
+    members = read_zip(data)
     for name in members:
         if name not in (HEADER, SCHEMA) and not _MEMBER.fullmatch(name):
-            refuse(f"it has a part by the name {name[:80]!r}")
+            refuse(f"it has an unknown part {name[:80]!r}")
     if HEADER not in members or SCHEMA not in members:
         refuse("it is a zip without a model of probgap in it")
     header = _read_header(members.pop(HEADER))
@@ -89,8 +89,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
         refuse("it lists other parts than it has: it was altered")
     for name, content in members.items():
         if hashlib.sha256(content).hexdigest() != header["sha256"][name]:
-            what = f"the part {name} does not have its SHA-256"
-            refuse(f"{what}: it was damaged or altered")
+            refuse(f"the SHA-256 of its part {name} differs: it was damaged or altered")
     return header, members
 
 
@@ -111,14 +110,14 @@ def _read_header(content: bytes) -> dict[str, Any]:
     return header
 
 
-def tidied(name: str, content: bytes) -> bytes:
-    """Return an array of skops' without compression, and zeros between its fields."""
+def normalise_array(name: str, content: bytes) -> bytes:
+    """Return an array that skops wrote without compression, with zeros as padding."""
     if name.endswith(".npz"):  # the form of sparse matrices
         with zipfile.ZipFile(io.BytesIO(content)) as source:
-            return zipped({inner: source.read(inner) for inner in source.namelist()})
+            return write_zip({inner: source.read(inner) for inner in source.namelist()})
     if not name.endswith(".npy"):
         return content
-    start, shape, dtype = _read_claim(name, content)
+    start, shape, dtype = _read_array_header(name, content)
     if dtype.names is None:
         return content
     found = np.frombuffer(content, dtype, offset=start)
@@ -128,24 +127,24 @@ def tidied(name: str, content: bytes) -> bytes:
     return content[:start] + clean.tobytes()
 
 
-def require_honest_arrays(name: str, content: bytes) -> None:
-    """Refuse an array whose header claims other than what follows it."""
+def check_array_size(name: str, content: bytes) -> None:
+    """Refuse an array whose header claims another size than its data have."""
     arrays = {name: content} if name.endswith(".npy") else {}
     if name.endswith(".npz"):
-        arrays = {f"{name}/{part}": data for part, data in unzipped(content).items()}
+        arrays = {f"{name}/{part}": data for part, data in read_zip(content).items()}
     for part, data in arrays.items():
-        start, shape, dtype = _read_claim(part, data)
+        start, shape, dtype = _read_array_header(part, data)
         n_bytes = len(data) - start
         claimed = math.prod(shape) * dtype.itemsize
         hollow = math.prod(shape) > 0 and claimed == 0
         if dtype.hasobject or hollow or claimed != n_bytes or min(shape, default=0) < 0:
             refuse(
                 f"its part {part} claims an array of shape {shape} and type {dtype}, "
-                f"{claimed} bytes, and has {n_bytes}"
+                f"{claimed} bytes, but has {n_bytes}"
             )
 
 
-def _read_claim(
+def _read_array_header(
     name: str, content: bytes
 ) -> tuple[int, tuple[int, ...], np.dtype[Any]]:
     """Return where the values of an array begin, its shape and its type."""
@@ -153,5 +152,5 @@ def _read_claim(
     try:
         shape, _, dtype = _READERS[np.lib.format.read_magic(stream)](stream)
     except (KeyError, ValueError) as error:
-        refuse(f"its part {name} is no array that probgap reads ({error})", error)
+        refuse(f"its part {name} is not an array that probgap reads ({error})", error)
     return stream.tell(), shape, dtype

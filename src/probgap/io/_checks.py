@@ -1,7 +1,7 @@
-"""Checks of a model that was read: whether it is whole, and safe to compute with.
+"""Checks that a loaded model is complete and safe to compute with.
 
-Compiled code in scikit-learn and scipy follows indices that it finds in a model without
-asking whether they point anywhere. In a file made to harm they may not.
+Compiled code in scikit-learn and scipy follows the indices in a model without checking
+their range. A malicious file may have indices out of range.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMES = {kind: name for name, kind in PARTS.items()}
 
 
 def walk(model: object) -> Iterator[Any]:
-    """Return everything that a model consists of, once each, the outer first."""
+    """Return every object that a model consists of, once each, the outer first."""
     seen: set[int] = set()
     waiting = [model]
     while waiting:
@@ -85,12 +85,12 @@ def _find_fault(thing: Any) -> str:
     if kind.__module__.startswith(("probgap.", "sklearn.")):
         hidden = [str(n) for n in own if callable(getattr(kind, str(n), None))]
         if hidden:
-            return f"brings {', '.join(hidden)} of its own"
+            return f"overrides {', '.join(hidden)}"
     names = [_NAMES.get(kind, ""), *(base.__name__ for base in kind.__mro__)]
     if isinstance(thing, BaseEstimator):
         if names[0]:
             _fill_in(thing)
-        # What is not fitted, a parameter, fails before anything is computed.
+        # An estimator that is not fitted raises before anything is computed.
         if not any(str(name).endswith("_") for name in own):
             return ""
     if public_name("ObjectNode", kind.__module__, kind.__name__) in SCIKIT_LEARN:
@@ -99,9 +99,9 @@ def _find_fault(thing: Any) -> str:
         sizes: Sizes = {}
         wrong = _misfit(thing, RULES.get(name, ""), sizes)
         if wrong:
-            return f"was altered: {wrong} is not what it must be"
+            return f"was altered: {wrong} is invalid"
         if name in _JUDGES and not _JUDGES[name](thing, sizes):
-            return "was altered: indices in it point outside, or numbers do not fit"
+            return "was altered: indices are out of range, or sizes do not match"
     return ""
 
 
@@ -251,7 +251,7 @@ def _within(places: Table, size: int) -> bool:
 
 
 def _boosting_is_sound(boosting: Any, sizes: Sizes) -> bool:
-    """Judge boosted trees of scikit-learn's: none splits categories."""
+    """Judge scikit-learn's boosted trees; trees with categorical splits are refused."""
     tables = [tree.nodes for trees in boosting._predictors for tree in trees]
     return (
         not getattr(boosting, "_in_fit", False)
@@ -266,7 +266,7 @@ def _boosting_is_sound(boosting: Any, sizes: Sizes) -> bool:
 
 
 def _forest_is_sound(forest: Any, sizes: Sizes) -> bool:
-    """Judge a forest: it hands samples to its trees without counting features again."""
+    """Judge a forest, which does not check features again for each tree."""
     n_classes = getattr(forest, "n_classes_", 1)  # a regressor has none
     return len(forest.estimators_) > 0 and all(
         tree.n_features_in_ == sizes["d"]
@@ -277,9 +277,9 @@ def _forest_is_sound(forest: Any, sizes: Sizes) -> bool:
 
 
 def _tree_is_sound(estimator: Any, sizes: Sizes) -> bool:
-    """Judge an estimator that is one tree: it says of the tree what holds of it.
+    """Judge an estimator that is one tree: its attributes must agree with the tree's.
 
-    Its depth matters, as room for the path of a sample is made by it.
+    Depth matters, as scikit-learn allocates memory for a sample's path by it.
     """
     tree = estimator.tree_
     n_classes = np.broadcast_to(getattr(estimator, "n_classes_", 1), sizes["o"])
@@ -297,7 +297,7 @@ def _tree_is_sound(estimator: Any, sizes: Sizes) -> bool:
 def _are_sound(
     nodes: Table, is_leaf: Mask, n_features: int, names: tuple[str, ...]
 ) -> bool:
-    """Judge a table of nodes: all hang from the first, each from one before it."""
+    """Judge a table of nodes: every node but the first has one parent, before it."""
     inner = np.flatnonzero(~is_leaf)
     left, right, feature, threshold = (nodes[name][inner] for name in names[:4])
     children = np.concatenate([left, right]).astype(np.int64)
@@ -311,7 +311,7 @@ def _are_sound(
     )
 
 
-# What must hold beyond the rules, much of it because compiled code takes it for granted.
+# Conditions beyond the rules, many of which compiled code takes for granted.
 _JUDGES: dict[str, Callable[[Any, Sizes], bool]] = {
     "Curves": lambda curves, _: abs(curves.weights.sum() - 1.0) < 1e-6,
     "Forest": lambda forest, sizes: forest.nodes.count(sizes["d"]) > 0,

@@ -100,8 +100,7 @@ def save(
         with whole_file(place, binary=True) as file:
             file.write(content)
     except OSError as error:
-        what = f"Got {place}: {error.strerror}."
-        refuse(f"path must be a place to write to. {what}", error)
+        refuse(f"Cannot write {place}: {error.strerror}.", error)
 
 
 def load(
@@ -109,13 +108,13 @@ def load(
 ) -> Any:
     """Read a model that :func:`save` wrote.
 
-    Refused are a pickle; a file that was cut off, damaged or altered without care; a newer
-    format; any type or function that is not on probgap's list (its own, and those of
-    scikit-learn that a table's pipeline needs), nor in ``trusted``; and arrays that have
-    the wrong shape or type, hold NaN where none may be, or indices that point outside.
+    Refused are a pickle; a file that is truncated, damaged or altered; a newer format; any
+    type or function that is neither on probgap's list (its own, and those of scikit-learn
+    that a table's pipeline needs) nor in ``trusted``; and arrays that have the wrong shape
+    or type, hold NaN where none is allowed, or indices out of range.
 
     So a file can run no code of its own. It can still be a wrong model: digests guard
-    against accidents, not against someone who makes a whole file. Get models from
+    against accidents, not against someone who forges a whole file. Get models from
     people you know.
 
     Parameters
@@ -157,7 +156,7 @@ def load(
         item if isinstance(item, str) else f"{item.__module__}.{item.__qualname__}"
         for item in items
     ]
-    with _refusing(path) as versions:
+    with _model_file_errors(path) as versions:
         header, members = _archive.unpack(Path(path).read_bytes())
         versions.update(header["versions"])
         model = _put_together(header["format"], members, by_caller)
@@ -197,19 +196,19 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     >>> io.read_metadata("model.skops")  # doctest: +SKIP
     {'columns': ['age', 'income']}
     """
-    with _refusing(path):
+    with _model_file_errors(path):
         header, _ = _archive.unpack(Path(path).read_bytes())
     metadata: dict[str, Any] = header["metadata"]
     return metadata
 
 
 @contextlib.contextmanager
-def _refusing(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Turn all that goes wrong into a refusal, with versions if they differ."""
+def _model_file_errors(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
+    """Turn any error into a ModelFileError, with the versions that differ."""
     written: dict[str, Any] = {}
     try:
         with warnings.catch_warnings():
-            # One warning of ours stands for one of each part.
+            # scikit-learn warns once for each part, load once for the file.
             warnings.simplefilter("ignore", InconsistentVersionWarning)
             yield written
     except MissingLibraryError:
@@ -231,7 +230,7 @@ def _refusing(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
         if differ:
             saved_with = f". It was saved with {', '.join(differ)}"
             reason += f"{saved_with}: install these, or fit again"
-        refuse(f"{path} must be a model that probgap can read. Got: {reason}.", error)
+        refuse(f"Cannot load {path}: {reason}.", error)
 
 
 def _versions() -> dict[str, str]:
@@ -241,7 +240,7 @@ def _versions() -> dict[str, str]:
 
 
 def _skops() -> Any:
-    # Slow to load, and not all need it.
+    # Imported when needed, as it is slow.
     load_library("skops.io", extra="io", purpose="models in files")
     return load_library("skops", extra="io", purpose="models in files")
 
@@ -251,7 +250,7 @@ def _take_apart(model: Any) -> dict[str, bytes]:
     try:
         dumped = _skops().io.dumps(_with_stored_trees(model))
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
-        refuse(f"model must be made of parts that skops can save. Got: {error}", error)
+        refuse(f"model has a part that skops cannot save: {error}", error)
     with zipfile.ZipFile(io.BytesIO(dumped)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     schema = json.loads(members[SCHEMA])
@@ -259,12 +258,14 @@ def _take_apart(model: Any) -> dict[str, bytes]:
     nameless = [n for n in sorted(names) if "<" in n or n.startswith("__main__.")]
     if nameless:
         refuse(
-            "model must be made of classes and functions that can be imported. Got "
-            f"{', '.join(nameless)}; put them into a module."
+            "model has classes or functions that cannot be imported: "
+            f"{', '.join(nameless)}. Put them into a module."
         )
     _plan.translate(schema)
     files = _plan.rename_arrays(schema)
-    arrays = {new: _archive.tidied(new, members[old]) for old, new in files.items()}
+    arrays = {
+        new: _archive.normalise_array(new, members[old]) for old, new in files.items()
+    }
     return {SCHEMA: json.dumps(schema, separators=(",", ":")).encode(), **arrays}
 
 
@@ -288,7 +289,7 @@ def _with_stored_trees(model: Any) -> Any:
 def _put_together(
     number: int, members: Mapping[str, bytes], by_caller: Collection[str]
 ) -> Any:
-    """Build the model, once all that its file says was looked through."""
+    """Build the model, after checking everything that its file names."""
     schema = json.loads(members[SCHEMA])
     if number == 1:
         translate_format_1(schema)
@@ -304,13 +305,13 @@ def _put_together(
         )
     _plan.resolve(schema)
     for name, content in members.items():
-        _archive.require_honest_arrays(name, content)
+        _archive.check_array_size(name, content)
     plan = {SCHEMA: json.dumps(schema).encode()}
     # skops has a list of its own.
     known = sorted({name for _, name in _plan.names_in(schema)})
-    model = _skops().io.loads(_archive.zipped({**members, **plan}), trusted=known)
+    model = _skops().io.loads(_archive.write_zip({**members, **plan}), trusted=known)
     if not hasattr(type(model), "predict"):
-        refuse(f"it holds no model but a {type(model).__name__}")
+        refuse(f"it holds a {type(model).__name__}, not a model")
     if number == 1:
         for thing in list(walk(model)):
             bring_up_to_date(thing)

@@ -1,7 +1,7 @@
-"""Files of format 1, of probgap 0.1: names, fields and parameters as they are now.
+"""Files of format 1, of probgap 0.1: translate names, fields and parameters.
 
-There, our classes stand under the modules that they lived in, and dataclasses without the
-names of their fields.
+There, our classes are under the private modules that they had then, and dataclasses are
+without the names of their fields.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _RENAMED = {
     "StoredBoosting": "Boosting",
     "StoredForest": "Forest",
 }
-# Attributes that estimators had in the place of others, or that follow from others now.
+# Attributes that were replaced by others, or that are computed from others now.
 _MOVED = (
     "n_smallest quantile gap_method kernel gamma upper slack kernel_features "
     "estimated_class_prior_ estimated_class_prior_interval_ estimated_labelling_rate_ "
@@ -35,7 +35,7 @@ _MOVED = (
 
 
 def translate_format_1(schema: Node) -> None:
-    """Name things and fields of a plan of format 1 as files do now."""
+    """Rename the types and fields of a plan of format 1 as in today's files."""
 
     def find_part(module: str, name: str) -> str | None:
         known = _RENAMED.get(name, name)
@@ -53,14 +53,14 @@ def translate_format_1(schema: Node) -> None:
         name = node["__class__"]
         values = node["content"]["content"] if name in ("Boundary", "Curves") else []
         if name == "Boundary" and len(values) == 11:
-            del values[6]  # a number that a boundary has no more
+            del values[6]  # a field that was removed
         if name == "Curves" and len(values) == 6:
             values.insert(5, make_node("JsonNode", "str", "0.25"))  # the spread of all
     translate(schema, find_part)
 
 
 def bring_up_to_date(thing: Any) -> None:
-    """Spell a part of a model of format 1 as it is spelt now."""
+    """Change the attributes of a part of format 1 to those of today."""
     if type(thing) is Curves and np.ndim(thing.shift) == 0:
         # One number was the shift of all curves.
         for name, value in (("spread", 0.25), ("shift", float(thing.shift))):

@@ -1,4 +1,4 @@
-"""The parts that a model file may hold: the trusted set, and what parts must be like.
+"""The parts that a model file may hold: trusted types, and rules for their fields.
 
 A file names our classes without their modules, and others by the path that users import
 them from, so that a private module may move. To add a class, add its name and its rules.
@@ -147,8 +147,8 @@ _SCALARS = {
     for kind in (np.bool_, np.str_, *np.sctypeDict.values())
     if issubclass(kind, np.bool_ | np.number | np.str_)
 }
-# skops builds a thing in a way that the file names: some set attributes, some call the
-# type with arguments from the file. So a name is trusted with one of them only.
+# The file names the loader by which skops builds an object: some set attributes, some call
+# the type with arguments from the file. So a name is trusted with one loader only.
 _TRUSTED = {
     "DictNode": {"builtins.dict"},
     "ListNode": {"builtins.list"},
@@ -172,8 +172,8 @@ _TRUSTED = {
 
 
 def is_trusted(loader: str, name: str) -> bool:
-    """Return whether a thing of this name may be made in this way."""
-    # Of numbers, strings and None, the name is not used.
+    """Return whether a type of this name may be built by this loader."""
+    # Numbers, strings and None are built without their name.
     return loader == "JsonNode" or name in _TRUSTED.get(loader, ())
 
 

@@ -1,8 +1,8 @@
 """The plan of a model inside its file: a tree of nodes, each naming a type.
 
-It is skops' plan in other words. Types have the names of the table of parts, dataclasses
-have their fields by name, and nothing is numbered: what occurs twice is written twice, but
-for arrays. So a plan cannot refer to itself, or grow when it is built.
+It is skops' schema with other names: types are named as in the table of parts, fields of
+dataclasses by name, and nodes have no ids. What occurs twice is written twice, except for
+arrays, so that a plan cannot refer to itself, or grow when it is built.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def nodes_of(part: Any) -> Iterator[Node]:
 
 
 def names_in(schema: Node) -> Iterator[tuple[str, str]]:
-    """Return the way in which each thing of a plan is made, and its name."""
+    """Return the loader and the name of each node of a plan."""
     for node in nodes_of(schema):
         name = f"{node.get('__module__')}.{node.get('__class__')}"
         if node["__loader__"] == "MethodNode":
@@ -53,7 +53,7 @@ def find_untrusted(schema: Node, by_caller: Collection[str]) -> list[str]:
 def translate(
     schema: Node, find_part: Callable[..., str | None] = lambda *name: _NAMES.get(name)
 ) -> None:
-    """Turn a plan of skops' into one of a file, but for the names of arrays."""
+    """Turn a schema of skops into a plan of a file, except for the names of arrays."""
     for node in nodes_of(schema):
         node.pop("__id__", None)
         loader, module, name = (
@@ -84,7 +84,7 @@ def rename_arrays(schema: Node) -> dict[str, str]:
 
 
 def require_sound(schema: Any, files: Collection[str]) -> None:
-    """Refuse a plan of another layout, or of other arrays than there are."""
+    """Refuse a plan of another layout, or whose arrays are not those of the file."""
     found = schema.get("protocol") if isinstance(schema, dict) else None
     if found != _PROTOCOL:
         refuse(f"it has protocol {found!r} of skops, where probgap reads {_PROTOCOL}")
@@ -92,14 +92,14 @@ def require_sound(schema: Any, files: Collection[str]) -> None:
     for node in nodes_of(schema):
         if "__id__" in node:
             refuse(f"an object in it has the number {node['__id__']!r}")
-        # numpy mixes every pair of words in the pool of a seed.
+        # numpy's work grows with the square of the pool of a seed.
         pool = _inner(node, "pool_size")
         if isinstance(pool, dict) and str(pool.get("content")) not in _POOL_SIZES:
             refuse("a random generator in it has a pool of another size than numpy's")
         if "file" in node:
             asked.add(node["file"])
             if len(list(nodes_of(node))) > 1:
-                refuse(f"its part {str(node['file'])[:80]!r} is no array")
+                refuse(f"its part {str(node['file'])[:80]!r} is not an array")
     if asked != set(files):
         odd = min(asked.symmetric_difference(files), key=str)
         refuse(f"it has and uses different parts: {str(odd)[:80]!r} is one of them")
@@ -111,7 +111,7 @@ def _inner(node: Node, key: str) -> Any:
 
 
 def resolve(schema: Node) -> None:
-    """Turn a plan of a file, whose names are trusted, into one of skops'."""
+    """Turn a plan of a file, whose names are trusted, into a schema of skops."""
     numbers: dict[object, int] = {}
     for node in nodes_of(schema):
         # One for each node, but the same for the same array.
@@ -144,6 +144,6 @@ def _values(name: str, kind: Any, stored: Any) -> list[Node]:
 
 
 def make_node(loader: str, name: str, content: Any) -> Node:
-    """Return a node of something that Python has."""
+    """Return a node for a builtin type."""
     made = {"__loader__": loader, "__module__": "builtins", "__class__": name}
     return {**made, "content": content}

@@ -1,9 +1,9 @@
 """Forests and boosted trees of the default, as files have them.
 
-A file holds what predictions need, as arrays. Nodes lie depth first, so that which of them
-are leaves tells the shape of every tree: there is no index of a node that could point
-outside, and no object of scikit-learn. Those are built anew when a model is read, by the
-version that is there.
+A file holds what predictions need, as arrays. Nodes are in depth-first order, so that the
+leaves determine the shape of every tree: there is no index of a node that could be out of
+range, and no object of scikit-learn. These are built anew when a model is loaded, by the
+installed version.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ OF_ROUND = ("left", "right", "feature_idx", "num_threshold", "missing_go_to_left
 class Trees:
     """Nodes of trees, one tree after the other, depth first.
 
-    ``feature``, ``threshold`` and ``missing_left`` are of the inner nodes alone, ``value``
-    of the leaves. A sample goes left where its feature is at most the threshold, and
+    ``feature``, ``threshold`` and ``missing_left`` are those of the inner nodes, ``value``
+    that of the leaves. A sample goes left where its feature is at most the threshold, and
     where it is missing and ``missing_left`` is true.
     """
 
@@ -47,43 +47,43 @@ class Trees:
     def of(cls, tables: list[Table], value: Vector, names: tuple[str, ...]) -> Self:
         """Take the nodes out of scikit-learn's tables."""
         nodes = np.concatenate(tables)
-        is_leaf = nodes[names[1]] <= 0  # no node has the first for a child
+        is_leaf = nodes[names[1]] <= 0  # the first node is nobody's child
         place = np.concatenate([np.arange(table.size) for table in tables])
         left, _, feature, threshold, missing = (nodes[n][~is_leaf] for n in names)
         if not np.array_equal(left, place[~is_leaf] + 1):
-            refuse("model must have trees whose nodes lie depth first. Got others.")
+            refuse("model has trees whose nodes are not in depth-first order.")
         kinds = feature.astype(np.int32), threshold, missing.astype(np.bool_)
         return cls(is_leaf, *kinds, value[is_leaf])
 
     @property
-    def to_come(self) -> NDArray[np.int64]:
-        """How many nodes are still to come, but for the first, before each and last."""
+    def balance(self) -> NDArray[np.int64]:
+        """Number of inner nodes less that of leaves, before each node and of all."""
         return np.concatenate([[0], np.cumsum(np.where(self.is_leaf, -1, 1))])
 
     def count(self, n_features: int) -> int:
-        """Return how many trees these are; 0 if not trees alone, of that many features."""
-        to_come = self.to_come
+        """Return the number of trees; 0 if these are not trees of that many features."""
+        balance = self.balance
         sound = (
             np.count_nonzero(self.is_leaf) == self.value.size
             and self.feature.size == self.is_leaf.size - self.value.size
             and bool(((self.feature >= 0) & (self.feature < n_features)).all())
             # The last node ends the last tree.
-            and bool((to_come[:-1] > to_come[-1]).all())
+            and bool((balance[:-1] > balance[-1]).all())
         )
-        return -int(to_come[-1]) if sound else 0
+        return -int(balance[-1]) if sound else 0
 
     def to_tables(
         self, leaf: Table, names: tuple[str, ...]
     ) -> list[tuple[Table, Vector]]:
         """Return scikit-learn's table of each tree, and the values of its nodes.
 
-        Nodes to come are one more after an inner node and one less after a leaf. A right
-        child is where there are as many as before its parent, for the first time.
+        A tree ends where the balance reaches a new minimum. A right child is the first
+        node after its parent with the same balance.
         """
-        to_come = self.to_come
-        ends = np.flatnonzero(np.diff(np.minimum.accumulate(to_come))) + 1
-        order = np.argsort(to_come[:-1], kind="stable")
-        again = np.flatnonzero(np.diff(to_come[order]) == 0)
+        balance = self.balance
+        ends = np.flatnonzero(np.diff(np.minimum.accumulate(balance))) + 1
+        order = np.argsort(balance[:-1], kind="stable")
+        again = np.flatnonzero(np.diff(balance[order]) == 0)
         right = np.zeros(order.size, dtype=np.intp)
         right[order[again]] = order[again + 1]
         inner = np.flatnonzero(~self.is_leaf)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from probgap._core.output import NONE, PAPER, check_libraries, load, make_environment
 from probgap.page._checks import all_checks, called_on_compared, overall, overlap
 from probgap.page._clean import clip, harmless
-from probgap.page._drawn import (
+from probgap.page._figures import (
     draw_count,
     draw_gaps,
     draw_labelling,
@@ -34,10 +34,10 @@ def render_page(
 ) -> str:
     """Return the page of a fit as one HTML file that needs nothing else.
 
-    It asks nothing of the network: styles and figures are inside, there is no script.
-    Text from the table is escaped and cut to a length that a reader can take in; control
-    characters and those that turn the direction of writing are shown by their number.
-    What the account lacks the page says in a sentence.
+    It loads nothing from the network: styles and figures are inside, and there is no
+    script. Text from the table is escaped and shortened; invisible characters and those
+    that change the direction of writing are shown by their code points. Where the account
+    lacks a check, a sentence says so.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Small figures as SVG whose places are percentages.
+"""Small figures as SVG, with positions in percent.
 
-A picture that is scaled to a phone scales its letters with it. These are not scaled:
-marks keep their place in percent of the width, letters their size in pixels, and one
-drawing serves a wide screen, a phone and paper. Colours are the page's own, by class.
+A figure that is scaled down to a phone scales its text with it. These are not scaled:
+marks have positions in percent of the width, text has a size in pixels, and one drawing
+serves a wide screen, a phone and paper. Colours are the page's own, by class.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ Point = tuple[float, float]
 
 
 class Chart:
-    """A plane to put marks on; marks beyond its edge stay at its edge.
+    """A plot area; marks beyond its limits are drawn at its edge.
 
     Parameters
     ----------
     x, y : tuple of float
         The range of either axis; y points upwards.
     height : int
-        Height in pixels. The width is that of the place on the page.
+        Height in pixels. The width is that of the element around it.
     """
 
     def __init__(self, x: Point, y: Point, height: int) -> None:
@@ -56,7 +56,7 @@ class Chart:
         shift: Point = (0, 0),
         anchor: str = "middle",
     ) -> None:
-        """Write words, moved by so many pixels from their place."""
+        """Write text, shifted from its position by some pixels."""
         x, y = self._place(at)
         self._marks.append(
             f'<text class="{kind}" x="{x}%" y="{y}%" dx="{shift[0]}" dy="{shift[1]}" '
@@ -64,20 +64,20 @@ class Chart:
         )
 
     def x_axis(self, labels: Iterable[tuple[float, str]] = ()) -> None:
-        """Draw a line at the foot, with words below it."""
+        """Draw the horizontal axis, with labels below it."""
         low = self.y[0]
         self.line((self.x[0], low), (self.x[1], low), "axis")
         for value, words in labels:
             self.text((value, low), words, shift=(0, 20))
 
     def y_axis(self, labels: Iterable[tuple[float, str]]) -> None:
-        """Draw faint lines across, with words left of them."""
+        """Draw grid lines, with labels left of them."""
         for value, words in labels:
             self.line((self.x[0], value), (self.x[1], value), "grid")
             self.text((self.x[0], value), words, shift=(-8, 4), anchor="end")
 
     def svg(self, label: str) -> str:
-        """Return the figure, with words for those who do not see it."""
+        """Return the figure, with a label for screen readers."""
         head = (
             f'<svg class="chart" role="img" aria-label="{escape(label)}" '
             f'width="100%" height="{self.height}">'
@@ -94,7 +94,7 @@ class Chart:
 
 
 def ticks(high: float, count: int = 5) -> list[float]:
-    """Return round numbers from 0 up to a greater one."""
+    """Return round numbers from 0 to at most ``high``."""
     size = high / count
     unit = 10.0 ** math.floor(math.log10(size))
     step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= size * (1 - 1e-9))
@@ -102,7 +102,7 @@ def ticks(high: float, count: int = 5) -> list[float]:
 
 
 def brief(value: float) -> str:
-    """Write the number at a tick."""
+    """Format the number at a tick, large ones with k or M."""
     for unit, name in ((1e6, "M"), (1e3, "k")):
         if value >= 10 * unit or value >= unit > 1e3:
             return f"{value / unit:,.10g}{name}"

@@ -1,7 +1,7 @@
-"""Checks of whether the answer may be believed, each with a plain verdict.
+"""Checks of whether to believe the answer, each with a verdict.
 
-The numbers come with the account; what they are taken to mean is decided here, so that
-the same numbers always read the same. The sentences are those of ``checks.toml``.
+The numbers are those of the account; this module decides what they mean, and
+``checks.toml`` has the sentences.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _WORDS = {
     "missing": "Not tested",
 }
 _GOOD_RECALL, _POOR_RECALL = 0.75, 0.5
-# How far apart two counts may be that mean the same: by a factor, or by some rows.
+# Two counts that differ by at most this factor, or this many rows, count as the same.
 _FACTOR, _FEW = 1.5, 5
-_OVERLAP = 0.6  # of the rows that one of two methods finds: how many both do
+_OVERLAP = 0.6  # share of the rows found by either of two methods that both find
 
 # How a check came out, and the numbers that its sentences name.
 Outcome = tuple[str, dict[str, str]]
@@ -79,7 +79,7 @@ def _texts() -> dict[str, dict[str, Any]]:
 
 
 def overall(checks: dict[str, Check], account: Account) -> dict[str, str]:
-    """Sum the checks up: a state, a short answer and why."""
+    """Summarise the checks: a state, a short answer and the reason."""
     doubts: dict[str, list[str]] = {state: [] for state in _WORDS}
     for check in checks.values():
         doubts[check.state].append(check.doubt)
@@ -117,7 +117,7 @@ def _judge_rising(curve: LabellingCurve | None) -> Outcome:
 
 
 def chance_of(account: Account) -> float:
-    """Return the share of unlabelled rows called positive: what chance would find."""
+    """Return the share of unlabelled rows called positive: the recall by chance."""
     return account.found.called_positive / max(1, account.found.unlabelled)
 
 
@@ -143,10 +143,10 @@ def _judge_settled(worlds: Worlds) -> Outcome:
 
 
 def overlap(other: OtherMethod) -> float | None:
-    """Return, of the rows that either method calls positive, the share both do.
+    """Return the share of rows called positive by both methods, of those by either.
 
-    Where positives are few, any two methods agree on nearly every row; on this they
-    need not.
+    Where positives are few, any two methods agree on nearly every row, but need not
+    overlap.
     """
     if other.both is None or other.only_here is None or other.only_there is None:
         return other.agreement
@@ -167,7 +167,7 @@ def _judge_others(others: tuple[OtherMethod, ...]) -> Outcome:
 
 
 def called_on_compared(account: Account) -> int:
-    """Return how many unlabelled rows we call positive of those that others look at."""
+    """Return how many of the unlabelled rows of the comparison we call positive."""
     for other in account.others:
         if other.both is not None and other.only_here is not None:
             return other.both + other.only_here

@@ -1,4 +1,4 @@
-"""What the page tells about the table and the run, beside the account of the fit."""
+"""What the page shows of the table and the run, besides the account of the fit."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RunRecord:
 
 
 def value_columns(rows: Sequence[RankedRow]) -> list[tuple[str, bool]]:
-    """Return the columns to show beside ranked rows, and which read as numbers."""
+    """Return the columns to show beside ranked rows, and whether each is numeric."""
     names = list(dict.fromkeys(name for row in rows for name in row.values))
     cells = {name: [row.values.get(name, "").strip() for row in rows] for name in names}
     return [

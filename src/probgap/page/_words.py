@@ -1,4 +1,4 @@
-"""How the page writes numbers and times, and its headline."""
+"""Numbers and times as the page formats them, and its headline."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from probgap.page._clean import clip
 if TYPE_CHECKING:
     from probgap.diagnostics.account import Found
 
-# Beyond this share of the unlabelled rows, an upper end says nothing.
+# An upper end beyond this share of the unlabelled rows says nothing.
 _ALL = 0.95
 
 
 def percent(value: float | None) -> str:
-    """Write a share in percent; never as all or nothing unless it is."""
+    """Format a share in percent; as 0% or 100% only if it is exactly that."""
     if value is None:
         return NONE
     if 0.0 < value < 0.005:
@@ -27,19 +27,19 @@ def percent(value: float | None) -> str:
 
 
 def p_words(value: float) -> str:
-    """Write a p-value to two digits that count."""
+    """Format a p-value to two significant digits."""
     if value < 0.0001:
         return "p\u00a0<\u00a00.0001"
     return f"p\u00a0=\u00a0{float(f'{value:.2g}'):.10g}"
 
 
 def whole_number(value: float | None) -> str:
-    """Write a number rounded to a whole one."""
+    """Format a number, rounded to an integer."""
     return NONE if value is None else count(round(value))
 
 
 def moment(started: str, *, day_only: bool = False) -> str:
-    """Write a time stamp to the minute or day; as it is, cut, where it is none."""
+    """Format a time stamp to the minute or day; other text is returned, shortened."""
     try:
         stamp = datetime.fromisoformat(started)
     except ValueError:
@@ -49,7 +49,7 @@ def moment(started: str, *, day_only: bool = False) -> str:
 
 
 def headline(found: Found, *, doubtful: bool = False) -> str:
-    """Answer in one line how many there are, and no more firmly than is due."""
+    """Say in one line how many there are, as firmly as the interval allows."""
     among = f"among {plural(found.unlabelled, 'unlabelled row')}"
     low, high = found.hidden_interval
     if max(found.hidden, high) < 0.5:

@@ -88,8 +88,8 @@ class Display:
         gap = cls._gaps_of(classifier, steps, X)
         positive = classifier.classes_[classifier.positive_index_]
         labelled = read_labels(y, positive).labelled
-        found = cls._found_by(classifier)
-        return cls(observed_gap=gap, labelled=labelled, **found).plot(ax, **options)
+        more = cls._more_arguments(classifier)
+        return cls(observed_gap=gap, labelled=labelled, **more).plot(ax, **options)
 
     @staticmethod
     def _gaps_of(classifier: Any, steps: Any, X: Any) -> Vector:
@@ -100,8 +100,8 @@ class Display:
         return classifier.gap_estimator_.transform(features)[:, 0]
 
     @staticmethod
-    def _found_by(classifier: Any) -> dict[str, Any]:
-        """Return what a fit knows beside gaps and labels, by name of the parameter."""
+    def _more_arguments(classifier: Any) -> dict[str, Any]:
+        """Return the arguments, besides gaps and labels, that a fit provides."""
         return {"boundary": classifier.boundary_.value}
 
     def plot(self, ax: Axes | None = None) -> Self:
@@ -116,7 +116,7 @@ class Display:
         return ax
 
     def _draw_boundary(self, value: float) -> Artist:
-        """Draw a dashed line, named with a minus sign as wide as a plus."""
+        """Draw a dashed line at the boundary, with its value in the legend."""
         label = f"boundary {value:.2f}".replace("-", "\N{MINUS SIGN}")
         return self.ax_.axvline(
             value, color=ink(), lw=1.5, ls="--", label=label, zorder=2.5

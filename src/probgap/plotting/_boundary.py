@@ -82,14 +82,14 @@ class BoundaryDisplay(Display):
         boundary: Boundary | float,
         ax: Axes | None = None,
     ) -> Self:
-        """Draw a boundary among the alternatives, from gaps that are at hand.
+        """Draw a boundary among the alternatives, from given gaps.
 
         Parameters
         ----------
         observed_gap : array-like of shape (n_samples,)
             P(s=1 | x) - P(s=0 | x), each in [-1, 1].
         labelled : array-like of shape (n_samples,)
-            True for labelled positives, of which there must be some, as of others.
+            True for labelled positives; there must be some, and some others.
         boundary : Boundary or float
             The boundary l; a :class:`~probgap.boundary.Boundary` has its spread, the
             standard deviation over resamples.
@@ -109,7 +109,7 @@ class BoundaryDisplay(Display):
         ).plot(ax)
 
     @staticmethod
-    def _found_by(classifier: Any) -> dict[str, Any]:
+    def _more_arguments(classifier: Any) -> dict[str, Any]:
         found = classifier.boundary_
         return {"boundary": found.value, "spread": found.spread}
 

@@ -62,7 +62,7 @@ class GapDisplay(Display):
         ax: Axes | None = None,
         n_bins: int = 40,
     ) -> Self:
-        """Draw gaps that are at hand.
+        """Draw given gaps.
 
         Parameters
         ----------

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 Kind = Literal["counts", "training"]
 
-# Beyond so many points a scatter plot is a blot; those drawn are spread over all samples.
+# A scatter plot of more points is a blot; those drawn are spread over all samples.
 _MOST_DRAWN = 5000
-# A piece of a bar that is shorter than this share of the longest has no room for text.
+# A segment shorter than this share of the longest bar has no room for text.
 _ROOM_FOR_TEXT = 0.06
 # Codes of a Relabelling, in the order in which they are drawn, and their colours.
 _OUTCOMES = {
@@ -47,7 +47,7 @@ class RelabellingDisplay(Display):
     "training"
         Each sample at its observed gap: upwards by as much as it counts as a positive
         in training, downwards as a negative, on the line if it is left out. A sample
-        about which doubt is kept, as the default does, stands on both sides.
+        with shares of both labels, as by default, is drawn on both sides.
 
     Make one by :meth:`from_estimator` or :meth:`from_predictions`; it keeps the gaps,
     labels, relabelling, weights and boundary that it shows.
@@ -110,7 +110,7 @@ class RelabellingDisplay(Display):
         kind: Kind = "counts",
         ax: Axes | None = None,
     ) -> Self:
-        """Draw a relabelling that is at hand.
+        """Draw a given relabelling.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class RelabellingDisplay(Display):
         return gap
 
     @staticmethod
-    def _found_by(classifier: Any) -> dict[str, Any]:
+    def _more_arguments(classifier: Any) -> dict[str, Any]:
         return {
             "relabelling": classifier.relabelling_,
             "sample_weight": classifier.sample_weight_,

@@ -1,4 +1,4 @@
-"""What all files here need: pandas and pyarrow, imported when used, and refusals."""
+"""Shared by all files here: pandas and pyarrow, imported when used, and errors."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ Cells: TypeAlias = Any
 
 
 def refuse(message: str) -> NoReturn:
-    """Raise an error of the input."""
+    """Raise an error about the input."""
     raise InvalidInputError(message)
 
 
-def refuse_cell(column: Series, at: int, rule: str, advice: str = "") -> NoReturn:
+def refuse_cell(column: Series, at: int, expected: str, advice: str = "") -> NoReturn:
     """Raise an error that names a cell by its column and its row in the table."""
     label = column.index[at]
     row = int(label) if isinstance(label, int | np.integer) else at
     refuse(
-        f"Column {str(column.name)!r} must hold {rule}. Got {str(column.iloc[at])[:60]!r} "
-        f"in row {row + 1}; mend the cell, or empty it if the value is not known{advice}."
+        f"Column {str(column.name)!r} has {str(column.iloc[at])[:60]!r} in row {row + 1}, "
+        f"which is not {expected}; correct the cell, or empty it if the value is unknown{advice}."
     )
 
 
@@ -64,11 +64,11 @@ def listed(values: Collection[str], more: str = "more") -> str:
 
 
 def check_columns(wanted: Iterable[str], have: Sequence[str], table: str) -> None:
-    """Raise if a table lacks a wanted column, and offer columns of a similar name."""
+    """Raise if a table lacks a wanted column, and suggest columns of similar names."""
     known = set(have)
     lacking = [column for column in wanted if column not in known]
     if lacking:
         close = get_close_matches(lacking[0], have, n=3, cutoff=0.6)
-        which = "a column" if len(lacking) == 1 else "columns"
+        which = "column" if len(lacking) == 1 else "columns"
         hint = f"did you mean {listed(close)}?" if close else f"it has {listed(have)}."
-        refuse(f"{table} must have {which} {listed(lacking)}. Got none; {hint}")
+        refuse(f"{table} has no {which} {listed(lacking)}; {hint}")

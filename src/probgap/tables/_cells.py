@@ -1,10 +1,10 @@
 """Cells of a column in one plain form, whatever library or file they came from.
 
 A column becomes an Arrow array of integers, floating point numbers or text. From there
-on four readings exist: numbers, levels (of a category), text and dates. Each reads a
-cell by itself, so that none depends on the rows around it.
+on it can be read as numbers, levels of a category, text or dates. Each cell is read by
+itself, whatever the rows around it.
 
-Missing are empty cells, cells of blanks and, in upper or lower case, the words ``na``,
+Missing are empty and blank cells and, in upper or lower case, the words ``na``,
 ``n/a``, ``#n/a``, ``<na>``, ``nan``, ``nat``, ``null`` and ``none``; in a column of
 numbers also ``?``, ``-``, ``--``, ``.``, ``n.a.``, ``nil``, ``missing`` and
 ``unknown``, which cannot be numbers. Codes such as -999 are numbers.
@@ -26,7 +26,7 @@ from probgap.tables._base import Cells, Series, pa, pc
 
 _MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none")
 _NO_NUMBER = ("?", "-", "--", ".", "n.a.", "nil", "missing", "unknown")
-# How values that stand for none call themselves.
+# Objects that mean a missing value, as text.
 _NOT_A_VALUE = ("none", "nan", "snan", "nat", "<na>")
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _INFINITE = r"(?i)^[+-]?inf(inity)?$"
@@ -34,7 +34,7 @@ _THOUSANDS = r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$"
 _SIGN_AND_CURRENCY = r"^([+-]?)\s*[$€£¥]\s*([+-]?)"
 _PERCENT = r"\s*%$"
 _CODE = r"^[+-]?0\d+$|^[+-]?\d{17,}$"
-# Of other Python objects, Arrow's reading depends on what stands beside them.
+# Arrow's conversion of other Python objects depends on the other cells of the column.
 _SAME_ANYWHERE = ("int", "uint", "bool", "null", "string", "large_string")
 # Above this, neighbouring integers are the same floating point number.
 _EXACT = 2.0**53
@@ -50,7 +50,7 @@ def to_plain(array: Any) -> Cells:
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if types.is_nested(array.type):
-        msg = f"A cell must hold one value. Got the type {array.type}."
+        msg = f"Cells of the type {array.type} hold more than one value."
         raise NestedCellsError(msg)
     if types.is_integer(array.type) or types.is_boolean(array.type):
         return array
@@ -74,9 +74,9 @@ def to_cells(column: Series) -> Cells:
 
 
 def _to_text(value: Any) -> str | None:
-    """Return one value as text, None if it stands for none."""
+    """Return one value as text, None if it means a missing value."""
     if isinstance(value, list | tuple | dict | set | frozenset | np.ndarray):
-        msg = f"A cell must hold one value. Got a {type(value).__name__}."
+        msg = f"A cell holds a {type(value).__name__}, not a single value."
         raise NestedCellsError(msg)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
@@ -95,7 +95,7 @@ def is_number_typed(cells: Cells) -> bool:
 
 
 def is_exact(cells: Cells) -> bool:
-    """Return whether integers, or digits, survive as floating point numbers."""
+    """Return whether the cells lose no digit as floating point numbers."""
     if pa.types.is_integer(cells.type):
         ends = pc.min_max(cells).as_py().values()
         return all(abs(end or 0) <= _EXACT for end in ends)
@@ -106,7 +106,7 @@ def is_exact(cells: Cells) -> bool:
 
 
 def to_floats(cells: Cells) -> tuple[Vector, Mask]:
-    """Return cells as numbers, NaN where missing, and where a cell is neither."""
+    """Return cells as numbers, NaN where missing, and a mask of cells that are neither."""
     bad: Any = np.zeros(len(cells), dtype=bool)
     try:
         values = pc.cast(cells, pa.float64(), safe=not is_number_typed(cells))
@@ -121,7 +121,7 @@ def to_floats(cells: Cells) -> tuple[Vector, Mask]:
         good = pc.and_(pc.fill_null(good, False), pc.invert(missing))
         bad = np.asarray(pc.and_(pc.invert(good), pc.invert(missing)))
         values = pc.cast(_null_unless(good, text), pa.float64())
-    # A copy: arrays of Arrow cannot be written to.
+    # A copy: Arrow's arrays are read-only.
     return np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64), bad
 
 

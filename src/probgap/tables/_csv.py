@@ -1,4 +1,4 @@
-"""CSV files: which encoding, which delimiter, which columns, and the rows."""
+"""CSV files: encoding, delimiter, column names and rows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-# Bytes that are not UTF-8, as Python escapes them, in the latin-1 that Windows writes; it
-# leaves five bytes without a meaning.
+# Surrogate escapes of bytes that are not UTF-8, read as Windows-1252, or as latin-1 where
+# that is undefined.
 _LATIN1 = {
     0xDC00 + byte: bytes([byte]).decode("cp1252", "ignore") or chr(byte)
     for byte in range(128, 256)
@@ -56,8 +56,8 @@ class CsvRows:
             head, whole = head + text, len(text) < _HEAD
         body = re.sub(r"\A(?:[ \t]*[\r\n])*", "", head)
         if not body.strip():
-            got = "an empty file" if whole else "blank lines alone"
-            refuse(f"{source.name} must hold a header and rows. Got {got}.")
+            what = "is empty" if whole else "begins with many blank lines"
+            refuse(f"{source.name} {what}; expected a header and rows.")
         announced = re.match(r"\"?sep=([\x01-\x7f])\"?\r?\n", body)
         body = body[announced.end() :] if announced else body
         self._delimiter = announced[1] if announced else _sniff(body, whole=whole)
@@ -67,29 +67,27 @@ class CsvRows:
         self.columns = tidy_names(cells, source)
         self._n_lines = len(head[: len(head) - len(rest)].splitlines())
         if whole and not rest.strip():
-            refuse(
-                f"{source.name} must hold rows below its header. Got a header alone."
-            )
+            refuse(f"{source.name} has a header but no rows.")
         self._ready = rest.encode()
 
     def read(self, size: int) -> bytes:
-        """Return the next ``size`` bytes as UTF-8, fewer at the end alone, for Arrow."""
+        """Return the next ``size`` bytes as UTF-8, fewer only at the end, for Arrow."""
         while len(self._ready) < size and (text := self._read_text(size)):
             self._ready += text.encode()
         part, self._ready = self._ready[:size], self._ready[size:]
         return part
 
     def _read_text(self, size: int) -> str:
-        """Return ``size`` characters, fewer at the end alone."""
+        """Return ``size`` characters, fewer only at the end."""
         try:
             text = self._text.read(size)
         except UnicodeDecodeError as error:
             refuse(
-                f"{self._source.name} must be text in the encoding that its first bytes "
-                f"announce ({error.encoding}). Got bytes that are not; save it as UTF-8."
+                f"{self._source.name} has the byte order mark of {error.encoding}, but "
+                "other bytes that do not decode as such; save it as UTF-8."
             )
         if "\0" in text:
-            self._source.refuse_format("bytes that are no text")
+            self._source.refuse_format("binary data")
         try:
             text.encode()
         except UnicodeEncodeError:
@@ -101,21 +99,20 @@ class CsvRows:
         """Return the cells of the first line, and the text that follows."""
         stream = io.StringIO(text, newline="")
         cells: list[str] = []
-        got = ""
+        fault = ""
         try:
             cells = next(csv.reader(stream, delimiter=self._delimiter), [])
         except csv.Error:
-            got = "a name of more than 131,072 characters; is a quote left open?"
+            fault = "has a name of more than 131,072 characters; is a quote left open?"
         rest = text[stream.tell() :]
         if not rest and not whole:
-            got = got or "a line of several megabytes; is a quote left open?"
+            fault = fault or "is several megabytes long; is a quote left open?"
         elif not cells:
-            got = got or "no name."
+            fault = fault or "has no column names."
         elif len(cells) > 1 and all(re.match(NUMBER, cell.strip()) for cell in cells):
-            got = f"numbers alone ({', '.join(cells[:4])} ...); add a line with names."
-        if got:
-            rule = "must hold the names of the columns."
-            refuse(f"The first line of {self._source.name} {rule} Got {got}")
+            fault = f"has only numbers ({', '.join(cells[:4])} ...); add column names."
+        if fault:
+            refuse(f"The first line of {self._source.name} {fault}")
         return cells, rest
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -144,11 +141,11 @@ class CsvRows:
         try:
             options = (reading, parsing, converting)
             for batch in arrow_csv.open_csv(self, *options):
-                yield batch if self._delimiter != ";" else self._with_points(batch)
+                yield batch if self._delimiter != ";" else self._read_commas(batch)
         except pa.ArrowInvalid as error:
             refuse(self._explain(error, bad))
 
-    def _with_points(self, batch: Any) -> Any:
+    def _read_commas(self, batch: Any) -> Any:
         arrays = batch.columns
         for at, column in enumerate(arrays):
             found = pc.match_substring_regex(column, _DECIMAL_COMMA)
@@ -164,26 +161,24 @@ class CsvRows:
             what = " ".join(str(error).split()).rstrip(".")[:200]
             if "straddl" in what:
                 what = f"a row of more than {_BLOCK >> 20} MB"
-            rule = f"The rows of {self._source.name} must be CSV."
-            return f"{rule} Got: {what}; is a quote left open?"
+            return f"Cannot read {self._source.name}: {what}; is a quote left open?"
         row = bad[0]
-        where = f"data row {row.number} (near line {self._n_lines + row.number})"
         several = "\n" in row.text.strip()
+        hint = "correct the row, or quote cells that contain the delimiter."
         if several or row.text.count('"') % 2:
-            lines = ", which runs over several lines" if several else ""
-            where += f"{lines}: is a quote left open?"
+            hint = "is a quote left open?"
         return (
-            f"Every row of {self._source.name} must have {row.expected_columns} cells, as "
-            f"its header has. Got {row.actual_columns} in {where} ({shorten(row.text, 60)!r}); "
-            "mend the row, or quote cells that hold the delimiter."
+            f"{self._source.name} has {row.actual_columns} cells in data row {row.number} "
+            f"(near line {self._n_lines + row.number}), but {row.expected_columns} in its "
+            f"header: {shorten(row.text, 60)!r}{', over several lines' * several}; {hint}"
         )
 
 
 def _decode(source: OpenSource) -> io.TextIOWrapper:
-    """Return the text of a source, in UTF-8 unless a mark at its beginning says other.
+    """Return the text of a source, in UTF-8 unless a byte order mark says otherwise.
 
-    Bytes that are not UTF-8 are escaped one at a time: what a byte means never depends on
-    how far one has read.
+    Bytes that are not UTF-8 are escaped one at a time, so that their meaning does not
+    depend on the size of a read.
     """
     head = source.peek(4)
     found = (code for mark, code in _MARKS.items() if head.startswith(mark))
@@ -203,8 +198,8 @@ def tidy_names(cells: Sequence[str], source: OpenSource) -> tuple[str, ...]:
         column = " ".join(given.split()) or f"column {at}"
         if column in columns:
             refuse(
-                f"The columns of {source.name} must have names of their own. Got "
-                f"{column!r} for columns {columns[column]}, {at}; rename one of them."
+                f"Columns {columns[column]} and {at} of {source.name} are both named "
+                f"{column!r}; rename one of them."
             )
         columns[column] = at
         if not given:
@@ -216,7 +211,7 @@ def tidy_names(cells: Sequence[str], source: OpenSource) -> tuple[str, ...]:
 
 def _sniff(text: str, *, whole: bool) -> str:
     """Return the delimiter that cuts most lines into as many cells as the first."""
-    # The last line of a head may be a piece of a line.
+    # The last line may be cut off.
     lines = text if whole else text[: text.rfind("\n") + 1] or text
     scores = {}
     for delimiter in _DELIMITERS:

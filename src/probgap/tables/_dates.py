@@ -1,7 +1,7 @@
 """Dates in cells: which day each is.
 
-pandas reads a date by its neighbours and by today: 3/4/2020 in the order that the first
-cell of a chunk has, and 1/1/70 as 1970 or 2070. Here a cell means the same everywhere.
+pandas reads 3/4/2020 in the order of the first cell of a chunk, and 1/1/70 as 1970 or
+2070, by today's date. Here a cell means the same everywhere.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _FORMS = {
 }
 _COMPILED = [(re.compile(f"(?ai){form}"), order) for form, order in _FORMS.items()]
 _EPOCH = date(1970, 1, 1).toordinal()
-# Of the first cells half, and of all cells this share, must look like a date.
+# Half of the first cells, and this share of all cells, must look like a date.
 _FEW, _DATE_SHARE = 20, 0.9
 
 
 def to_days(cells: Cells, *, day_first: bool = False) -> tuple[Vector, Mask]:
-    """Return dates as days since 1970, NaN where missing, and where a cell is neither.
+    """Return days since 1970, NaN where missing, and a mask of cells that are neither.
 
     A time of day is cut off. With ``day_first``, 3/4/2020 is in April. Years of two digits
     lie between 1969 and 2068.
@@ -51,11 +51,11 @@ def to_days(cells: Cells, *, day_first: bool = False) -> tuple[Vector, Mask]:
 
 
 def judge_dates(levels: Cells) -> tuple[str, str, bool] | None:
-    """Return the use of a column, why, and if days come first; None if no dates.
+    """Return the use of a column, why, and whether days come first; None if no dates.
 
-    ``levels`` are its cells without the missing ones.
+    ``levels`` are its cells that are not missing.
     """
-    # The first cells of most columns show that they hold no dates.
+    # The first cells are enough to rule out most columns.
     for cells, share in ((levels.slice(0, _FEW), 0.5), (levels, _DATE_SHARE)):
         month_first, day_first = (
             to_days(cells, day_first=order)[0] for order in (False, True)
@@ -66,17 +66,17 @@ def judge_dates(levels: Cells) -> tuple[str, str, bool] | None:
             return None
     if n_times >= _DATE_SHARE * len(levels):
         return "left out", "times of day, without a date", False
-    # Points are how those write that begin with the day.
+    # Dates with points usually begin with the day.
     dotted = pc.all(pc.match_substring_regex(levels, r"^[^:]*\.")).as_py()
     same = np.array_equal(day_first, month_first, equal_nan=True)
-    begins = not same and bool(n_day > n_month or (n_day == n_month and dotted))
-    bad = np.isnan(day_first if begins else month_first)
+    is_day_first = not same and bool(n_day > n_month or (n_day == n_month and dotted))
+    bad = np.isnan(day_first if is_day_first else month_first)
     if bad.any():
         example = levels[int(np.argmax(bad))].as_py()[:40]
-        why = f"dates, but not in {bad.sum()} of {bad.size} cells, first {example!r}"
+        why = f"dates, but not in {bad.sum()} of {bad.size} cells, such as {example!r}"
         return "left out", why, False
-    order = "" if same else ", day first" if begins else ", month first"
-    return "date", f"dates{order}", begins
+    order = "" if same else ", day first" if is_day_first else ", month first"
+    return "date", f"dates{order}", is_day_first
 
 
 def _to_day(text: str, day_first: bool) -> float:

@@ -28,9 +28,9 @@ _MOSTLY_DISTINCT = 0.9
 _MANY_ROWS = 10
 _WORDS, _LENGTH = 4.0, 40.0
 _SAMPLE = 1_000
-# Words of two letters or more; of scripts without blanks, each sign by itself.
+# Words of two letters or more; in scripts without spaces, single characters.
 TOKEN = r"(?u)[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\b\w\w+\b"
-_FOREIGN = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}]{4}"
+_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}]{4}"
 OR_DROP = ", or leave the column out (--drop)"
 _ID_NAME = re.compile(
     r"(?:^|[\W_])(?:id|ids|uid|uuid|guid|index|idx|key|rowid|rownum)$"
@@ -42,17 +42,17 @@ _ID_NAME = re.compile(
 def judge(
     column: Series, cells: Cells
 ) -> tuple[str, str, bool, NDArray[np.int64], NDArray[Any]]:
-    """Return what a column holds, why, if days come first, and its values twice.
+    """Return the use of a column, why, whether days come first, its codes and values.
 
-    The values are numbered, -1 where missing. What tells them apart comes last: numbers,
-    if the column holds numbers, and else these codes.
+    Codes number the distinct values, -1 where missing. Values are floating point numbers
+    if the column is numeric, and else the codes.
     """
     values, bad = to_floats(cells)
     numeric = not bad.any() and is_exact(cells)
     if numeric and not is_number_typed(cells) and np.isnan(values).all():
-        # Words for none are no numbers, if there is more than one of them.
+        # Different words for a missing value are levels of a category.
         numeric = len(encode_levels(cells)[0]) < 2
-    # Zero has two signs, which are one number.
+    # 0.0 and -0.0 are one number.
     codes = pd.factorize(values + 0.0)[0] if numeric else encode_levels(cells)[1]
     n_rows, n_missing = len(codes), int((codes < 0).sum())
     n_distinct = int(codes.max(initial=-1)) + 1
@@ -81,7 +81,7 @@ def judge(
 
 
 def min_frequency(n_rows: int) -> int:
-    """Return in how many rows a level of a category must be found to count by itself."""
+    """Return the fewest rows with which a level of a category gets its own column."""
     return max(2, min(10, n_rows // 100))
 
 
@@ -105,12 +105,12 @@ def _judge_numbers(name: object, values: Vector, n_distinct: int) -> tuple[str, 
         many = len(values) >= _MANY_ROWS
         if many and (np.all(steps == 1.0) or np.all(steps == -1.0)):
             return "left out", "numbers the rows"
-        # Rising or falling too densely for a sorted measurement: of n whole numbers at
-        # random from n times the mean step, n / (2 * step) pairs would be alike; where
-        # five are expected, none is no accident.
+        # Too dense for a sorted measurement: of n whole numbers drawn at random from n
+        # times the mean step, n / (2 * step) pairs would be equal; where five are
+        # expected, none is no accident.
         one_way = bool(np.all(steps > 0.0) or np.all(steps < 0.0))
         if one_way and 10.0 * float(np.mean(np.abs(steps))) <= len(steps):
-            return "left out", "numbers the rows, some left out"
+            return "left out", "numbers the rows, with gaps"
         if _ID_NAME.search(str(name)) and n_distinct > 0.5 * len(values):
             return "left out", "id-like: by its name, and nearly all values differ"
     return "number", "numbers"
@@ -121,11 +121,9 @@ def _refuse_strays(column: Series, values: Vector, bad: Mask, n_distinct: int) -
     n_bad, n_good = int(bad.sum()), int((~np.isnan(values)).sum())
     if not n_bad or n_bad > _STRAY_SHARE * (n_bad + n_good) or n_distinct <= _CODES:
         return
-    cells = "cells are" if n_bad > 1 else "cell is"
-    rule = (
-        f"numbers or words, not both: {n_good} are numbers, {n_bad} other {cells} not"
-    )
-    refuse_cell(column, int(np.argmax(bad)), rule, OR_DROP)
+    verb = "are" if n_bad > 1 else "is"
+    expected = f"a number ({n_good} cells of the column are, {n_bad} {verb} not)"
+    refuse_cell(column, int(np.argmax(bad)), expected, OR_DROP)
 
 
 def _judge_text(
@@ -136,21 +134,21 @@ def _judge_text(
     length = pc.mean(pc.utf8_length(levels)).as_py()
     wordy = words >= _WORDS or (length >= _LENGTH and words > 2.0)
     if not wordy and not pc.all(pc.string_is_ascii(levels)).as_py():
-        share = pc.mean(pc.match_substring_regex(levels, _FOREIGN)).as_py()
+        share = pc.mean(pc.match_substring_regex(levels, _UNSPACED)).as_py()
         wordy = share > 0.5 and length >= _LENGTH / 4
     if wordy and n_distinct > min(30, 0.5 * n_present) and _has_words(levels):
         return "text", f"about {words:.0f} words per cell"
     if n_distinct > 2 and n_distinct >= _MOSTLY_DISTINCT * n_present:
         return "left out", "id-like: nearly all values differ"
     if rare:
-        return "left out", "no value comes back often enough to learn from"
+        return "left out", "every value is too rare to learn from"
     if _ID_NAME.search(str(name)) and n_distinct > 0.5 * n_present:
         return "left out", "id-like: by its name, and most values differ"
     return "category", f"{n_distinct} value{'s' if n_distinct > 1 else ''}"
 
 
 def _has_words(levels: Cells) -> bool:
-    """Return whether cells differ in their words, not in signs or order alone."""
+    """Return whether cells differ in their words, not only in punctuation or order."""
     documents = levels.slice(0, _SAMPLE).to_pylist()
     bags = {frozenset(re.findall(TOKEN, text.lower())) for text in documents}
     return len(bags - {frozenset()}) > 2

@@ -33,7 +33,7 @@ class LabelColumn:
     n_labelled : int
         How many rows are labelled.
     sentence : str
-        What was taken as what, in words.
+        How the values were read, in words.
     """
 
     labelled: Mask
@@ -53,7 +53,7 @@ class LabelColumn:
 def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     """Find the labelled positives in a column.
 
-    Upper and lower case are one, and so are 1, 1.0 and "1". Without ``positive``, the
+    Case does not matter, and 1, 1.0 and "1" are the same. Without ``positive``, the
     column must hold one value besides those that mean unlabelled: empty or missing, 0,
     -1, false, f, no, n, not, negative, neg, u, unlabelled, unknown, none, null, na,
     n/a, nan, missing, other, rest, unchecked, unverified, untested. That one value
@@ -70,7 +70,7 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     Returns
     -------
     LabelColumn
-        The mask of labelled rows, and what was taken as what.
+        The mask of labelled rows, and how the values were read.
 
     Examples
     --------
@@ -101,14 +101,14 @@ def _encode(column: Series) -> tuple[list[str], NDArray[np.intp]]:
 def read_label_counts(
     counts: dict[str, int], positive: str | None = None, *, name: object = None
 ) -> LabelColumn:
-    """Return what the counts of values say, as a LabelColumn without a mask of rows."""
+    """Read labels from the counts of values: a LabelColumn without a mask of rows."""
     name = f"The label column {name!r}" if name else "The label column"
     key = _find_marker(name, list(counts), positive)
     marked = {v: n for v, n in counts.items() if v.casefold() == key}
     others = {v: n for v, n in counts.items() if v.casefold() != key}
     if not others:
-        got = next(iter(counts))
-        refuse(f"{name} must leave some rows unlabelled. Got {got!r} in all of them.")
+        only = next(iter(counts))
+        refuse(f"{name} holds {only!r} in every row; some rows must be unlabelled.")
     marker = max(marked, key=lambda value: (marked[value], value))
     others = dict(sorted(others.items(), key=lambda item: (item[0] != "", -item[1])))
     n_labelled = sum(marked.values())
@@ -132,23 +132,20 @@ def _find_marker(name: str, values: list[str], positive: str | None) -> str:
             if each in keys:
                 return each
         refuse(
-            f"{name} must hold the value that positive (--positive) names. Got "
-            f"{listed(values, _MORE)}, but never {positive!r}."
+            f"{name} never holds {positive!r}, the value of positive (--positive); it "
+            f"holds {listed(values, _MORE)}."
         )
     markers = {key: value for key, value in keys.items() if key not in _UNLABELLED}
     if len(markers) == 1:
         return next(iter(markers))
-    advice = "the known positives with --positive (positive= in Python)."
+    advice = "marks the known positives, with --positive (positive= in Python)."
     if markers:
         refuse(
-            f"{name} must hold one value besides those for unlabelled. Got "
-            f"{listed(markers.values(), _MORE)}; say which one marks {advice}"
+            f"{name} holds several values besides those for unlabelled: "
+            f"{listed(markers.values(), _MORE)}; say which one {advice}"
         )
-    got = "empty cells alone."
+    why = "all its cells are empty."
     if any(values):
-        got = (
-            f"{listed(values, _MORE)} alone, taken as unlabelled; if one of them is not, name "
-            f"what marks {advice}"
-        )
-    msg = f"{name} must mark some rows as positive. Got {got}"
+        why = f"it holds only {listed(values, _MORE)}, read as unlabelled; say if one of them {advice}"
+    msg = f"{name} marks no row as positive: {why}"
     raise InvalidInputError(msg)

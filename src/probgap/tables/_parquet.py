@@ -35,12 +35,12 @@ class ParquetRows:
             source.note("the index that pandas stored is left out")
         self._stored = dict(zip(self.columns, stored, strict=True))
         if self.metadata.num_rows == 0 or not stored:
-            refuse(f"{self._name} must hold rows and columns. Got an empty table.")
+            refuse(f"{self._name} is empty: it has no rows or no columns.")
 
     def batches(
         self, columns: Sequence[str], row_groups: Sequence[int] | None = None
     ) -> Iterator[Any]:
-        """Yield the rows, some thousands at a time; of some row groups alone, if asked."""
+        """Yield the rows in batches: all of them, or those of some row groups."""
         stored = [self._stored[column] for column in columns]
         n_read, n_bytes = 0, self._source.n_bytes or 0
         with self._explained():
@@ -62,14 +62,13 @@ class ParquetRows:
             return to_plain(array)
         except NestedCellsError:
             refuse(
-                f"{column} must hold one value per cell. Got the nested type "
-                f"{str(array.type)[:60]}; unpack it into columns of its own, or leave it "
-                "out of the file."
+                f"{column} has the nested type {str(array.type)[:60]}, not one value per "
+                "cell; unpack it into separate columns, or leave it out of the file."
             )
         except pa.ArrowException:
             refuse(
-                f"{column} must hold numbers, text, dates or booleans. Got the type "
-                f"{array.type}; leave it out of the file."
+                f"{column} has the type {array.type}, not numbers, text, dates or "
+                "booleans; leave it out of the file."
             )
 
     @contextmanager
@@ -80,6 +79,4 @@ class ParquetRows:
             raise
         except (pa.ArrowException, OSError, ValueError) as error:
             what = " ".join(str(error).split()).rstrip(".")[:160]
-            refuse(
-                f"{self._name} must be a whole Parquet file. Got a damaged one: {what}."
-            )
+            refuse(f"{self._name} is a truncated or damaged Parquet file: {what}.")

@@ -85,7 +85,7 @@ class ColumnPlan:
 
     @property
     def min_frequency(self) -> int:
-        """In how many rows a level of a category must be found to count by itself."""
+        """The fewest rows with which a level of a category gets its own column."""
         return min_frequency(self.n_rows)
 
     def as_dicts(self) -> list[dict[str, Any]]:
@@ -160,7 +160,7 @@ def plan_columns(
     """
     names = list(frame.columns)
     if len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
-        refuse(f"The columns must have names of their own, as text. Got {names[:10]}.")
+        refuse(f"The columns must have distinct strings as names. Got {names[:10]}.")
     drop, category = tuple(drop), tuple(category)
     named = (label, *(() if id is None else (id,)), *drop, *category)
     check_columns(named, names, "The table")
@@ -169,7 +169,7 @@ def plan_columns(
     try:
         labelled = read_labels(frame[label], positive).labelled
     except InvalidInputError:
-        # Whoever reads the labels will hear of it; without them nothing is mirrored.
+        # Reported where the labels are read; without them no column mirrors the label.
         labelled = np.zeros(len(frame), dtype=bool)
     fixed = dict.fromkeys(category, ("category", "taken for a category on request"))
     fixed |= dict.fromkeys(drop, ("left out", "dropped on request"))
@@ -181,9 +181,8 @@ def plan_columns(
     if not plan.inputs:
         out = [f"{c.name!r} ({c.why})" for c in uses if c.use == "left out"]
         more = f" and {len(out) - 5} more" if len(out) > 5 else ""
-        got = ", ".join(out[:5]) + more if out else "no other column"
-        rule = f"The table must have a column to learn from besides {label!r}."
-        refuse(f"{rule} Got {got}.")
+        why = ", ".join(out[:5]) + more if out else "the table has no other column"
+        refuse(f"There is no column to learn from besides {label!r}: {why}.")
     return plan
 
 
@@ -193,7 +192,7 @@ def _use_of(
     labelled: Mask,
     seen: dict[bytes, str],
 ) -> ColumnUse:
-    """Return the use of a column: the one that is fixed, or what its cells show."""
+    """Return the use of a column: ``fixed`` by the caller, or decided by its cells."""
     name, day_first = str(column.name), False
     try:
         cells = to_cells(column)
@@ -204,16 +203,16 @@ def _use_of(
         use, why = fixed
         codes = encode_levels(cells)[1]
     else:
-        use, why, day_first, codes, told = judge(column, cells)
+        use, why, day_first, codes, values = judge(column, cells)
         if use != "left out":
-            key = hashlib.sha256(told.tobytes()).digest()
+            key = hashlib.sha256(values.tobytes()).digest()
             twin = seen.setdefault(key, name)
             same = f"tells the same as {twin!r}" if twin != name else ""
             if redundant := _mirror(codes, labelled) or same:
                 use, why = "left out", redundant
-        if use == "number" and np.isinf(told).any():
-            row = int(np.argmax(np.isinf(told)))
-            refuse_cell(column, row, "finite numbers", OR_DROP)
+        if use == "number" and np.isinf(values).any():
+            row = int(np.argmax(np.isinf(values)))
+            refuse_cell(column, row, "a finite number", OR_DROP)
     present = np.flatnonzero(codes >= 0)
     counts = len(codes) - len(present), int(codes.max(initial=-1)) + 1
     example = ""
@@ -223,7 +222,7 @@ def _use_of(
 
 
 def _mirror(codes: NDArray[np.int64], labelled: Mask) -> str:
-    """Return in which way a column mirrors the label, or nothing."""
+    """Return how a column mirrors the label, "" if it does not."""
     if labelled.sum() < _FEW_LABELLED:
         return ""
     if np.array_equal(codes >= 0, labelled):

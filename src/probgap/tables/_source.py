@@ -20,7 +20,7 @@ Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
 _GZIP = b"\x1f\x8b"
 PARQUET = b"PAR1"
-# Files that people take for tables, by how they begin.
+# Formats that are not read, by their first bytes.
 _OTHERS = {
     b"PK\x03\x04": "a zip archive or an Excel workbook",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
@@ -37,7 +37,7 @@ _BUFFER = 1 << 18
 
 
 class _Blocks(io.RawIOBase):
-    """A stream that is read in full blocks and counted; a digest may listen."""
+    """A stream that is read in full blocks, counts its bytes and updates a digest."""
 
     def __init__(self, stream: Any, name: str, digest: Any = None) -> None:
         super().__init__()
@@ -60,11 +60,11 @@ class _Blocks(io.RawIOBase):
                 filled += len(part)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             refuse(
-                f"{self._name} must be a whole gzip file. Got one that is cut off or "
-                f"damaged ({str(error).rstrip('.')}); copy it again."
+                f"{self._name} is a truncated or damaged gzip file "
+                f"({str(error).rstrip('.')}); copy it again."
             )
         except OSError as error:
-            refuse(f"{self._name} must be readable to its end. Got: {error}.")
+            refuse(f"Cannot read {self._name} to its end: {error}.")
         self.bytes_read += filled
         if self._digest is not None:
             self._digest.update(buffer[:filled])
@@ -74,9 +74,8 @@ class _Blocks(io.RawIOBase):
 class OpenSource:
     """The bytes of a source, unzipped if need be, as ``stream``.
 
-    ``n_bytes`` is the size of a file, None for anything else; ``counted`` are the bytes as
-    they come, before they are unzipped; ``notes`` tell how it is read, where there was a
-    choice.
+    ``n_bytes`` is the size of a file, None for anything else; ``counted`` the stream before
+    it is unzipped; ``notes`` tell how it is read, where there was a choice.
     """
 
     def __init__(self, source: Source) -> None:
@@ -102,7 +101,7 @@ class OpenSource:
         if isinstance(source, str) and source == "-":
             self.name = "standard input"
             if sys.stdin is None:
-                refuse("standard input must be open. Got none; name a file, not -.")
+                refuse("Standard input is closed; name a file, not -.")
             return sys.stdin.buffer
         if isinstance(source, str | os.PathLike):
             path = self._path = Path(os.fspath(source))
@@ -112,8 +111,7 @@ class OpenSource:
                 self.n_bytes = path.stat().st_size if path.is_file() else None
             except (OSError, ValueError) as error:
                 why = getattr(error, "strerror", None) or error
-                rule = "The table must be a file that can be read."
-                refuse(f"{rule} Got {str(path)!r}: {why}.")
+                refuse(f"Cannot read the table {str(path)!r}: {why}.")
             return stream
         if not hasattr(source, "read"):
             kind = type(source).__name__
@@ -124,7 +122,7 @@ class OpenSource:
     def _refuse_other_formats(self) -> None:
         head = self.peek(16)
         if self.unzipped and head.startswith(_GZIP):
-            refuse(f"{self.name} must be gzipped at most once. Got gzip in gzip.")
+            refuse(f"{self.name} is gzipped twice; unzip it once.")
         for magic, what in _OTHERS.items():
             if head.startswith(magic):
                 self.refuse_format(what)
@@ -137,8 +135,8 @@ class OpenSource:
     def refuse_format(self, what: str) -> NoReturn:
         """Raise an error about a file that is no table."""
         refuse(
-            f"{self.name} must be CSV, TSV or Parquet, maybe gzipped. Got {what}; save "
-            "the table as CSV in UTF-8, or as Parquet."
+            f"{self.name} is {what}, not a CSV, TSV or Parquet file; save the table as "
+            "CSV in UTF-8, or as Parquet."
         )
 
     def peek(self, size: int) -> bytes:

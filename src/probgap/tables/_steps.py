@@ -44,13 +44,13 @@ def make_preprocessor(plan: ColumnPlan) -> ColumnTransformer:
     """Return the step between a table and a classifier, not yet fitted.
 
     It takes DataFrames whose columns may be in any order, with others among them, and
-    returns a dense matrix. Every column of the table has about the same say in the
-    distance between two rows, which is what a kernel sees.
+    returns a dense matrix. Every column of the table weighs about the same in the distance
+    between two rows, which is what a kernel sees.
 
     *Numbers* are imputed by the median, with a column of 0 and 1 that says where; measured
-    from the median in units of the range that holds 90% of the values; bent by an inverse
-    hyperbolic sine, so that neither a huge value nor a long tail presses all others
-    together; standardised, and held between -5 and 5. *Dates* become the year, the month,
+    from the median in units of the range that holds 90% of the values; transformed by an
+    inverse hyperbolic sine, so that neither a huge value nor a long tail presses all others
+    together; standardised, and clipped to [-5, 5]. *Dates* become the year, the month,
     the weekday and a count of days, each prepared as a number, with variance one together.
     *Categories* become one column of 0 and 1 for each of their 24 commonest levels; rare
     levels (fewer than 10 rows; fewer in tables below 1,000 rows) and levels that come up
@@ -101,7 +101,7 @@ def make_preprocessor(plan: ColumnPlan) -> ColumnTransformer:
     width = max(2, min(_TEXT_COLUMNS, _ALL_TEXT_COLUMNS // max(1, len(texts))))
     for at, text in enumerate(texts, start=1):
         blocks.append((f"text_{at}", _text(width), [text]))
-    # Together, the four numbers of a date have the say of one.
+    # Together, the four numbers of a date weigh as much as one column.
     weights = {"dates": 0.5} if dates else None
     return ColumnTransformer(blocks, sparse_threshold=0.0, transformer_weights=weights)
 
@@ -155,7 +155,7 @@ def _narrow(n_columns: int) -> list[tuple[str, Any]]:
 def to_numbers(frame: Frame) -> Array:
     """Return columns as numbers, NaN where a cell is missing; beyond 1e100 as 1e100.
 
-    Numbers may be written as text. What is no finite number is refused.
+    Numbers may be written as text. Other text and infinite numbers are refused.
     """
     if (frame.dtypes == np.float64).all():
         numbers = np.asfortranarray(frame.to_numpy(dtype=np.float64))
@@ -170,7 +170,7 @@ def _to_finite(column: Series) -> Vector:
     wrong = bad | np.isinf(values)
     if wrong.any():
         row = int(np.argmax(wrong))
-        refuse_cell(column, row, "numbers" if bad[row] else "finite numbers")
+        refuse_cell(column, row, "a number" if bad[row] else "a finite number")
     return values
 
 
@@ -199,8 +199,8 @@ def to_dates(frame: Frame, day_first: Collection[str] = ()) -> Array:
         days, bad = to_days(to_cells(column), day_first=name in day_first)
         if bad.any():
             order = "day/month" if name in day_first else "month/day"
-            rule = f"dates, as year-month-day or {order}/year"
-            refuse_cell(column, int(np.argmax(bad)), rule)
+            expected = f"a date as year-month-day or {order}/year"
+            refuse_cell(column, int(np.argmax(bad)), expected)
         stamps = np.nan_to_num(days).astype("int64").astype("datetime64[D]")
         months = stamps.astype("datetime64[M]").astype("int64")  # since 1970
         parts = (1970 + months // 12, 1 + months % 12, (days + 3) % 7, days)
@@ -209,16 +209,16 @@ def to_dates(frame: Frame, day_first: Collection[str] = ()) -> Array:
 
 
 def name_dates(_: object, names: Sequence[str]) -> NDArray[np.object_]:
-    """Return the names of what :func:`to_dates` makes of columns."""
+    """Return the feature names of :func:`to_dates`."""
     parts = ("year", "month", "weekday", "days")
     return np.array([f"{name}_{part}" for name in names for part in parts], object)
 
 
 def bend(X: Array) -> Array:
-    """Return asinh(2 x) within -12 and 12: as it is in the middle, logarithmic far out."""
+    """Return asinh(2 x), clipped to [-12, 12]: linear near 0, logarithmic far out."""
     return np.clip(np.arcsinh(2.0 * X), -12.0, 12.0)
 
 
 def hold(X: Array) -> Array:
-    """Return standardised numbers, none farther from 0 than five."""
+    """Return standardised numbers, clipped to [-5, 5]."""
     return np.clip(X, -5.0, 5.0)

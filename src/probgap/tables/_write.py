@@ -49,7 +49,7 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
             with path.open("w", encoding="utf-8", newline="") as stream:
                 write_csv(frame, stream, header=header)
         except OSError as error:
-            refuse(f"The file must be writable. Got {str(path)!r}: {error.strerror}.")
+            refuse(f"Cannot write {str(path)!r}: {error.strerror}.")
         return
     columns = [_harmless(frame.iloc[:, at]) for at in range(frame.shape[1])]
     safe = pd.DataFrame(dict(enumerate(columns)), index=frame.index)

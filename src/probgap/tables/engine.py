@@ -46,10 +46,7 @@ def find_tables(source: str) -> list[str]:
     # Other tools write files without rows beside those that have some.
     files = [file for file in files if _may_hold_rows(file)] or files
     if not files:
-        refuse(
-            "The table must be a file, or a folder or pattern that names Parquet files. "
-            f"Got {source!r}, which names none."
-        )
+        refuse(f"The folder or pattern {source!r} has no Parquet files.")
     return files
 
 
@@ -57,7 +54,7 @@ def _may_hold_rows(file: str) -> bool:
     try:
         return int(pq.read_metadata(file).num_rows) > 0
     except (pa.ArrowException, OSError):
-        return True  # what it is will be seen when it is read
+        return True  # reported when it is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ class RowGroups:
 def list_row_groups(
     file: str, *, max_rows: int = 250_000
 ) -> tuple[list[RowGroups], tuple[str, ...]]:
-    """Put row groups of a file together, up to some rows; return them and the columns."""
+    """Return the row groups of a file in pieces of at most some rows, and the columns."""
     with _open(file) as rows:
         stored, columns = rows.metadata, rows.columns
     pieces = [RowGroups(file, (), 0, 0)]
@@ -93,8 +90,7 @@ def read_row_groups(piece: RowGroups, columns: Sequence[str]) -> Frame:
         missing = [name for name in columns if name not in rows.columns]
         if missing:
             refuse(
-                f"Every file must have the same columns. Got none named {missing[0]!r} "
-                f"in {piece.file}."
+                f"{piece.file} has no column {missing[0]!r}; all files must have it."
             )
         return to_frame(list(rows.batches(columns, piece.groups)), start=piece.first)
 
@@ -103,7 +99,7 @@ def read_row_groups(piece: RowGroups, columns: Sequence[str]) -> Frame:
 def _open(file: str) -> Iterator[ParquetRows]:
     with closing(OpenSource(file)) as source:
         if source.peek(len(PARQUET)) != PARQUET:
-            refuse(f"{file} must be a Parquet file, not gzipped. Got another kind.")
+            refuse(f"{file} is not a Parquet file, or it is gzipped.")
         yield ParquetRows(source)
 
 
@@ -131,7 +127,7 @@ def missing_columns(model: Any, columns: Iterable[str]) -> tuple[str, ...]:
 def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
     """Yield a function that writes frames to a Parquet file, one after the other.
 
-    The first decides the types of the columns; what is no number becomes text.
+    The first decides the types of the columns; anything but numbers becomes text.
     """
     writer: Any = None
 
@@ -143,7 +139,7 @@ def append_parquet(stream: Any) -> Iterator[Callable[[Frame], None]]:
         try:
             writer.write_table(rows.cast(writer.schema))
         except pa.ArrowException as error:
-            refuse(f"Columns must keep the types of the first rows. Got: {error}.")
+            refuse(f"Later rows do not have the column types of the first: {error}.")
 
     try:
         yield write

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LINE = 0.62  # how high the line of an interval lies
 # Where an axis of shares may end; a quarter of each is a whole number of percent.
 _TOPS = (0.04, 0.12, 0.2, 0.4, 0.6, 0.8, 1.0)
-_ROOM = 34  # pixels above the bars, for words
+_ROOM = 34  # pixels above the bars, for text
 
 
 def draw_count(account: Account) -> str:
@@ -72,7 +72,7 @@ def draw_labelling(account: Account) -> str | None:
 
 
 def draw_reliability(account: Account) -> str | None:
-    """Draw predicted against observed shares of labels, on rows held out."""
+    """Draw observed against predicted shares of labels, on rows held out."""
     bins = () if account.held_out is None else account.held_out.bins
     if len(bins) < 2:
         return None
@@ -91,7 +91,7 @@ def draw_reliability(account: Account) -> str | None:
 
 
 def draw_gaps(account: Account) -> str:
-    """Draw how rows spread over the observed gap: unlabelled above, labelled below."""
+    """Draw histograms of the observed gap: unlabelled rows above, labelled ones below."""
     bound, histogram = account.boundary.value, account.histogram
     above = _chart_bars(histogram.edges, histogram.unlabelled, 210, bound)
     words = f"boundary {fixed(bound)}"
@@ -117,7 +117,7 @@ def _chart_bars(
     bound: float,
     own: str = "",
 ) -> Chart:
-    """Draw bars over gaps; those that dwarf all others are cut, with their counts."""
+    """Draw a histogram of gaps; bars that dwarf all others are cut, with their counts."""
     most = comparable_height(counts)
     chart = Chart(
         (edges[0], edges[-1]), (0.0, most * height / (height - _ROOM)), height
@@ -144,7 +144,7 @@ def _chart_bars(
 
 
 def _chart_shares(x: Point, top: float, height: int, name: str) -> Chart:
-    """Make a plane whose upright axis is a share, with the name above it."""
+    """Return a chart whose vertical axis is a share, with the name above it."""
     chart = Chart(x, (0.0, top), height)
     chart.y_axis((tick, percent(tick)) for tick in _quarters(top))
     chart.text((x[0], top), name, "note", shift=(-40, -14), anchor="start")
@@ -160,7 +160,7 @@ def _quarters(top: float) -> list[float]:
 
 
 def _count(value: float) -> str:
-    """Write a count in full, unless it is longer than a phone is wide."""
+    """Format a count in full, unless it is too long for a phone."""
     return whole_number(value) if value < 1e6 else brief(float(f"{value:.3g}"))
 
 
