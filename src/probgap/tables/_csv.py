@@ -11,6 +11,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+from probgap._core.output import plural
 from probgap.tables._base import arrow_csv, pa, pc, refuse, shorten
 from probgap.tables._cells import NUMBER
 from probgap.tables._source import OpenSource
@@ -168,9 +169,10 @@ class CsvRows:
         if several or row.text.count('"') % 2:
             hint = "is a quote left open?"
         return (
-            f"{self._source.name} has {row.actual_columns} cells in data row {row.number} "
-            f"(near line {self._n_lines + row.number}), but {row.expected_columns} in its "
-            f"header: {shorten(row.text, 60)!r}{', over several lines' * several}; {hint}"
+            f"{self._source.name} has {plural(row.actual_columns, 'cell')} in data row "
+            f"{row.number} (near line {self._n_lines + row.number}), but "
+            f"{row.expected_columns} in its header: {shorten(row.text, 60)!r}"
+            f"{', over several lines' * several}; {hint}"
         )
 
 
