@@ -145,7 +145,7 @@ def held_out_calibration(
     >>> from probgap import PGPUClassifier
     >>> from probgap.datasets import hide_labels, make_square
     >>> from probgap.diagnostics import held_out_calibration
-    >>> X, y, posterior = make_square(400, random_state=0)
+    >>> X, y, posterior = make_square(200, random_state=0)
     >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
     >>> found = held_out_calibration(model, X, s == 1, random_state=0)
@@ -204,7 +204,7 @@ def labelling_curve(
     >>> from probgap import PGPUClassifier
     >>> from probgap.datasets import hide_labels, make_square, platt_gap
     >>> from probgap.diagnostics import labelling_curve
-    >>> X, y, _ = make_square(400, random_state=0)
+    >>> X, y, _ = make_square(200, random_state=0)
     >>> gap = platt_gap(X, y, random_state=0)
     >>> s = hide_labels(X, y, gap, ("linear", 1.0), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
