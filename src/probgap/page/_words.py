@@ -49,7 +49,7 @@ def moment(started: str, *, day_only: bool = False) -> str:
 
 
 def headline(found: Found, *, doubtful: bool = False) -> str:
-    """Say in one line how many there are, as firmly as the interval allows."""
+    """Return one line on how many there are, as firm as the interval allows."""
     among = f"among {plural(found.unlabelled, 'unlabelled row')}"
     low, high = found.hidden_interval
     if max(found.hidden, high) < 0.5:

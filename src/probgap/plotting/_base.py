@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 POSITIVE, NEGATIVE, UNLABELLED = "#d55e00", "#0072b2", "#9a9a9a"
 
 
-class Display:
+class Display(ABC):
     """Observed gaps of labelled and unlabelled samples, on axes of matplotlib."""
 
     ax_: Axes
@@ -104,8 +105,9 @@ class Display:
         """Return the arguments, besides gaps and labels, that a fit provides."""
         return {"boundary": classifier.boundary_.value}
 
+    @abstractmethod
     def plot(self, ax: Axes | None = None) -> Self:
-        raise NotImplementedError
+        """Draw on the axes given, or on new ones."""
 
     def _start(self, ax: Axes | None) -> Axes:
         """Keep the axes to draw on: those given, or new ones."""
