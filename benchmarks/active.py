@@ -7,7 +7,7 @@
 
 It begins with few labels, a positive having one with probability c gap^k, and the default
 fitted on them. Then, round by round, a way to choose names 10 rows, an oracle says what they
-are, and the model is corrected by all answers so far (``probgap.active.correct``). With --use
+are, and the model is corrected by all answers so far (``probgap.audit.correct``). With --use
 labels rows found positive are labelled instead, and the default is fitted again; a negative
 has no place in ``fit(X, y)`` and is only not asked about again. What is counted is the rows
 looked at until 90% of what the missing labels cost is won back: share = (model - naive) /
@@ -39,7 +39,7 @@ from scipy.stats import wilcoxon
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier
-from probgap.active import CorrectedClassifier, correct, suggest
+from probgap.audit import CorrectedClassifier, correct, suggest
 from probgap.datasets import hide_labels
 from probgap.metrics import recovered_share
 

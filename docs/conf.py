@@ -57,7 +57,7 @@ api_rooms = (
     ("probgap.diagnostics", "Whether to believe the answer."),
     ("probgap.inspection", "What drives the answer."),
     (
-        "probgap.active",
+        "probgap.audit",
         "Which rows to ask about, and a model corrected by the answers.",
     ),
     ("probgap.io", "Models in files."),

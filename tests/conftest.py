@@ -1,4 +1,7 @@
-"""Data that several tests use. Arrays are read-only: no test may change another's."""
+"""Data that several tests use. Arrays are read-only: no test may change another's.
+
+Fixtures import what they need: the process that hands out tests need not load it.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import settings
-from typer.testing import CliRunner
-
-from probgap import PGPUClassifier
-from probgap._core.defaults import DEFAULTS
-from probgap.cli._app import app
-from probgap.datasets import hide_labels, make_square
-from probgap.diagnostics import _examine
 
 settings.register_profile("probgap", deadline=None, max_examples=40)
 settings.load_profile("probgap")
@@ -32,17 +28,14 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 @pytest.fixture
 def set_defaults(monkeypatch):
     """Set numbers that shape a fit otherwise, for one test."""
-    rooms = [
-        "probgap._core.kernels",
-        "probgap.boundary",
-        "probgap.gap.base",
-        "probgap.pgpu.base",
-        "probgap.pgpu.steps",
-    ]
+    from probgap._core.defaults import DEFAULTS, LIMITS  # noqa: PLC0415
 
-    def change(**numbers):
-        for room in rooms:
-            monkeypatch.setattr(f"{room}.DEFAULTS", replace(DEFAULTS, **numbers))
+    def change(*, most_rows, landmark_range):
+        defaults = replace(DEFAULTS, most_rows=most_rows)
+        for module in ("base", "steps"):
+            monkeypatch.setattr(f"probgap.pgpu.{module}.DEFAULTS", defaults)
+        limits = replace(LIMITS, landmark_range=landmark_range)
+        monkeypatch.setattr("probgap._core.kernels.LIMITS", limits)
 
     return change
 
@@ -61,6 +54,8 @@ def rng():
 @pytest.fixture(scope="session")
 def square():
     """The square with labels hidden by a linear rate: X, y_true, gap, s."""
+    from probgap.datasets import hide_labels, make_square  # noqa: PLC0415
+
     X, y_true, posterior = make_square(400, random_state=3)
     gap = 2.0 * posterior - 1.0
     s = hide_labels(X, y_true, gap, ("linear", 0.6), random_state=4)
@@ -70,6 +65,8 @@ def square():
 @pytest.fixture(scope="session")
 def square_model(square):
     """The default, fitted to the square: to be read, not to be changed."""
+    from probgap import PGPUClassifier  # noqa: PLC0415
+
     X, _, _, s = square
     return PGPUClassifier(random_state=0).fit(X, s)
 
@@ -77,6 +74,9 @@ def square_model(square):
 @pytest.fixture(scope="session")
 def probgap():
     """Run the command in this process; the result has exit_code, stdout and stderr."""
+    from typer.testing import CliRunner  # noqa: PLC0415
+
+    from probgap.cli._app import app  # noqa: PLC0415
 
     def run(*words, charset="utf-8", **options):
         runner = CliRunner(charset=charset)
@@ -88,6 +88,7 @@ def probgap():
 @pytest.fixture(scope="session")
 def shorten_checks():
     """Leave the checks that fit again and again out of the command fit."""
+    from probgap.diagnostics import _examine  # noqa: PLC0415
 
     def shorten(patch):
         names = ("columns", "what to label next")
@@ -105,6 +106,8 @@ def quick(monkeypatch, shorten_checks):
 @pytest.fixture
 def on_terminal(monkeypatch):
     """Run the command in this process with a terminal for stderr; return what it shows."""
+    from probgap.cli._app import app  # noqa: PLC0415
+
     pty = pytest.importorskip("pty")
 
     def run(*words):

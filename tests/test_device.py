@@ -10,11 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier
-from probgap._core.errors import InvalidInputError, MissingLibraryError
 from probgap._device.arrays import open_device
 from probgap._device.estimators import DevicePlatt, DeviceSVM
-from probgap._device.plan import plan_memory, tile_side
-from probgap.gap import ObservedGapEstimator, _observed
+from probgap._device.plan import plan_memory, tile_values
+from probgap.exceptions import InvalidInputError, MissingLibraryError
+from probgap.gap import ObservedGapEstimator
 from probgap.reweight import kernel_mean_matching
 
 GIB = 2.0**30
@@ -98,10 +98,9 @@ def test_what_cannot_be_is_said_before():
 
 
 def test_tiles_for_one_product():
-    assert tile_side(300_000, 100 * GIB) == 8192
-    assert tile_side(300_000, 1e6) == 111
-    assert tile_side(50, 100 * GIB) == 50
-    assert tile_side(50, 0.0) == 1
+    assert tile_values(100 * GIB) == 8192**2
+    assert tile_values(1e6) == 12_500
+    assert tile_values(0.0) == 1
 
 
 @pytest.mark.usefixtures("no_torch")
@@ -132,7 +131,7 @@ def platt_here(monkeypatch):
             chances.append(1.0 / (1.0 + np.exp(-svc.decision_function(samples))))
         return DevicePlatt(DeviceSVM(), -1.0, 0.0), chances
 
-    monkeypatch.setattr(_observed, "fit_platt", fit)
+    monkeypatch.setattr("probgap.gap.fit_platt", fit)
     return asked
 
 

@@ -16,7 +16,7 @@ ROOMS = (
     "baselines",
     "datasets",
     "metrics",
-    "active",
+    "audit",
     "diagnostics",
     "inspection",
     "tables",

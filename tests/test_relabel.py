@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from probgap.relabel import relabel
+from probgap.relabel import hidden_probability, relabel, relabel_in_expectation
 
 gaps = arrays(np.float64, st.integers(1, 40), elements=st.floats(-1.0, 1.0))
 boundaries = st.floats(-0.999, -0.001)
@@ -68,3 +68,28 @@ def test_corollary_1_decides_as_theorem_2_where_it_decides(gap, lower):
 def test_bad_input_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         relabel(**arguments)
+
+
+def test_expected_labels_by_hand():
+    # P(s=1|x) = 0.5 and P(Y=1|x) = 0.75: of the unlabelled half, half are positive.
+    hidden = hidden_probability([0.0, 0.0], [0.75, 0.75])
+    result = relabel_in_expectation([0, 1], [0.75, 0.75], hidden)
+    np.testing.assert_allclose(result.positive_share, [0.5, 1.0])
+    np.testing.assert_array_equal(result.labels, [1, 1])
+    doubtful = relabel_in_expectation([1], [0.75], [0.5], keep_labelled=False)
+    np.testing.assert_allclose(doubtful.positive_share, [0.75])
+    assert np.isfinite(hidden_probability([1.0], [1.0])).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"hidden": [0.5, 0.5]}, r"hidden must have one value for each of the 1"),
+        ({"posterior": [1.5]}, r"posterior must lie in \[0, 1\]\. Got 1\.5 to 1\.5"),
+        ({"labelled": [0, 1]}, r"labelled must have one entry for each of the 1"),
+    ],
+)
+def test_bad_expectations_are_refused(arguments, message):
+    call = {"labelled": [0], "posterior": [0.5], "hidden": [0.5], **arguments}
+    with pytest.raises(ValueError, match=message):
+        relabel_in_expectation(**call)

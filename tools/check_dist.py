@@ -24,6 +24,8 @@ NEEDED = (
     "reading/weights.npz",
     "*/specs/*.toml",
     "*/templates/*.html",
+    "cli/static/label.*",
+    "io/parts.toml",
     "page/checks.toml",
 )
 FIT = """

@@ -3,11 +3,15 @@
 Some positives are labelled, the easy ones first; nothing is labelled negative.
 """
 
-from importlib import import_module
-from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+from importlib import import_module
+
+# As typing has it, without the time to load that.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
 __all__ = ["PGPUClassifier", "PGPUClassifierCV", "__version__"]
@@ -16,6 +20,8 @@ __version__ = "0.2.0"
 
 
 def _rooms() -> list[str]:
+    from pkgutil import iter_modules  # noqa: PLC0415 (slow)
+
     names = (module.name for module in iter_modules(__path__))
     return [name for name in names if not name.startswith("_")]
 

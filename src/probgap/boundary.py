@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import ClassVar
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from probgap._core.checks import check_gap, check_labelled
-from probgap._core.defaults import DEFAULTS
+from probgap._core.defaults import LIMITS
 from probgap._core.errors import BoundaryWarning, InvalidInputError
 from probgap._core.output import fact_table, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
@@ -41,11 +41,9 @@ class Boundary:
     Attributes
     ----------
     value : float
-        The boundary l: an unlabelled sample whose observed gap is at or below it is
-        negative.
+        The boundary l: an unlabelled sample with an observed gap at or below it is negative.
     rule : str
-        The rule that gave it: "auto", "mean_smallest", "quantile", "fixed" or, from
-        a search over a grid, "cross_validated".
+        What gave it: "auto", "mean_smallest", "quantile", "fixed" or "cross_validated".
     spread : float
         Standard deviation of the value: over bootstrap resamples for a rule, over folds
         for a search, over the possible curves for "auto". 0 for a fixed value.
@@ -54,16 +52,13 @@ class Boundary:
         above 0 (or above ``value``, where that is greater).
     fallback : str or None
         Why the rule's own answer was replaced; None if it was not.
-    candidates : tuple of float
-        Boundaries that were considered: the answer of every rule, and ``value``; for a
-        search, its grid.
+    candidates, names : tuple of float, tuple of str
+        Boundaries that were considered, and where each comes from: the answer of every
+        rule, and ``value``. For a search, its grid, without names.
     scores : tuple of float
         Score of each candidate; higher is better. For a search, the mean score on held-out
         folds. Otherwise the criterion of Lee and Liu if samples above the candidate are
-        predicted positive: squared recall on labelled samples over the share predicted
-        positive. It assumes that labels are missing at random, and no rule uses it.
-    names : tuple of str
-        Where each candidate comes from; empty for a grid.
+        predicted positive. It assumes that labels are missing at random; no rule uses it.
     """
 
     value: float
@@ -141,7 +136,7 @@ class MeanSmallest(BoundaryRule):
     -0.5
     """
 
-    name = "mean_smallest"
+    name: ClassVar = "mean_smallest"
 
     def __init__(self, n_smallest: int = 3) -> None:
         self.n_smallest = n_smallest
@@ -163,8 +158,8 @@ class MeanSmallest(BoundaryRule):
 class Quantile(BoundaryRule):
     """A quantile of the gaps of labelled positives.
 
-    A few labelled positives among the negatives do not move it, but how many of them lie
-    below the boundary depends on the data: no quantile suits all.
+    A few labelled positives among the negatives do not move it, but no quantile suits all
+    data.
 
     Parameters
     ----------
@@ -179,7 +174,7 @@ class Quantile(BoundaryRule):
     -0.5
     """
 
-    name = "quantile"
+    name: ClassVar = "quantile"
 
     def __init__(self, quantile: float = 0.02) -> None:
         self.quantile = quantile
@@ -235,9 +230,8 @@ def estimate_boundary(
     Warns
     -----
     BoundaryWarning
-        If the rule's answer leaves (almost) no negatives, or is not below 0. The
-        value is then moved: just below 0 in the second case, and to the lower
-        quartile of the unlabelled gaps in the first.
+        If the rule's answer leaves (almost) no negatives and is moved to the lower quartile
+        of the unlabelled gaps, or is not below 0 and is moved there.
 
     Examples
     --------
@@ -260,11 +254,10 @@ def estimate_boundary(
     else:
         name, found, spread = "fixed", rule, 0.0
     value, fallback = _make_usable(found, gap[~mask])
-    boundary = replace(count_sides(gap, value, name, spread, weight), fallback=fallback)
     if fallback is not None:
         warnings.warn(fallback, BoundaryWarning, stacklevel=2)
-    answers = {name: found, **answer_by_rules(known, rule)}
-    return score_candidates(boundary, gap, mask, answers, weight)
+    named = {name: found} if fallback is None else {name: found, "fallback": value}
+    return describe_boundary(gap, mask, value, name, spread, weight, named, fallback)
 
 
 def check_rule(rule: object) -> BoundaryRule | float:
@@ -272,59 +265,57 @@ def check_rule(rule: object) -> BoundaryRule | float:
     if isinstance(rule, BoundaryRule):
         rule.check()
         return rule
-    if not isinstance(rule, Real):
-        msg = (
-            "boundary must be 'auto', a number in (-1, 0), MeanSmallest() or Quantile(). "
-            f"Got {rule!r}."
-        )
-        raise InvalidInputError(msg)
-    if not -1.0 < float(rule) < 0.0:
-        msg = f"boundary must lie in (-1, 0). Got {rule!r}."
-        raise InvalidInputError(msg)
-    return float(rule)
+    what = "be 'auto', a number in (-1, 0), MeanSmallest() or Quantile()"
+    if isinstance(rule, Real):
+        if -1.0 < float(rule) < 0.0:
+            return float(rule)
+        what = "lie in (-1, 0)"
+    msg = f"boundary must {what}. Got {rule!r}."
+    raise InvalidInputError(msg)
 
 
-def answer_by_rules(gap: Vector, used: object = None) -> dict[str, float]:
-    """Return the answer of each rule; ``used`` replaces the default one of its kind."""
-    rules: dict[str, BoundaryRule] = {r.name: r for r in (MeanSmallest(), Quantile())}
-    if isinstance(used, BoundaryRule):
-        rules[used.name] = used
-    return {name: rule.place(gap) for name, rule in rules.items()}
-
-
-def score_candidates(
-    boundary: Boundary,
+def describe_boundary(
     gap: Vector,
     labelled: Mask,
+    value: float,
+    rule: str,
+    spread: float,
+    weight: Vector | None,
     named: Mapping[str, float],
-    weight: Vector | None = None,
+    fallback: str | None = None,
 ) -> Boundary:
-    """Return the boundary with its candidates and their scores."""
-    named = dict(named)
-    if boundary.fallback is not None:
-        named["fallback"] = boundary.value
-    values = tuple(named.values())
-    scores = tuple(lee_liu(labelled, gap > value, weight) for value in values)
-    return replace(boundary, candidates=values, scores=scores, names=tuple(named))
+    """Return a boundary with the samples on each side, and the scores of candidates.
 
-
-def count_sides(
-    gap: Vector, value: float, rule: str, spread: float, weight: Vector | None = None
-) -> Boundary:
-    """Return a boundary with the numbers of samples on each side."""
+    Candidates are the ``named`` ones and the answers of the paper's rules.
+    """
+    rules = {
+        rule.name: rule.place(gap[labelled]) for rule in (MeanSmallest(), Quantile())
+    }
+    named = {rule: named[rule], **rules, **named}
     counts = np.ones(gap.size) if weight is None else weight
     total = round(float(counts.sum()))
     below = round(float(counts[gap <= value].sum()))
     above = round(float(counts[gap > max(0.0, value)].sum()))
-    return Boundary(value, rule, spread, below, total - below - above, above)
+    return Boundary(
+        value,
+        rule,
+        spread,
+        n_negative=below,
+        n_undecided=total - below - above,
+        n_positive=above,
+        fallback=fallback,
+        candidates=tuple(named.values()),
+        scores=tuple(lee_liu(labelled, gap > each, weight) for each in named.values()),
+        names=tuple(named),
+    )
 
 
 def _make_usable(found: float, unlabelled: Vector) -> tuple[float, str | None]:
     """Move a boundary that leaves too few negatives to fit on, and return the reason."""
     value = min(found, _JUST_BELOW_ZERO)
     negative = np.count_nonzero(unlabelled <= value) / unlabelled.size
-    if negative < DEFAULTS.fewest_negatives:
-        return float(np.quantile(unlabelled, DEFAULTS.fallback_share)), (
+    if negative < LIMITS.fewest_negatives:
+        return float(np.quantile(unlabelled, LIMITS.fallback_share)), (
             f"A boundary must leave negatives to learn from; {found:.3g} leaves "
             f"{negative:.1%} of the unlabelled samples. The quarter of them with the "
             "smallest gaps is taken as negative. Use boundary=Quantile(), a fixed boundary "

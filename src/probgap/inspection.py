@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.inspection import permutation_importance
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import _num_samples
 
+from probgap._core.checks import is_missing
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import (
     as_matrix,
@@ -29,7 +33,7 @@ from probgap._core.estimators import (
     take_rows,
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
-from probgap._core.types import Mask, Vector
+from probgap._core.types import Vector
 from probgap._core.validation import smaller_group
 
 __all__ = [
@@ -39,6 +43,7 @@ __all__ = [
     "column_importance",
     "nearest_labelled",
     "row_contributions",
+    "word_contributions",
 ]
 
 Rows = NDArray[np.intp]
@@ -50,6 +55,8 @@ _N_GROUPS = 8
 # The most cells to score at once, and the most rows to score in all.
 _BLOCK_CELLS = 4_000_000
 _MOST_SCORED = 20_000
+# Words to score, in all orders together; and the most orders.
+_MOST_WORDS, _MOST_ORDERS = 200_000, 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +103,11 @@ def column_importance(
     """Measure permutation importance of input columns, on held-out rows.
 
     A copy of the model's gap estimator is fitted on 60% of the rows. On the others each
-    column of X, not of what a pipeline makes of it, is shuffled
-    (:func:`sklearn.inspection.permutation_importance`). The score is the chance that a
-    labelled row is ranked above an unlabelled one; its ceiling is below 1, as hidden
-    positives are rightly ranked high. Columns that say the same stand in for each other,
-    and each seems to matter less than it does.
+    column of X, before the steps of a pipeline, is shuffled
+    as by :func:`sklearn.inspection.permutation_importance`. The score is the chance that a
+    labelled row is ranked above an unlabelled one; it stays below 1, as hidden
+    positives are rightly ranked high. Correlated columns stand in for each other, so
+    that each seems less important than it is.
 
     Parameters
     ----------
@@ -113,8 +120,7 @@ def column_importance(
     n_repeats : int, default=5
         How often each column is shuffled.
     max_columns : int, default=100
-        Of more columns, only those are tried that are most associated with the model's
-        score, each by itself.
+        Of more columns, only those most associated with the model's score are tried.
     max_rows : int, default=5000
         Larger data are sampled down to so many rows, stratified by label.
     random_state : int, Generator, RandomState or None, default=None
@@ -141,7 +147,7 @@ def column_importance(
     if smaller_group(mask) < _FEWEST_LABELLED:
         msg = (
             f"labelled must mark at least {_FEWEST_LABELLED} rows and leave as many, to "
-            f"hold some out. Got {int(mask.sum())} of {mask.size}."
+            f"hold some out. Got {int(mask.sum()):,} of {mask.size:,}."
         )
         raise InvalidInputError(msg)
     rng = as_generator(random_state)
@@ -152,24 +158,25 @@ def column_importance(
     copy = refit(classifier_of(model).gap_estimator_, seen, mask[train], draw_seed(rng))
     unseen, known = _as_table(take_rows(X, test)), mask[test]
     chance = chance_positive(copy, samples_of(model, unseen))
-    columns, named = input_columns(model, unseen), hasattr(unseen, "columns")
+    columns = input_columns(model, unseen)
     tried = _most_associated(unseen, columns, chance, max_columns)
-    at = tried if named else (slice(None), tried)
-
-    def score(_: Any, part: Any, labels: Mask) -> float:
-        table = unseen.copy()
-        table[at] = part
+    with_all = float(roc_auc_score(known, chance))
+    orders = [rng.permutation(test.size) for _ in range(n_repeats)]
+    shuffles = [(column, order) for column in tried for order in orders]
+    falls: list[float] = []
+    # Many copies of the table at once: a pipeline takes long over each, however short.
+    for batch in gen_batches(len(shuffles), max(1, _BLOCK_CELLS // _n_cells(unseen))):
+        table = _shuffle_columns(unseen, shuffles[batch])
         ranked = chance_positive(copy, samples_of(model, table))
-        return float(roc_auc_score(labels, ranked))
-
-    how = {"n_repeats": n_repeats, "random_state": draw_seed(rng)}
-    falls = permutation_importance(copy, unseen[at], known, scoring=score, **how)
-    order = np.argsort(-falls.importances_mean, kind="stable")
+        falls += [roc_auc_score(known, one) for one in ranked.reshape(-1, test.size)]
+    fall = with_all - np.reshape(falls, (len(tried), n_repeats))
+    mean, spread = fall.mean(axis=1), fall.std(axis=1)
+    order = np.argsort(-mean, kind="stable")
     return ColumnImportance(
         columns=[tried[i] for i in order],
-        importance=falls.importances_mean[order],
-        spread=falls.importances_std[order],
-        score=float(roc_auc_score(known, chance)),
+        importance=mean[order],
+        spread=spread[order],
+        score=with_all,
         scored_by=_SCORED_BY,
         n_left_out=len(columns) - len(tried),
         n_rows=int(test.size),
@@ -225,13 +232,12 @@ def row_contributions(
     n_background: int = 100,
     random_state: RandomStateLike = None,
 ) -> RowContributions:
-    """Attribute a row's score to its columns, by Shapley values.
+    """Attribute a row's log-odds of P(Y=1 | x) to its columns, by Shapley values.
 
-    The score is the log-odds of P(Y=1 | x). For each background row the columns are
-    replaced by those of the row one at a time, in a random order and then in the
-    reverse of it; a column's contribution is the mean change that its replacement makes
-    [1]_. Which of two columns that say the same gets the credit is a matter of
-    convention, and columns are combined in ways that may not occur in nature.
+    In each background row the columns are replaced by those of the row one at a time,
+    in a random order and then in reverse; a column's contribution is the mean change of
+    the score when it is replaced [1]_. How correlated columns share the credit is a
+    matter of convention, and the combinations of columns need not occur in reality.
 
     Parameters
     ----------
@@ -242,7 +248,7 @@ def row_contributions(
     background : {array-like, frame} of shape (n_samples, n_features)
         Rows to compare with.
     n_background : int, default=100
-        Number of background rows to draw; fewer where columns are many.
+        Number of background rows to draw; fewer if there are many columns.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the draw and the orders.
 
@@ -276,7 +282,12 @@ def row_contributions(
     columns = input_columns(model, background)
     most = max(1, min(n_background, _MOST_SCORED // (2 * len(columns))))
     drawn = np.sort(rng.permutation(_num_samples(background))[:most])
-    table = _append_row(take_rows(background, drawn), row)
+    table = take_rows(background, drawn)
+    if hasattr(table, "columns"):
+        pandas = import_module("pandas")  # there is a frame, so there is pandas
+        table = pandas.concat([table, row[table.columns]], ignore_index=True)
+    else:
+        table = np.vstack([table, row])
 
     def score(rows: Any) -> Vector:
         return log_odds(chance_positive(classifier, samples_of(model, rows)))
@@ -303,26 +314,97 @@ def row_contributions(
     )
 
 
+def word_contributions(
+    model: Any, row: Any, column: str, *, random_state: RandomStateLike = None
+) -> RowContributions:
+    """Attribute a row's score to the words of one of its columns, by Shapley values.
+
+    As :func:`row_contributions`, with words in place of columns: they are written into an
+    empty cell one at a time, while the other columns stay as they are.
+
+    Parameters
+    ----------
+    model : Pipeline
+        A fitted pipeline that begins with a ``ColumnTransformer``, as that of ``probgap
+        fit`` does, and ends in a classifier.
+    row : DataFrame of shape (1, n_features)
+        The row, as the model takes it.
+    column : str
+        A column of text.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the orders.
+
+    Returns
+    -------
+    RowContributions
+        A contribution for each word, as the model reads it; ``columns`` holds the words,
+        ``baseline`` the log-odds of the row with an empty cell.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from probgap.inspection import word_contributions
+    >>> from probgap.tables import TableClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> words = rng.choice(["cash", "again", "home", "paid", "late", "card"], (300, 5))
+    >>> X = pd.DataFrame({"note": [" ".join(row) for row in words]})
+    >>> known = (words == "late").any(axis=1) & (rng.random(300) < 0.6)
+    >>> model = TableClassifier(random_state=0).fit(X, known).pipeline_
+    >>> one = pd.DataFrame({"note": ["Paid late again."]})
+    >>> parts = word_contributions(model, one, "note", random_state=0)
+    >>> parts.columns[np.argmax(parts.values)]
+    'late'
+    """
+    _check_single(row)
+    cell = np.array([row[column].iloc[0]], dtype=object)
+    text = "" if is_missing(cell)[0] else str(cell[0])
+    counts = Counter(_reader_of(model, column)(text))
+
+    def write(cells: NDArray[Any]) -> Any:
+        rows = row.take(np.zeros(len(cells), dtype=np.intp)).reset_index(drop=True)
+        return rows.assign(**{column: [" ".join(words) for words in cells]})
+
+    steps = [("write", FunctionTransformer(write)), *model.steps]
+    cells = [" ".join([word] * n) for word, n in counts.items()] or [""]
+    n_orders = max(1, min(_MOST_ORDERS, _MOST_WORDS // len(cells) ** 2))
+    written = np.array([cells], dtype=object)
+    empty = np.full((n_orders, len(cells)), "", dtype=object)
+    parts = row_contributions(
+        Pipeline(steps), written, empty, random_state=random_state
+    )
+    values = parts.values[: len(counts)]
+    return replace(parts, columns=list(counts), values=values, n_background=1)
+
+
+def _reader_of(model: Any, column: str) -> Callable[[str], list[str]]:
+    """Return the function by which a model reads the words of a column."""
+    for _, step, columns in getattr(model[0], "transformers_", ()):
+        if isinstance(columns, str | list) and columns in (column, [column]):
+            for part in step[:] if isinstance(step, Pipeline) else [step]:
+                if hasattr(part, "build_tokenizer"):
+                    prepare, split = part.build_preprocessor(), part.build_tokenizer()
+                    return lambda text: split(prepare(text))
+    msg = f"column must be a column of text. Got {column!r}."
+    raise InvalidInputError(msg)
+
+
 def nearest_labelled(
     model: Any, X: Any, labelled: ArrayLike, row: Any, n: int = 5
 ) -> NearestLabelled:
     """Find the labelled positives that are nearest to a row.
 
-    Distances are Euclidean, in the space that the classifier sees: after the other steps
-    of a pipeline. If the row itself is a labelled one of X, it is found at distance 0.
+    Distances are Euclidean, after the other steps of a pipeline. A row that is itself a
+    labelled one of X is found at distance 0.
 
     Parameters
     ----------
-    model : PGPUClassifier or Pipeline
-        A fitted classifier, or a pipeline that ends in one.
-    X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
-        Rows, as the model takes them.
-    labelled : array-like of shape (n_samples,)
-        True for labelled positives.
+    model, X, labelled : object
+        As in :func:`column_importance`.
     row : {array-like, sparse matrix, frame} of shape (1, n_features)
         The row, as the model takes it.
     n : int, default=5
-        How many to find; fewer where fewer are labelled.
+        How many to find; fewer if fewer are labelled.
 
     Returns
     -------
@@ -359,25 +441,38 @@ def _check_single(row: Any) -> None:
         raise InvalidInputError(msg)
 
 
-def _append_row(rows: Any, row: Any) -> Any:
-    """Return rows with one more below them."""
-    if not hasattr(rows, "columns"):
-        return np.vstack([rows, row])
-    pandas = import_module("pandas")  # there is a frame, so there is pandas
-    return pandas.concat([rows, row[rows.columns]], ignore_index=True)
-
-
 def _mix_rows(table: Any, columns: list[Any], source: Rows) -> Any:
-    """Return rows whose cells come from the rows ``source`` of a table, or the first."""
+    """Return rows whose cells come from rows ``source`` of a table, or the first."""
     if not hasattr(table, "columns"):
         return np.take_along_axis(table, source, axis=0)
-    at = {name: source[:, j] for j, name in enumerate(columns)}
-    first = np.zeros(source.shape[0], dtype=np.intp)
-    cells = {
-        name: table[name].take(at.get(name, first)).reset_index(drop=True)
-        for name in table.columns
-    }
-    return type(table)(cells)
+    mixed = table.take(np.zeros(source.shape[0], dtype=np.intp)).reset_index(drop=True)
+    for j, name in enumerate(columns):
+        mixed[name] = table[name].array[source[:, j]]
+    return mixed
+
+
+def _n_cells(table: Any) -> int:
+    return int(np.prod(table.shape))
+
+
+def _shuffle_columns(table: Any, shuffles: list[tuple[Any, Rows]]) -> Any:
+    """Return a copy of a table for each column to shuffle, one below the other."""
+    n_rows = _num_samples(table)
+    places = np.tile(np.arange(n_rows), len(shuffles))
+    copies, named = take_rows(table, places), hasattr(table, "columns")
+    if named:
+        copies = copies.reset_index(drop=True)
+    at: dict[Any, Rows] = {}
+    for start, (column, order) in zip(
+        range(0, places.size, n_rows), shuffles, strict=True
+    ):
+        at.setdefault(column, places.copy())[start : start + n_rows] = order
+    for column, source in at.items():
+        if named:
+            copies[column] = table[column].take(source).array
+        else:
+            copies[:, column] = table[source, column]
+    return copies
 
 
 def _as_table(rows: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Scores: what a method wins back, and how to score without negatives."""
+"""Scores: the recovered share of a method, and a score without negatives."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ __all__ = ["lee_liu_score", "recovered_share"]
 
 
 def recovered_share(method: float, naive: float, clean: float) -> float:
-    """Return the share of what the missing labels cost that a method wins back.
+    """Return the share of the loss due to missing labels that a method recovers.
 
     ``(method - naive) / (clean - naive)``: 0 for a method that is as good as ignoring
-    the problem, 1 for one that is as good as knowing every label. It is free of the
-    scale of the scores, and says nothing where clean and naive are about equal.
+    the problem, 1 for one that is as good as knowing every label. It does not depend on
+    the scale of the scores, and is meaningless if clean and naive are about equal.
 
     Parameters
     ----------
     method, naive, clean : float
         Scores against true labels of the method, of a classifier that takes
-        unlabelled for negative, and of the same classifier fitted on true labels.
+        unlabelled as negative, and of the same classifier fitted on true labels.
 
     Returns
     -------
     float
-        The share, NaN where ``clean`` equals ``naive``.
+        The share; NaN if ``clean`` equals ``naive``.
 
     Examples
     --------
@@ -40,17 +40,17 @@ def recovered_share(method: float, naive: float, clean: float) -> float:
         if not np.isfinite(value):
             msg = f"{name} must be a finite score. Got {value!r}."
             raise InvalidInputError(msg)
-    return float((method - naive) / (clean - naive)) if clean != naive else float("nan")
+    return float((method - naive) / (clean - naive)) if clean != naive else np.nan
 
 
 def lee_liu_score(
     y: ArrayLike, y_pred: ArrayLike, *, pos_label: object = None
 ) -> float:
-    """Score predictions without a single known negative.
+    """Score predictions without known negatives.
 
-    ``recall ** 2 / P(predicted positive)``, with the recall taken over labelled
-    positives. It ranks as precision times recall does where labels are missing at
-    random; with biased labels the recall, and so the score, is too high.
+    ``recall ** 2 / P(predicted positive)``, with the recall of labelled positives. It
+    ranks as precision times recall does if labels are missing at random; with biased
+    labels the recall, and so the score, is too high.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def lee_liu_score(
     Returns
     -------
     float
-        The score, not below 0; greater is better.
+        The score, at least 0; greater is better.
 
     References
     ----------
@@ -81,8 +81,8 @@ def lee_liu_score(
     predicted = np.asarray(y_pred)
     if predicted.shape != labels.labelled.shape:
         msg = (
-            f"y_pred must have one value for each of the {labels.labelled.size} samples. "
-            f"Got shape {predicted.shape}."
+            f"y_pred must have one value for each of the {labels.labelled.size} "
+            f"samples. Got shape {predicted.shape}."
         )
         raise InvalidInputError(msg)
     return lee_liu(labels.labelled, predicted == labels.classes[labels.positive])

@@ -51,13 +51,12 @@ class Relabelling:
         return int(np.count_nonzero(self.labels < 0))
 
     def _repr_html_(self) -> str:
-        counts = self.n_positive, self.n_negative, self.n_undecided
-        positive, negative, undecided = (share(n, self.labels.size) for n in counts)
+        n_samples = self.labels.size
         facts = {
-            "samples": f"{self.labels.size:,}",
-            "positive": positive,
-            "negative": negative,
-            "undecided": undecided,
+            "samples": f"{n_samples:,}",
+            "positive": share(self.n_positive, n_samples),
+            "negative": share(self.n_negative, n_samples),
+            "undecided": share(self.n_undecided, n_samples),
             "counted as positive": f"{np.nansum(self.positive_share):,.1f}",
         }
         return fact_table("Relabelling", facts)
@@ -77,9 +76,9 @@ def relabel(
     (the paper's l) means negative, a gap above ``upper`` = 0 means positive, and samples
     between them are left out. Theorem 2, the strong form, is ``upper=lower``.
 
-    It assumes that the chance of a positive to be labelled depends on the sample through
-    its true gap alone and rises with it. With estimates of gap and boundary it errs most
-    near the boundary, which is why Corollary 1 abstains there.
+    It assumes that the chance of a positive to be labelled depends on its true gap alone
+    and rises with it. With estimates it errs most near the boundary, where Corollary 1
+    abstains.
 
     Parameters
     ----------
@@ -91,8 +90,7 @@ def relabel(
         A gap at or below the first, the boundary l, means negative; one above the second
         means positive.
     keep_labelled : bool, default=True
-        Whether a labelled positive stays positive whatever its gap. The paper's algorithm,
-        taken literally, uses the gap alone.
+        Whether a labelled positive stays positive whatever its gap.
 
     Returns
     -------
@@ -126,9 +124,8 @@ def relabel_in_expectation(
 ) -> Relabelling:
     """Weight each unlabelled sample as a positive by the probability that it is one.
 
-    That is P(Y=1 | x, unlabelled), which is lower than P(Y=1 | x). The sample enters
-    training twice, as a positive with that probability as its weight and as a negative
-    with the rest. Nothing is left out. It is only as good as the probabilities.
+    The sample enters training twice, as a positive with P(Y=1 | x, unlabelled) as its
+    weight and as a negative with the rest. It is only as good as the probabilities.
 
     Parameters
     ----------

@@ -5,8 +5,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from probgap.baselines import ElkanNotoClassifier
-from probgap.baselines._elkan_noto import label_frequency, unlabelled_positive_chance
+from probgap.baselines import (
+    ElkanNotoClassifier,
+    label_frequency,
+    unlabelled_positive_chance,
+)
 
 
 @pytest.fixture

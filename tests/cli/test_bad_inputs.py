@@ -8,7 +8,7 @@ FIT = "fit t.csv --label found --out out"
 COMPARE = "compare t.csv --label found"
 
 # What is in t.csv, and a part of what is said of it.
-OTHER = ", not a CSV, TSV or Parquet file; save the table as CSV"
+OTHER = ", not a CSV, TSV, Parquet or Excel file; save the table as CSV"
 BAD_FILES = {
     "empty file": (b"", "t.csv is empty; expected a header and rows."),
     "blank lines": ("\n \n\r\n", "t.csv is empty; expected a header"),
@@ -46,7 +46,7 @@ BAD_FILES = {
         "is a quote left open?",
     ),
     "huge name of a column": (f"{'a' * 200_000},found\n1,yes\n", "131,072 characters"),
-    "huge header": ("a,b" * 9_000_000, "is several megabytes long"),
+    "huge header": (f"{99 * 'a'}," * 180_000, "is several megabytes long"),
     "huge row": (
         lambda good: good.csv() + "x," + "1" * 9_000_000 + ",,\n",
         "a row of more than 2 MB",
@@ -65,7 +65,11 @@ BAD_FILES = {
         b"\x89PNG\r\n\x1a\n" + bytes(99),
         "t.csv is a picture" + OTHER,
     ),
-    "workbook called .csv": (b"PK\x03\x04" + bytes(99), "t.csv is a zip archive or an"),
+    "workbook called .csv": (b"PK\x03\x04" + bytes(99), "t.csv is a damaged Excel"),
+    "huge number": (
+        lambda good: good.csv(size={3: "-1e308"}),
+        "Column 'size' has '-1e308' in row 4, which is not a number below 1e100",
+    ),
     "random bytes": (bytes(range(256)) * 9, OTHER),
     "web page": ("<!DOCTYPE html>\n<p>404</p>\n", "--label must name a column"),
     "truncated Parquet": (

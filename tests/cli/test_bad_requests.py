@@ -118,7 +118,11 @@ TWICE = "--row must be the id of one row. Got 'c1', the id of 2 rows."
 BAD_REQUESTS = {
     # Where the table is.
     "no such table": (without("t.csv"), FIT, "table 't.csv': No such file"),
-    "table is a folder": (replace_by_folder("t.csv"), FIT, "table 't.csv': Is a direc"),
+    "table is a folder": (
+        replace_by_folder("t.csv"),
+        FIT,
+        "'t.csv' has no CSV or Parq",
+    ),
     "no device": (
         nothing,
         FIT.replace("t.csv", "/dev/null"),
@@ -146,6 +150,8 @@ BAD_REQUESTS = {
     ),
     "id is the label": (nothing, FIT + " --id found", "--id must name another column"),
     "no such column to drop": (nothing, FIT + " --drop siz", "Did you mean 'size'?"),
+    "no such column to keep": (nothing, FIT + " --keep siz", "Did you mean 'size'?"),
+    "kept and dropped": (nothing, FIT + " --keep size --drop size", "nor dropped"),
     "label dropped": (nothing, FIT + " --drop found", "neither id nor dropped"),
     "everything dropped": (
         nothing,

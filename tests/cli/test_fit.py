@@ -7,6 +7,7 @@ import re
 import signal
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 pd = pytest.importorskip("pandas")
@@ -14,7 +15,7 @@ io = pytest.importorskip("probgap.io")
 
 FILES = {"report.html", "scores.csv", "label_next.csv", "model.skops", "run.json"}
 COLUMNS = ["row", "id", "observed_label", "gap", "decided", "probability"]
-COLUMNS += ["predicted_label", "rank"]
+COLUMNS += ["predicted_label", "rank", "probability_low", "probability_high"]
 
 
 def read(path):
@@ -30,7 +31,7 @@ def test_the_summary_fits_one_screen(fitted):
     lines = fitted.printed.splitlines()
     assert len(lines) <= 30
     assert max(map(len, lines)) <= 120
-    for word in ("Hidden positives", "Boundary", "Undecided", "report.html", "C-0"):
+    for word in ("Best estimate", "Boundary", "Undecided", "report.html", "C-0"):
         assert word in fitted.printed
     assert "\x1b[" not in fitted.printed  # no colour where there is no terminal
     steps = (
@@ -52,11 +53,10 @@ def test_there_is_one_count_wherever_it_is_shown(fitted):
     prior = model.estimated_class_prior_ * found["rows"] - model.n_labelled_
     assert prior == pytest.approx(count)
     low, high = (f"{end:,.0f}" for end in ends)
-    table = f"{low} to {high} (90% interval), best estimate {count:,.0f}"
+    table = f"between {low} and {high} (90% interval), best estimate {count:,.0f}"
     assert table in model._repr_html_()
-    summary = (
-        rf"Hidden positives +{low} to {high}  90% interval; best est.* {count:.0f}"
-    )
+    assert found["headline"].startswith(f"Between {low} and {high} more positives")
+    summary = rf"{found['headline']}\nBest estimate +{count:.0f}  hidden positives"
     assert re.search(summary, fitted.printed)
     page = (fitted.out / "report.html").read_text()
     assert re.search(f"<h1>(Perhaps b|B)etween {low} and {high} more", page)
@@ -71,6 +71,20 @@ def test_what_fit_and_its_checks_warn_of_is_said_once(small):
     warnings = json.loads((small.out / "run.json").read_text())["warnings"]
     assert sum("positives are labelled" in w["what"] for w in warnings) == 1
     assert warnings[0]["level"] == "strong"
+
+
+def test_fast_says_that_checks_were_left_out(table, probgap, tmp_path):
+    out = tmp_path / "fast"
+    words = ("fit", table, "--label", "found", "--id", "case", "--out", out, "--fast")
+    result = probgap(*words)
+    assert result.exit_code == 0, result.stderr
+    said = "Three checks were left out to save time (--fast)"
+    assert said in " ".join(result.stdout.split())
+    assert said in (out / "report.html").read_text(encoding="utf-8")
+    assert {path.name for path in out.iterdir()} == FILES
+    run = json.loads((out / "run.json").read_text())
+    assert run["belief"]["scar"] is None
+    assert run["belief"]["held_out"] is not None
 
 
 def test_what_was_taken_for_what_is_said(fitted):
@@ -95,6 +109,26 @@ def test_scores_have_every_row_once_in_the_order_of_their_rank(fitted, cases):
     assert (positive == (scores["probability"] > 0.5)).all()
     assert set(scores["decided"]) <= {"positive", "negative", "undecided"}
     assert (scores.loc[labelled, "decided"] == "positive").all()
+
+
+def test_the_range_of_a_probability_is_that_of_its_reading(fitted):
+    scores = read(fitted.out / "scores.csv")
+    low, high = scores["probability_low"], scores["probability_high"]
+    labelled = scores["observed_label"] == "yes"
+    assert (low[labelled] == 1.0).all()
+    assert (high[labelled] == 1.0).all()
+    assert (low <= high).all()
+    assert low[~labelled].is_monotonic_decreasing  # as the rank says
+    assert high[~labelled].is_monotonic_decreasing
+    reading = io.load(fitted.out / "model.skops")[-1].reading_
+    ranges = reading.probability_range(
+        scores["probability"][~labelled], unlabelled=True
+    )
+    np.testing.assert_allclose(low[~labelled], ranges.low, atol=1e-6)
+    ranked = json.loads((fitted.out / "run.json").read_text())["ranked"]
+    for place, row in enumerate(ranked):
+        assert row["range"] == [low[place], high[place]]
+        assert (row["chance"] is not None) == bool(ranges.agreed[place])
 
 
 def test_hidden_positives_come_first(fitted, cases):
@@ -155,6 +189,38 @@ def test_results_are_not_overwritten_unasked(fitted, table, probgap):
     assert result.exit_code == 1
     assert "--force" in result.stderr
     assert {p.name: p.stat().st_mtime_ns for p in fitted.out.iterdir()} == before
+
+
+@pytest.mark.usefixtures("quick")
+def test_results_go_where_a_link_points(table, probgap, tmp_path):
+    (tmp_path / "disk" / "results").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "disk" / "results")
+    words = ("fit", table, "--label", "found", "--out", tmp_path / "link", "-q")
+    for more in ((), ("--force",)):
+        result = probgap(*words, *more)
+        assert result.exit_code == 0, result.stderr
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "disk" / "results" / "run.json").is_file()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["disk", "link"]
+
+
+def test_a_folder_is_written_by_one_run_and_never_over_others_files(
+    table, start, probgap, tmp_path
+):
+    out, link = tmp_path / "out", tmp_path / "link"
+    out.mkdir()
+    link.symlink_to(out)
+    words = ("fit", table, "--label", "found", "--out")
+    first = start(*words, out)
+    assert "Reading" in first.stderr.readline()
+    second = probgap(*words, link, "--force")
+    assert second.exit_code == 1
+    assert "Another run of probgap is about to write to" in second.stderr
+    (out / "run.json").write_text("mine")
+    _, said = first.communicate(timeout=120)
+    assert first.returncode == 1
+    assert "which holds run.json" in said
+    assert [path.read_text() for path in out.iterdir()] == ["mine"]
 
 
 @pytest.mark.parametrize(
@@ -221,11 +287,108 @@ def test_predict_agrees_with_fit_whatever_the_order_of_columns(
     assert out.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.fixture
+def drifted(cases, tmp_path):
+    """New rows in which two columns left their ranges."""
+    new = cases.assign(strength=1000.0 * cases["strength"], colour="purple")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    return tmp_path / "new.csv"
+
+
+def test_predict_names_columns_that_left_their_training_range(
+    fitted, drifted, probgap, tmp_path
+):
+    words = ("predict", fitted.out, drifted)
+    result = probgap(*words)
+    said = [line for line in result.stderr.splitlines() if "Warning" in line]
+    assert [line.split("'")[1] for line in said] == ["strength", "colour"]
+    assert "100% of its cells are of a category" in said[1]
+    assert len(result.stdout.splitlines()) == 241
+    out = tmp_path / "scored.parquet"
+    result = probgap(*words, "--out", out, "--json", "--quiet")
+    drift = json.loads(result.stdout)["drift"]
+    assert result.stderr == ""
+    assert [entry["column"] for entry in drift] == ["strength", "colour"]
+    assert [f"Warning: {entry['notice']}" for entry in drift] == said
+    stored = pq.read_metadata(out).metadata[b"probgap.drift"]
+    assert json.loads(stored) == drift
+    result = probgap("predict", fitted.out, fitted.table, "--out", out, "--force")
+    assert "Warning" not in result.stderr
+    assert json.loads(pq.read_metadata(out).metadata[b"probgap.drift"]) == []
+
+
+@pytest.mark.parametrize("target", [(), ("--out", "scored.csv")])
+def test_strict_refuses_what_left_its_range(
+    fitted, drifted, target, probgap, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    result = probgap("predict", fitted.out, drifted, "--strict", "--quiet", *target)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert re.fullmatch(
+        r"Error: Column 'strength' left its training range: .*, and so did 'colour'; "
+        r"--strict refuses that\.\n",
+        result.stderr,
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]
+    result = probgap("predict", fitted.out, fitted.table, "--strict", *target)
+    assert result.exit_code == 0
+
+
+def test_a_model_without_ranges_gives_no_notices(fitted, drifted, probgap, tmp_path):
+    model = io.load(fitted.out / "model.skops")
+    io.save(model, tmp_path / "old.skops", metadata={"id": "case"})
+    result = probgap("predict", tmp_path / "old.skops", drifted)
+    assert (result.exit_code, "Warning" in result.stderr) == (0, False)
+    result = probgap("predict", tmp_path / "old.skops", drifted, "--strict", "--quiet")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "--strict requires a model that knows its training ranges" in result.stderr
+
+
+@pytest.mark.usefixtures("quick")
+def test_files_in_a_folder_are_one_table(table, fitted, probgap, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    head, *lines = table.read_text().splitlines(keepends=True)
+    for at in (0, 120):
+        part = folder / f"part-{at:03}.csv"
+        part.write_text("".join([head, *lines[at : at + 120]]))
+    out = tmp_path / "out"
+    words = ("--label", "found", "--id", "case", "--out", out)
+    result = probgap("fit", folder, *words)
+    assert "240 rows in 2 files" in " ".join(result.stdout.split())
+    ours = (out / "scores.csv").read_bytes()
+    assert ours == (fitted.out / "scores.csv").read_bytes()
+    # One row is explained, too, as long as the files are the same.
+    result = probgap("explain", out, "--row", "C-0200")
+    assert (result.exit_code, "C-0200" in result.stdout) == (0, True)
+    result = probgap("predict", out, f"{folder}/*.csv", "--json")
+    assert len(result.stdout.splitlines()) == 240
+    part.write_text(head + lines[0])
+    result = probgap("explain", out, "--row", "C-0200")
+    assert (result.exit_code, "other contents" in result.stderr) == (1, True)
+    result = probgap("fit", f"{out}/sc*.csv", *words, "--force")
+    assert (result.exit_code, "the table itself" in result.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_what_does_not_fit_into_memory_is_said_with_a_way_out(
+    name, good, probgap, tmp_path, monkeypatch
+):
+    path = tmp_path / name
+    path.write_bytes(good.parquet() if "parquet" in name else good.csv().encode())
+    monkeypatch.setattr("probgap.cli._prepare.free_memory", lambda: 500.0)
+    result = probgap("fit", path, "--label", "found", "--out", tmp_path / "out")
+    assert result.exit_code == 1
+    assert "use probgap fit --engine dask" in result.stderr
+    assert ("save it as Parquet" in result.stderr) == (name == "t.csv")
+
+
 def test_predict_prints_json_lines(fitted, table, probgap):
     result = probgap("predict", fitted.out / "model.skops", table, "--json")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(rows) == 240
     names = {"row", "id", "gap", "decided", "probability", "predicted_label"}
+    names |= {"probability_low", "probability_high"}
     assert set(rows[0]) == names
 
 
@@ -269,13 +432,36 @@ def test_explain_says_why_one_row_has_its_score(fitted, probgap):
     told = json.loads(result.stdout)
     assert told["row"] == top["row"]
     assert told["probability"] == pytest.approx(top["probability"])
+    assert told["probability_low"] == pytest.approx(top["probability_low"])
+    assert told["probability_high"] == pytest.approx(top["probability_high"])
     assert told["gap"] == pytest.approx(top["gap"])
     total = sum(part["log_odds"] for part in told["contributions"])
     assert total == pytest.approx(told["log_odds"] - told["average_log_odds"])
     assert len(told["nearest_labelled"]) == 5
     shown = probgap("explain", fitted.out, "--row", top["id"]).stdout
     assert top["id"] in shown
+    assert re.search(r"score 0\.\d+, \d+% to \d+% likely positive, gap", shown)
     assert "Labelled positives most like it" in shown
+
+
+def test_explain_shows_the_words_of_a_text_and_the_values_of_similar_rows(
+    fitted, cases, probgap
+):
+    row = cases.index[cases["remark"].str.startswith("late") & (cases["found"] == "")][
+        0
+    ]
+    words = ("explain", fitted.out, "--row", cases["case"][row])
+    told = json.loads(probgap(*words, "--json").stdout)
+    (text,) = (part for part in told["contributions"] if "words" in part)
+    spoke = {word["word"]: word["log_odds"] for word in text["words"]}
+    assert text["column"] == "remark"
+    assert {"late", "payment", "again"} <= spoke.keys() <= set(text["value"].split())
+    assert spoke["late"] > 0
+    similar = told["nearest_labelled"][0]
+    assert similar["values"]["remark"] == cases["remark"][similar["row"] - 1]
+    shown = probgap(*words).stdout
+    assert re.search(r"^  for .*late \+\d", shown, re.MULTILINE)
+    assert re.search(rf"^{similar['id']} .*late payment again", shown, re.MULTILINE)
 
 
 def test_explain_needs_the_table_it_came_from(fitted, table, probgap, tmp_path):
@@ -296,7 +482,7 @@ def test_compare_with_truth_prefers_ours_to_naive(cases, probgap, tmp_path):
     result = probgap(*words, "--truth", "audited", "--json")
     assert result.exit_code == 0, result.stderr
     rows = {row["method"]: row for row in json.loads(result.stdout)}
-    assert len(rows) == 7
+    assert len(rows) == 9
     accuracy = {name: row["accuracy"] for name, row in rows.items()}
     ours = next(value for name, value in accuracy.items() if name.startswith("probgap"))
     naive = next(value for name, value in accuracy.items() if "naive" in name.lower())
@@ -337,7 +523,26 @@ def test_a_formula_stays_harmless(cases, probgap, tmp_path):
         texts = [cell for cell in cells if not re.fullmatch(r"-?[\d.e+-]+", cell)]
         assert not any(cell.startswith(("=", "+", "@", "-")) for cell in texts)
     page = (out / "report.html").read_text()
-    assert "<script" not in page
+    assert "<script>alert" not in page
+
+
+@pytest.mark.usefixtures("quick")
+def test_codes_are_left_out_unless_they_are_kept(cases, probgap, tmp_path):
+    rng = np.random.default_rng(0)
+    numbers = {name: rng.permutation(10**8)[:240] + 10**9 for name in ("phone", "acct")}
+    cases.assign(**numbers).drop(columns="audited").to_csv(tmp_path / "t.csv")
+    words = ("fit", tmp_path / "t.csv", "--label", "found", "--id", "case")
+    words += ("--keep", "acct", "--out", tmp_path / "out")
+    result = probgap(*words)
+    assert "phone: id-like" in result.stdout
+    assert "--keep brings one back" in " ".join(result.stdout.split())
+    described = json.loads((tmp_path / "out" / "run.json").read_text())["table"]
+    use = {column["name"]: column["use"] for column in described["columns"]}
+    assert (use["acct"], use["phone"]) == ("number", "left out")
+    # What was kept is kept when the table is read again.
+    result = probgap("explain", tmp_path / "out", "--row", "C-0001", "--json")
+    explained = json.loads(result.stdout)["contributions"]
+    assert "acct" in {part["column"] for part in explained}
 
 
 @pytest.mark.usefixtures("quick")

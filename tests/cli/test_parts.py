@@ -8,10 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from probgap.cli._analysis import cell_text, rank_hidden
-from probgap.cli._prepare import label_values
-from probgap.cli.predict import score_rows
+from probgap.cli._prepare import cell_text, label_values, rank_hidden, score_rows
 from probgap.exceptions import InvalidInputError
+from probgap.reading import read
 
 
 @pytest.fixture
@@ -125,6 +124,7 @@ def test_the_gap_decides_outside_the_zone():
             boundary_=SimpleNamespace(value=lower),
             positive_index_=1,
             classes_=np.array(["no", "yes"]),
+            reading_=read(np.arange(20.0), np.arange(20) > 14),
         )
         scored = score_rows(classifier, np.array(gap), np.full(len(gap), 0.3), labelled)
         return list(scored["decided"])

@@ -105,7 +105,7 @@ EASY = settings(
 
 
 @pytest.mark.usefixtures("quick")
-@settings(EASY, max_examples=5)
+@settings(EASY, max_examples=3)
 @given(table=tables(), data=st.data())
 def test_a_random_table_gives_results_or_one_sentence(
     table, data, probgap, is_one_sentence

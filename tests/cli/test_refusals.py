@@ -74,4 +74,4 @@ def test_of_a_fit_by_dask_all_rows_are_explained_but_not_one(tmp_path, probgap):
     assert "+0.250" in result.stdout
     result = probgap("explain", tmp_path, "--row", "1")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "--row requires a fit in memory" in result.stderr
+    assert "requires a fit in memory" in result.stderr

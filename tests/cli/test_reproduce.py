@@ -219,7 +219,7 @@ def test_missing_data_is_said_before_anything_is_run(tmp_path, monkeypatch, prob
     words = ["reproduce", "--table", "7", "--out", str(tmp_path / "out")]
     result = probgap(*words)
     assert result.exit_code == 1
-    assert "banana.npz must be in the folder" in result.stderr
+    assert "banana.npz was not found in" in result.stderr
     assert "Tables 1 to 6 need neither" in result.stderr
     assert not (tmp_path / "out").exists()
 

@@ -108,3 +108,25 @@ def test_a_stopped_reader_is_no_error(fitted, table):
     assert b"Traceback" not in writer.stderr.read()
     writer.stderr.close()
     writer.wait()
+
+
+INTERRUPTED = """
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "{module}":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["probgap", "explain", "nowhere", "--row", "1"]
+from probgap.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "probgap.cli.fit"])
+def test_an_interrupt_while_modules_load_is_one_line(module):
+    script = INTERRUPTED.format(module=module)
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "Stopped. Nothing was written.\n"

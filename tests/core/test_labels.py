@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from probgap._core.checks import read_labels, require_labelled_and_unlabelled
-from probgap._core.errors import InvalidInputError, ProbgapError, ProbgapWarning
+from probgap.exceptions import InvalidInputError, ProbgapError, ProbgapWarning
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,10 @@ from probgap._core.errors import InvalidInputError, ProbgapError, ProbgapWarning
         (["no", "yes", "yes", "no"], ["no", "yes"]),
         (np.array(["no", "yes", "yes", "no"], dtype=object), ["no", "yes"]),
         (pd.Series(["no", "yes", "yes", "no"], dtype="category"), ["no", "yes"]),
+        (["f", "t", "t", "f"], ["f", "t"]),
+        (["one", "two", "two", "one"], ["one", "two"]),
+        (["zero", "one", "one", "zero"], ["one", "zero"]),
+        (["9", "10", "10", "9"], ["10", "9"]),
         (pd.Series([0, 1, 1, 0], dtype="Int64"), [0, 1]),
         (pd.Series([False, True, True, False], dtype="boolean"), [False, True]),
         (np.array([[0], [1], [1], [0]]).ravel(), [0, 1]),
@@ -75,6 +79,7 @@ def test_pos_label_names_the_labelled_value():
             r"pos_label must be a value found in y\. Got 7, y holds \[0, 1\]\.",
         ),
         ([None, 1], 7, r"pos_label must be a value found in y\. Got 7, y holds"),
+        (["fraud", "ok"], None, r"pos_label must say .* y holds 'fraud' and 'ok'\."),
         ([None, "a", 3], None, r"exactly one value.*Got 2 values"),
     ],
 )

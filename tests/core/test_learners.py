@@ -30,7 +30,7 @@ from probgap._core.validation import draw_rows
 from probgap._core.views import Columns, Directions, Words
 
 ALL = DEFAULTS
-FEW = replace(ALL, most_rows=400, most_values=4800, most_mixed=600, most_columns=50)
+FEW = replace(ALL, most_rows=400, most_values=4800, most_columns=50)
 
 
 def draw(n, d=4, seed=0, strength=2.0):
@@ -68,7 +68,7 @@ def test_no_row_is_predicted_by_what_has_seen_it(learn):
 
 
 def test_what_has_seen_the_rows_fits_noise():
-    X, labelled = draw(300, strength=0.0)
+    X, labelled = draw(500, strength=0.0)
     fitted = fit(X, labelled)
     seen = fitted.learner.log_odds(X)
     assert roc_auc_score(labelled, fitted.held_out) < 0.6
@@ -125,8 +125,9 @@ def test_a_sample_says_nearly_what_all_rows_say():
     ):
         assert np.corrcoef(one, other)[0, 1] > 0.8
     assert expit(some.held_out).mean() == pytest.approx(labelled.mean(), abs=0.03)
-    for learner in some.learner.learners[2:]:
-        assert learner.margin == pytest.approx(1e-4)
+    n_rows = FEW.most_rows, FEW.most_values // X.shape[1]
+    for learner, n in zip(some.learner.learners[2:], n_rows, strict=True):
+        assert learner.margin == pytest.approx(1.0 / (n + 2))
 
 
 def test_being_in_the_sample_tells_nothing_of_the_label():

@@ -6,7 +6,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from probgap import PGPUClassifier, PGPUClassifierCV
-from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import clone_with_seed
 from probgap._core.runtime import as_generator, draw_seed
 from probgap.baselines import (
@@ -15,6 +14,7 @@ from probgap.baselines import (
     NaiveClassifier,
     NatarajanClassifier,
 )
+from probgap.exceptions import InvalidInputError
 from probgap.gap import ObservedGapEstimator
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from distributed import Client, LocalCluster
+from distributed.utils import get_mp_context
 from numpy.testing import assert_array_equal
 from sklearn.linear_model import LogisticRegression
 
@@ -53,6 +54,16 @@ def dying(frame, marker):
     return frame.map_partitions(read, meta=frame._meta)
 
 
+@pytest.fixture
+def forked():
+    """Load libraries once for all workers: four are started, two of them anew."""
+    method = {"distributed.worker.multiprocessing-method": "forkserver"}
+    with dask.config.set(method):
+        get_mp_context().set_forkserver_preload(["distributed", "probgap.dask"])
+        yield
+
+
+@pytest.mark.usefixtures("forked")
 def test_a_worker_that_is_killed_changes_nothing(folder):
     undisturbed = fit(read_parquet(str(folder / "*.parquet")))
     expected = undisturbed.predict_proba(read_parquet(str(folder))[NAMES]).compute()

@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from probgap.datasets import (
-    DataFileError,
-    _files,
-    _vectors,
-    load_benchmark,
-    load_tcdb_vectors,
-)
+from probgap import datasets
+from probgap.datasets import DataFileError, load_benchmark, load_tcdb_vectors
 from probgap.exceptions import InvalidInputError, MissingLibraryError
 
 
@@ -39,42 +34,42 @@ def tell_apart(vectors):
 
 
 def test_tfidf_vectors_tell_the_kinds_apart(counts):
-    vectors = _vectors.svd_vectors(counts, 3, seed=0)
+    vectors = datasets.svd_vectors(counts, 3, seed=0)
     assert vectors.shape == (60, 3)
     assert tell_apart(vectors) == 1.0
-    np.testing.assert_array_equal(vectors, _vectors.svd_vectors(counts, 3, seed=0))
+    np.testing.assert_array_equal(vectors, datasets.svd_vectors(counts, 3, seed=0))
 
 
 def test_doc2vec_vectors_are_trained_once_and_kept(counts, cache):
     pytest.importorskip("gensim")
-    first = _vectors.doc2vec_vectors(counts, 4, seed=0, epochs=200)
+    first = datasets.doc2vec_vectors(counts, 4, seed=0, epochs=200)
     assert first.shape == (60, 4)
     assert tell_apart(first) > 0.9
     assert len(list(cache.glob("doc2vec-*.npy"))) == 1
     path = next(cache.glob("doc2vec-*.npy"))
     np.save(path, first + 1.0)  # what is kept is taken as it is
-    kept = _vectors.doc2vec_vectors(counts, 4, seed=0, epochs=200)
+    kept = datasets.doc2vec_vectors(counts, 4, seed=0, epochs=200)
     np.testing.assert_array_equal(kept, first + 1.0)
     path.unlink()
     np.testing.assert_array_equal(
-        _vectors.doc2vec_vectors(counts, 4, seed=0, epochs=200), first
+        datasets.doc2vec_vectors(counts, 4, seed=0, epochs=200), first
     )
 
 
 def test_other_data_or_settings_are_not_mistaken_for_what_is_kept(counts, cache):
     pytest.importorskip("gensim")
     for seed, content in ((0, counts), (1, counts), (0, counts[::-1])):
-        _vectors.doc2vec_vectors(sp.csr_array(content), 4, seed=seed, epochs=1)
+        datasets.doc2vec_vectors(sp.csr_array(content), 4, seed=seed, epochs=1)
     assert len(list(cache.glob("doc2vec-*.npy"))) == 3
 
 
 def test_a_damaged_file_is_made_anew(counts, cache):
     pytest.importorskip("gensim")
-    first = _vectors.doc2vec_vectors(counts, 4, seed=0, epochs=1)
+    first = datasets.doc2vec_vectors(counts, 4, seed=0, epochs=1)
     path = next(cache.glob("doc2vec-*.npy"))
     path.write_bytes(path.read_bytes()[:50])
     np.testing.assert_array_equal(
-        _vectors.doc2vec_vectors(counts, 4, seed=0, epochs=1), first
+        datasets.doc2vec_vectors(counts, 4, seed=0, epochs=1), first
     )
     assert not list(cache.glob("*.part"))
 
@@ -82,14 +77,14 @@ def test_a_damaged_file_is_made_anew(counts, cache):
 def test_vectors_serve_without_a_cache(counts, cache):
     pytest.importorskip("gensim")
     cache.write_text("a file where the folder should be")
-    assert _vectors.doc2vec_vectors(counts, 4, seed=0, epochs=1).shape == (60, 4)
+    assert datasets.doc2vec_vectors(counts, 4, seed=0, epochs=1).shape == (60, 4)
 
 
 @pytest.mark.parametrize(
     ("library", "extra", "call"),
     [
-        ("gensim", "text", lambda counts: _vectors.doc2vec_vectors(counts, 4, 0)),
-        ("pooch", "data", lambda _: _files._download("heart.npz", "http://x", "0")),
+        ("gensim", "text", lambda counts: datasets.doc2vec_vectors(counts, 4, 0)),
+        ("pooch", "data", lambda _: datasets._download("heart.npz", "http://x", "0")),
     ],
 )
 def test_a_missing_library_is_named_with_the_command_that_installs_it(
@@ -134,14 +129,14 @@ def test_a_missing_file_is_downloaded_once_and_checked(server, cache, monkeypatc
     folder, address = server
     monkeypatch.setenv("PROBGAP_DATA_URL", address)
     monkeypatch.delenv("PROBGAP_DATA", raising=False)
-    with pytest.raises(DataFileError, match=r"heart\.npz must serve the file"):
+    with pytest.raises(DataFileError, match=r"heart\.npz could not be downloaded"):
         load_benchmark("heart")
     np.savez(folder / "heart.npz", X=np.ones((3, 2)), y=np.array([1, -1, 1]))
-    with pytest.raises(DataFileError, match=r"heart\.npz must serve the file"):
+    with pytest.raises(DataFileError, match=r"heart\.npz could not be downloaded"):
         load_benchmark("heart")
     content = (folder / "heart.npz").read_bytes()
     digest = __import__("hashlib").sha256(content).hexdigest()
-    monkeypatch.setitem(_files._SHA256, "heart", digest)
+    monkeypatch.setitem(datasets._SHA256, "heart", digest)
     assert load_benchmark("heart").X.shape == (3, 2)
     (folder / "heart.npz").unlink()
     assert load_benchmark("heart").X.shape == (3, 2)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -10,10 +11,19 @@ from probgap import PGPUClassifier
 
 
 @pytest.fixture(scope="session")
-def fitted(square):
+def fitted(square, square_model):
     """The square: model, X, labelled, true labels."""
     X, y_true, _, s = square
-    return PGPUClassifier(random_state=0).fit(X, s), X, s == 1, y_true == 1
+    return square_model, X, s == 1, y_true == 1
+
+
+@pytest.fixture(scope="session")
+def light(fitted):
+    """A model that is quickly fitted again, where any will do."""
+    _, X, labelled, _ = fitted
+    gap, final = LogisticRegression(), LogisticRegression()
+    model = PGPUClassifier(gap_estimator=gap, estimator=final, random_state=0)
+    return model.fit(X, labelled)
 
 
 @pytest.fixture(scope="session")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap.diagnostics import examine
 from probgap.exceptions import InvalidInputError, ProbgapWarning
-from probgap.gap import ObservedGapEstimator
 
 
 @contextmanager
@@ -125,12 +125,10 @@ def test_what_to_label_next_is_unlabelled_and_counted_from_one(account, framed):
     assert not labelled[np.array(rows) - 1].any()
 
 
-def test_the_same_seed_gives_the_same_account_whatever_n_jobs(fitted):
+def test_the_same_seed_gives_the_same_account_whatever_n_jobs(fitted, light):
     _, X, labelled, _ = fitted
     X, labelled = X[:200], labelled[:200]
-    model = PGPUClassifier(gap_estimator=ObservedGapEstimator(), random_state=0).fit(
-        X, labelled
-    )
+    model = clone(light).fit(X, labelled)
     with parallel_config(backend="threading"):
         first, second = (
             examine(model, X, labelled, random_state=1, n_jobs=n).to_dict()
@@ -208,14 +206,36 @@ def test_sparse_rows_are_examined_too(fitted):
     assert scar["n_rows"] == 200
 
 
-def test_many_columns_are_examined_by_the_most_telling(fitted):
+def test_many_columns_are_examined_by_the_most_telling(fitted, light):
     _, X, labelled, _ = fitted
     noise = np.random.default_rng(0).normal(size=(len(X), 40))
     wide = np.hstack([3.0 * X, 0.1 * noise])
-    model = PGPUClassifier(random_state=0).fit(wide, labelled)
+    model = clone(light).fit(wide, labelled)
     found = examine(model, wide, labelled, random_state=0)
     assert len(found.drivers.columns) == 30
     assert set(found.drivers.columns[:2]) == {0, 1}
     assert found.drivers.n_left_out == 12
     named = found.to_dict()["drivers"]["columns"]
     assert {row["column"] for row in named[:2]} == {"0", "1"}
+
+
+def test_fast_leaves_out_the_checks_that_fit_something_else(account, framed):
+    model, frame, labelled = framed
+    told = []
+    fast = examine(
+        model,
+        frame,
+        labelled,
+        fast=True,
+        random_state=0,
+        progress=lambda *step: told.append(step),
+    )
+    whole, _ = account
+    assert fast.scar is None
+    assert fast.drivers is None
+    assert fast.others == ()
+    assert (fast.held_out, fast.next) == (whole.held_out, whole.next)
+    assert [w.sign for w in fast.warnings].count("fast") == 1
+    assert not any(w.sign == "fast" for w in whole.warnings)
+    assert {what for _, _, what in told} == {"held-out rows", "what to label next", ""}
+    assert told[-1][0] == told[-1][1]

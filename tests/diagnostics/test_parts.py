@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from probgap import PGPUClassifier
 from probgap.datasets import hide_labels, make_triangles
@@ -14,8 +15,8 @@ from probgap.diagnostics.account import as_plain
 from probgap.exceptions import InvalidInputError
 
 
-def test_held_out_rows_are_all_judged_once(fitted):
-    model, X, labelled, _ = fitted
+def test_held_out_rows_are_all_judged_once(fitted, light):
+    model, (_, X, labelled, _) = light, fitted
     how = {"n_splits": 2, "random_state": 0}
     found = held_out_calibration(model, X, labelled, n_bins=7, **how)
     assert len(found.bins) == 7
@@ -27,24 +28,24 @@ def test_held_out_rows_are_all_judged_once(fitted):
     assert all(row.low <= row.observed <= row.high for row in found.bins)
 
 
-def test_of_many_rows_some_are_drawn(fitted):
-    model, X, labelled, _ = fitted
+def test_of_many_rows_some_are_drawn(fitted, light):
+    model, (_, X, labelled, _) = light, fitted
     how = {"n_splits": 2, "random_state": 0}
     found = held_out_calibration(model, X, labelled, max_rows=200, **how)
     assert sum(row.n for row in found.bins) == 200
 
 
-def test_the_fit_to_the_curve_never_falls(fitted):
-    model, X, labelled, _ = fitted
+def test_the_fit_to_the_curve_never_falls(fitted, light):
+    model, (_, X, labelled, _) = light, fitted
     curve = labelling_curve(model, X, labelled, n_splits=2, random_state=0)
     assert np.diff([row.fit for row in curve.bins]).min() >= 0
     assert sum(row.labelled for row in curve.bins) == labelled.sum()
     assert curve.rank_correlation > 0.8
 
 
-def test_too_few_rows_leave_the_rise_open():
+def test_too_few_rows_leave_the_rise_open(light):
     X, y, _ = make_triangles(60, random_state=0)
-    model = PGPUClassifier(random_state=0).fit(X, y)
+    model = clone(light).fit(X, y)
     curve = labelling_curve(model, X, y == 1, n_splits=2, random_state=0)
     assert curve.rises is None
     assert curve.p_value is None
@@ -94,8 +95,8 @@ def test_every_method_gets_a_row_and_truth_adds_to_it(fitted):
         random_state=0,
         progress=lambda *step: told.append(step),
     )
-    assert len({row["method"] for row in rows}) == len(rows) == 7
-    assert told[-1] == (14, 14, "probgap")
+    assert len({row["method"] for row in rows}) == len(rows) == 10
+    assert told[-1] == (20, 20, "probgap")
     ours = rows[-1]
     assert ours["agreement"] == 1.0
     assert ours["only_here"] == ours["only_there"] == 0
@@ -104,6 +105,9 @@ def test_every_method_gets_a_row_and_truth_adds_to_it(fitted):
         assert row["both"] + row["only_there"] == row["hidden"]
         assert row["both"] + row["only_here"] == ours["hidden"]
         assert 0.5 < row["roc_auc"] <= 1
+        for ranked in ("labelled", "hidden"):
+            assert 0.5 < row[f"{ranked}_auc"] <= 1
+            assert 0 < row[f"{ranked}_average_precision"] <= 1
         assert row["hidden_found"] <= row["hidden"]
     assert ours["accuracy"] > 0.95
 
@@ -123,12 +127,13 @@ def test_a_method_that_fails_says_why_and_the_others_go_on(fitted):
     assert rows[1]["hidden"] is None
 
 
-def test_a_preprocessor_is_fitted_on_each_fold(framed):
+def test_a_preprocessor_is_fitted_on_each_fold(framed, light):
     model, frame, labelled = framed
     rows = compare_methods(
         frame,
         labelled,
         preprocessor=model[0],
+        ours=light,
         methods=["naive SVM", "probgap"],
         n_splits=2,
         random_state=0,

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.pipeline import make_pipeline
@@ -6,7 +7,13 @@ from sklearn.preprocessing import StandardScaler
 
 from probgap import PGPUClassifier
 from probgap.exceptions import InvalidInputError
-from probgap.inspection import column_importance, nearest_labelled, row_contributions
+from probgap.inspection import (
+    column_importance,
+    nearest_labelled,
+    row_contributions,
+    word_contributions,
+)
+from probgap.tables import TableClassifier
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +158,20 @@ def test_one_row_at_a_time(fitted):
     model, X, _ = fitted
     with pytest.raises(InvalidInputError, match="got 2"):
         row_contributions(model, X[:2], X)
+
+
+def test_words_of_a_text_speak_for_and_against():
+    rng = np.random.default_rng(0)
+    words = rng.choice(["cash", "again", "home", "paid", "late", "card"], (300, 5))
+    X = pd.DataFrame({"n": rng.normal(size=300), "note": [" ".join(w) for w in words]})
+    known = (words == "late").any(axis=1) & (rng.random(300) < 0.6)
+    model = TableClassifier(random_state=0).fit(X, known).pipeline_
+    one = pd.DataFrame({"n": [0.0], "note": ["PAID, late; late again"]})
+    parts = word_contributions(model, one, "note", random_state=0)
+    assert parts.columns == ["paid", "late", "again"]
+    assert parts.values.sum() == pytest.approx(parts.prediction - parts.baseline)
+    assert parts.values.argmax() == 1
+    assert parts.prediction == pytest.approx(log_odds(model, one)[0])
+    assert word_contributions(model, one.assign(note=[None]), "note").columns == []
+    with pytest.raises(InvalidInputError, match=r"column of text\. Got 'n'\."):
+        word_contributions(model, one, "n")

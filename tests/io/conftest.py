@@ -77,7 +77,7 @@ def model(data):
 @pytest.fixture(scope="session")
 def forest(data):
     """A forest of scikit-learn's for the gap, and an SVM."""
-    gap = ExtraTreesClassifier(30, min_samples_leaf=3, random_state=0)
+    gap = ExtraTreesClassifier(6, min_samples_leaf=3, random_state=0)
     return PGPUClassifier(gap_estimator=gap, boundary=-0.5, random_state=0).fit(*data)
 
 

@@ -177,6 +177,8 @@ def test_sound_forests_pass(kind, n_outputs, leaves, rng, tmp_path):
     X = rng.normal(size=(80, 3))
     Y = (X[:, :n_outputs] + rng.normal(size=(80, n_outputs))).round().clip(-1, 1)
     forest = kind(max_leaf_nodes=leaves, random_state=0, ccp_alpha=0.01)
+    if hasattr(forest, "n_estimators"):
+        forest.set_params(n_estimators=5)
     save(forest.fit(X, Y[:, 0] if n_outputs == 1 else Y), tmp_path / "m.skops")
     trusted = [kind, DecisionTreeClassifier, DecisionTreeRegressor]
     back = load(tmp_path / "m.skops", trusted=trusted)
@@ -199,10 +201,14 @@ SHAPES = {
 }
 
 
+@pytest.fixture(scope="module", params=[WITH_SVM, NaiveClassifier()], ids=str)
+def with_svm(request, data):
+    return clone(request.param).fit(*data)
+
+
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("kind", [WITH_SVM, NaiveClassifier()])
-def test_counts_of_support_vectors_fit_their_arrays(name, kind, data, tmp_path):
-    model = kind.fit(*data)
+def test_counts_of_support_vectors_fit_their_arrays(name, with_svm, tmp_path):
+    model = copy.deepcopy(with_svm)
     setattr(model.estimator_, name, SHAPES[name])
     refused(model, tmp_path / "m.skops", "its (SVC|SVM)|estimator_ is")
 

@@ -13,16 +13,18 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.svm import NystroemSVM
 from probgap._device.estimators import DevicePlatt, DeviceSVM
-from probgap.active import correct, suggest
+from probgap.audit import correct, suggest
 from probgap.baselines import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
     NaiveClassifier,
     NatarajanClassifier,
+    PUBaggingClassifier,
 )
 from probgap.boundary import Quantile
 from probgap.exceptions import InvalidInputError, ModelFileError
@@ -85,6 +87,13 @@ def test_every_model_comes_back(name, data, tmp_path):
     back = round_trip(model, tmp_path, X)
     fresh = np.random.default_rng(5).uniform(-1, 1, size=(500, 2))
     assert_same(model, back, fresh)
+
+
+def test_bagged_trees_come_back_where_trees_are_trusted(data, tmp_path):
+    X, labels = data
+    model = PUBaggingClassifier(n_estimators=5, random_state=0).fit(X, labels)
+    save(model, tmp_path / "m.skops")
+    assert_same(model, load(tmp_path / "m.skops", trusted=[DecisionTreeClassifier]), X)
 
 
 @pytest.mark.parametrize("form", [np.asarray, csr_matrix])

@@ -107,7 +107,8 @@ def digits():
 def wine_with_names():
     X, y = load_wine(return_X_y=True)
     values = ("another or not known", "the first")
-    return shuffled(scaled(X), y == 0, CONSTANT, 178, values=values)
+    given = {"values": values, "parameters": {"pos_label": "the first"}}
+    return shuffled(scaled(X), y == 0, CONSTANT, 178, **given)
 
 
 def iris():

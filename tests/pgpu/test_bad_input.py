@@ -1,8 +1,10 @@
 """Bad input gives a sentence; awkward input gives finite predictions."""
 
 import warnings
+from datetime import date
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
@@ -10,7 +12,7 @@ from sklearn.svm import SVC
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap.boundary import MeanSmallest, Quantile
-from probgap.exceptions import ProbgapWarning, UnreliableFitWarning
+from probgap.exceptions import InvalidInputError, ProbgapWarning, UnreliableFitWarning
 from probgap.reweight import KernelMeanMatching
 
 MODELS = [
@@ -214,3 +216,22 @@ def test_another_number_of_features_at_predict():
         fitted.predict(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="NaN"):
         fitted.predict([[np.nan, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        (["red", "blue"], "'red'"),
+        (pd.Categorical(["red", "blue"]), "'red'"),
+        ([1.0, None], "NaN"),
+        (pd.array([1, pd.NA]), "NaN"),
+        ([date(2020, 1, 31), date(2020, 2, 1)], "dates"),
+    ],
+)
+def test_a_table_that_is_not_all_numbers_is_sent_to_the_class_that_takes_it(
+    column, found
+):
+    frame = pd.DataFrame({"size": [1.0, 2.0], "team": column})
+    expected = rf"X contains {found} in column 'team', .*probgap\.tables\.TableCl"
+    with pytest.raises(InvalidInputError, match=expected):
+        PGPUClassifier().fit(frame, [0, 1])

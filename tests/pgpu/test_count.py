@@ -90,17 +90,14 @@ def test_the_boundary_keeps_what_was_weighed(fitted):
     assert_allclose(searched.boundary_.scores, searched.cv_results_["mean_test_score"])
 
 
-def test_every_place_shows_the_same_count(square, tmp_path, monkeypatch):
+@pytest.mark.usefixtures("quick")
+def test_every_place_shows_the_same_count(square, probgap, tmp_path, monkeypatch):
     """Attribute, notebook, terminal, page, run.json and blocks: one object's numbers."""
     dask = pytest.importorskip("dask")
     pytest.importorskip("skops")
     from contextlib import contextmanager  # noqa: PLC0415
 
-    from typer.testing import CliRunner  # noqa: PLC0415
-
     from probgap import io  # noqa: PLC0415
-    from probgap.cli import _cluster  # noqa: PLC0415
-    from probgap.cli._app import app  # noqa: PLC0415
 
     X, _, s = square
     frame = pd.DataFrame(X, columns=["a", "b"])
@@ -111,13 +108,12 @@ def test_every_place_shows_the_same_count(square, tmp_path, monkeypatch):
         with dask.config.set(scheduler="synchronous"):
             yield
 
-    monkeypatch.setattr(_cluster, "start_client", here)
+    monkeypatch.setattr("probgap.cli._cluster.start_client", here)
     shown = {}
     for engine in ("memory", "dask"):
         out = tmp_path / engine
         words = ["fit", tmp_path / "t.parquet", "--label", "found", "--out", out]
-        words += ["--engine", engine]
-        result = CliRunner().invoke(app, [str(word) for word in words])
+        result = probgap(*words, "--engine", engine)
         assert result.exit_code == 0, result.stderr
         model = io.load(out / "model.skops")[-1]
         reading, (low, high) = model.reading_, model.reading_.n_hidden_interval
@@ -127,13 +123,19 @@ def test_every_place_shows_the_same_count(square, tmp_path, monkeypatch):
         assert found["share_positive"] == model.estimated_class_prior_
         interval = model.estimated_class_prior_interval_
         assert tuple(found["share_interval"]) == interval
+        headline = reading.hidden_range.capitalize()
+        headline += (
+            f" more positives among {round(reading.n_unlabelled)} unlabelled rows"
+        )
         best = f"best estimate {reading.n_hidden:,.0f}"
         for text in (
-            f"{low:,.0f} to {high:,.0f}  90% interval; {best}",  # terminal
-            f"{low:,.0f} to {high:,.0f} (90% interval), {best}",  # notebook
-            f"Between {low:,.0f} and {high:,.0f}.</p>",  # page
+            f"\n{headline}\nBest estimate {reading.n_hidden:>15,.0f}",  # terminal
+            f"{reading.hidden_range} (90% interval), {best}",  # notebook
+            f"<h1>{headline}</h1>",  # page
         ):
             page = (out / "report.html").read_text(encoding="utf-8")
             assert text in result.stdout + model._repr_html_() + page
+        assert found["headline"] == headline
+        assert f"between {low:,.0f} and {high:,.0f}" == reading.hidden_range
         shown[engine] = (reading.n_hidden, low, high)
     assert shown["memory"] == shown["dask"]

@@ -50,7 +50,7 @@ def table_of(model):
 @pytest.fixture(scope="module")
 def data(square):
     X, _, _, s = square
-    return X, s
+    return X[:150], s[:150]
 
 
 def test_an_unfitted_model_shows_the_diagram_alone():
@@ -89,11 +89,10 @@ def test_a_fitted_model_shows_what_it_found_below(model, data):
         assert "effective sample size" in facts["weights"]
 
 
-def test_text_display_stays_text(data):
-    model = PGPUClassifier(random_state=0).fit(*data)
+def test_text_display_stays_text(square_model):
     with sklearn.config_context(display="text"):
-        assert not hasattr(model, "_repr_html_")
-        assert set(model._repr_mimebundle_()) == {"text/plain"}
+        assert not hasattr(square_model, "_repr_html_")
+        assert set(square_model._repr_mimebundle_()) == {"text/plain"}
 
 
 def test_a_moved_boundary_says_so():

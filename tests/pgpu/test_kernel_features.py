@@ -39,7 +39,7 @@ each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.fixture
 def many(set_defaults):
     """Let few samples be many: features of 60 landmarks stand in for kernels."""
-    set_defaults(most_exact=50, landmark_range=(60, 60))
+    set_defaults(most_rows=50, landmark_range=(60, 60))
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +58,8 @@ def no_kernel_matrix(monkeypatch):
             return match(*args, **settings)
         return pytest.fail("a kernel matrix of samples was made")
 
-    monkeypatch.setattr("probgap.reweight._matching.kernel_mean_matching", refuse)
-    monkeypatch.setattr("probgap.reweight._matching.match_selections", refuse)
+    monkeypatch.setattr("probgap.reweight._kmm.kernel_mean_matching", refuse)
+    monkeypatch.setattr("probgap.reweight._kmm.match_selections", refuse)
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,18 @@ def test_a_device_has_exact_kernels_at_any_size():
 
 
 @each_model
-def test_it_switches_beyond_a_number_of_samples(square, set_defaults, model):
+def test_it_switches_beyond_a_number_of_samples_and_is_as_accurate(
+    square, new, set_defaults, model
+):
     X, _, _, s = square
-    set_defaults(most_exact=400, landmark_range=(30, 1000))
-    assert isinstance(clone(model).fit(X, s).estimator_, FastSVC)
-    set_defaults(most_exact=399, landmark_range=(30, 1000))
+    set_defaults(most_rows=400, landmark_range=(30, 1000))
+    exact = clone(model).fit(X, s)
+    assert isinstance(exact.estimator_, FastSVC)
+    set_defaults(most_rows=399, landmark_range=(30, 1000))
     fitted = clone(model).fit(X, s)
     assert isinstance(fitted.estimator_, NystroemSVM)
     assert fitted.estimator_.n_components == 60  # 3 sqrt(400)
+    assert fitted.score(*new) == pytest.approx(exact.score(*new), abs=0.03)
 
 
 @each_model
@@ -109,16 +113,6 @@ def test_it_classifies_without_a_kernel_matrix(square, new, model):
     proba = fitted.predict_proba(new[0])[:, 1]
     assert_array_equal(proba > 0.5, decision > 0.0)
     assert fitted.score(*new) > 0.9
-
-
-@each_model
-def test_its_accuracy_is_that_of_kernels(square, new, model, request):
-    X, _, _, s = square
-    exact = clone(model).fit(X, s)
-    assert isinstance(exact.estimator_, FastSVC)
-    request.getfixturevalue("many")
-    by_features = clone(model).fit(X, s).score(*new)
-    assert by_features == pytest.approx(exact.score(*new), abs=0.03)
 
 
 @pytest.mark.usefixtures("many")
@@ -324,7 +318,7 @@ def test_progress_is_told_only_to_those_who_ask(square, capsys, model, stages):
 
 def test_the_search_tells_its_progress_too(square, capsys):
     X, _, _, s = square
-    clone(MODELS["search"]).set_params(verbose=1).fit(X, s)
+    clone(MODELS["the paper's search"]).set_params(verbose=1).fit(X, s)
     err = capsys.readouterr().err
     # Of the last fit: folds may run elsewhere, and at once, and are silent.
     assert err.count("[probgap] who is labelled ...") == 1

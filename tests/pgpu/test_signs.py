@@ -8,8 +8,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from probgap import PGPUClassifier, PGPUClassifierCV
-from probgap._core.errors import ProbgapWarning, UnreliableFitWarning
 from probgap.datasets import hide_labels, make_square, make_triangles
+from probgap.exceptions import ProbgapWarning, UnreliableFitWarning
 from probgap.gap import ObservedGapEstimator
 
 QUICK = {"boundaries": [-0.8, -0.6], "cv": 3, "random_state": 0}

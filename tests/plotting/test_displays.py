@@ -174,7 +174,7 @@ def test_a_spread_is_shown_where_there_is_one():
 
 
 def test_a_boundary_needs_both_kinds():
-    with pytest.raises(InvalidInputError, match=r"Got all alike"):
+    with pytest.raises(InvalidInputError, match=r"Got no labelled sample"):
         BoundaryDisplay.from_predictions(GAP, np.zeros(5), boundary=-0.5)
 
 

@@ -1,12 +1,14 @@
 """Boundary, posterior and count from scores: what holds whatever the network says."""
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from probgap.exceptions import InvalidInputError
 from probgap.reading import read
 
 
@@ -50,6 +52,74 @@ def test_the_numbers_are_of_one_kind():
     assert low <= reading.n_hidden <= high
     assert 0.0 <= reading.familiarity <= 1.0
     assert "hidden positives" in reading._repr_html_()
+
+
+def test_a_posterior_has_the_range_of_its_curves():
+    scores, labelled, _ = scored()
+    reading = read(scores, labelled)
+    chances = reading.posterior(scores)
+    free = reading.probability_range(chances)
+    given = reading.probability_range(chances, unlabelled=True)
+    assert_allclose(free.mean, chances, atol=2e-3)
+    assert_allclose(given.mean, reading.hidden_probability(scores), atol=2e-2)
+    for ranges in (free, given):
+        assert (ranges.low <= ranges.mean).all()
+        assert (ranges.mean <= ranges.high).all()
+        order = np.argsort(chances)
+        assert (np.diff(ranges.low[order]) >= -1e-12).all()
+        assert (np.diff(ranges.high[order]) >= -1e-12).all()
+        assert_array_equal(ranges.agreed, ranges.high - ranges.low <= 0.1)
+    # Among rows like it are labelled ones: an unlabelled one is less likely positive.
+    assert (given.mean <= free.mean + 1e-12).all()
+    mixed = reading.probability_range(chances, unlabelled=~labelled)
+    assert_array_equal(mixed.high, np.where(labelled, free.high, given.high))
+    strange = replace(reading, strangeness=1.0)
+    assert strange.extrapolates
+    assert not strange.probability_range(chances).agreed.any()
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("steep", [False, True])
+def test_rows_are_positive_as_often_as_their_range_says(rate, steep):
+    scores, labelled, positive = scored(n=4000, share=0.3, rate=rate, apart=2.5)
+    if steep:  # the clear ones are labelled first
+        among = np.flatnonzero(positive)
+        weight = np.exp(5.0 * scores[among].argsort().argsort() / among.size)
+        rng, n = np.random.default_rng(0), int(rate * among.size)
+        chosen = rng.choice(among, n, replace=False, p=weight / weight.sum())
+        labelled = np.isin(np.arange(labelled.size), chosen)
+    reading = read(scores, labelled)
+    hidden = np.flatnonzero(~labelled)
+    order = hidden[np.argsort(-scores[hidden])]
+    chances = reading.posterior(scores)
+    ranges = reading.probability_range(chances, unlabelled=True)
+    for rows in np.array_split(order, 8):
+        slack = 2.0 * np.sqrt(0.25 / rows.size)
+        share = positive[rows].mean()
+        assert ranges.low[rows].mean() - slack <= share
+        assert share <= ranges.high[rows].mean() + slack
+
+
+def test_rows_that_were_checked_narrow_the_ranges():
+    scores, labelled, positive = scored(n=3000)
+    reading = read(scores, labelled)
+    rows = np.flatnonzero(~labelled)[::10]
+    checked = reading.update(scores=scores[rows], positive=positive[rows])
+    chances = reading.posterior(scores)
+    before = reading.probability_range(chances, unlabelled=True)
+    after = checked.probability_range(checked.posterior(scores), unlabelled=True)
+    assert (after.high - after.low).mean() < 0.7 * (before.high - before.low).mean()
+    assert after.agreed.sum() > before.agreed.sum()
+
+
+def test_the_range_is_said_in_words():
+    scores, labelled, _ = scored()
+    reading = read(scores, labelled)
+    low, high = reading.n_hidden_interval
+    assert reading.hidden_range == f"between {low:,.0f} and {high:,.0f}"
+    open_end = replace(reading, n_hidden_interval=(280.0, reading.n_unlabelled))
+    assert open_end.hidden_range == "at least 280"
+    assert "at least 280 (90% interval), best estimate" in open_end._repr_html_()
 
 
 def test_the_boundary_is_where_the_posterior_is_even():
@@ -99,6 +169,8 @@ def test_rows_that_were_checked_are_evidence():
     assert denied.n_hidden < checked.n_hidden
     truth = (positive & ~labelled).sum()
     assert abs(checked.n_hidden - truth) <= abs(free.n_hidden - truth) + 10.0
+    with pytest.raises(InvalidInputError, match="together"):
+        free.update(scores=scores[rows])
 
 
 def test_the_more_rows_are_checked_the_narrower_the_interval():
@@ -125,8 +197,8 @@ def test_the_more_rows_are_checked_the_narrower_the_interval():
             r"scores must be .* finite numbers\. Got 1 that are not",
         ),
         ([[0.0, 1.0]], [0, 1], r"scores must be .* Got shape \(1, 2\)"),
-        ([0.0, 1.0], [0, 0], r"labelled must mark some rows .* Got no labelled row"),
-        ([0.0, 1.0], [1, 1], r"labelled must mark some rows .* Got no unlabelled row"),
+        ([0.0, 1.0], [0, 0], r"labelled must mark some samples .* Got no labelled"),
+        ([0.0, 1.0], [1, 1], r"labelled must mark some samples .* Got no unlabelled"),
     ],
 )
 def test_bad_scores_are_refused(scores, labelled, message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from probgap.boundary import Boundary
 from probgap.diagnostics import Account, HeldOutCalibration, LabellingCurve, ScarTest
@@ -20,7 +21,15 @@ from probgap.diagnostics.account import (
     Worlds,
 )
 from probgap.inspection import ColumnImportance
-from probgap.page import RankedRow, RunRecord, TableRecord, render_page
+from probgap.page import (
+    AllRows,
+    RankedRow,
+    RunRecord,
+    TableRecord,
+    expect_positives,
+    render_page,
+)
+from probgap.reading import read
 
 COLUMNS = (
     "radius",
@@ -42,6 +51,7 @@ class Told:
     table: TableRecord
     ranked: tuple[RankedRow, ...]
     run: RunRecord
+    rows: AllRows | None = None
 
     def change(self, **parts):
         """Return the same with other parts of the account."""
@@ -49,7 +59,11 @@ class Told:
 
     def render(self):
         return render_page(
-            self.account, table=self.table, ranked=self.ranked, run=self.run
+            self.account,
+            table=self.table,
+            ranked=self.ranked,
+            run=self.run,
+            rows=self.rows,
         )
 
 
@@ -151,6 +165,72 @@ def unfit():
     )
 
 
+def lively(n_unlabelled=449, cells=None):
+    """A page with all its rows, of which the first cells may be given."""
+    told, rng = typical(), np.random.default_rng(1)
+    positive = np.arange(n_unlabelled + 120) < 120 + n_unlabelled // 5
+    scores = rng.normal(4.0 * positive - 2.0)
+    labelled = np.arange(scores.size) < 120
+    reading = read(scores, labelled)
+    ranked = np.sort(reading.posterior(scores[~labelled]))[::-1]
+    likely = reading.probability_range(ranked, unlabelled=True)
+    places = np.arange(n_unlabelled)
+    table = pd.DataFrame(
+        {
+            "row": 1 + rng.permutation(n_unlabelled),
+            "id": [f"P-{place:04d}" for place in places],
+            "probability": ranked,
+            "probability_low": likely.low,
+            "probability_high": likely.high,
+            "gap": np.linspace(0.9, -0.95, n_unlabelled),
+        }
+    )
+    values = pd.DataFrame(
+        {name: rng.gamma(9.0, 2.0, n_unlabelled).round(2) for name in COLUMNS[:6]}
+        | {
+            "clinic": rng.choice(["Leeds", "Dundee", "York"], n_unlabelled),
+            "notes": [f"note {place % 97}" for place in places],
+        }
+    )
+    for name, given in (cells or {}).items():
+        values[name] = values.get(name, pd.Series([""] * n_unlabelled)).astype(object)
+        values.loc[: len(given) - 1, name] = given
+    found = replace(
+        told.account.found,
+        rows=scores.size,
+        unlabelled=n_unlabelled,
+        hidden=reading.n_hidden,
+        hidden_interval=reading.n_hidden_interval,
+    )
+    rows = AllRows(table, values, expect_positives(reading, ranked))
+    return replace(told.change(found=found), rows=rows)
+
+
+def lively_hostile():
+    """All rows of a page, with cells made to break out of it."""
+    return lively(
+        60,
+        {
+            "radius": [
+                EVIL,
+                "</script><script>alert(5)</script>",
+                "<!--<script>",
+                "\ud800",
+            ],
+            "=cmd|' /C calc'!A0": [
+                "=1+1",
+                "-1.5",
+                "+x",
+                "@y",
+                'a "b", c',
+                "\u202eevil",
+                "\tt",
+            ],
+            "</script><script>alert(6)</script>": ["x" * 10_000, "\u2028", "]]>"],
+        },
+    )
+
+
 SAG = (0.24, 0.28, 0.22, 0.19, 0.14, 0.11, 0.2, 0.16)
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
@@ -221,6 +301,8 @@ ACCOUNTS = {
     "doubtful": doubtful,
     "unfit": unfit,
     "hostile": hostile,
+    "lively": lively,
+    "lively_hostile": lively_hostile,
 }
 
 
@@ -265,6 +347,8 @@ def ranked_row(rank, rng):
         probability=0.985 - 0.012 * rank,
         gap=0.45 - 0.03 * rank,
         values=values | {"clinic": "Leeds" if rank % 2 else "Dundee"},
+        range=(0.91 - 0.03 * rank, 0.99 - 0.01 * rank),
+        chance=0.96 if rank == 1 else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import sys
 from dataclasses import replace
 from functools import cache
 from html import unescape
@@ -18,10 +19,10 @@ from probgap.page import RunRecord, TableRecord, render_page
 
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
 ACCOUNTS = runpy.run_path(str(Path(__file__).parent / "accounts.py"))["ACCOUNTS"]
-VOID = {"meta", "link", "line", "rect", "circle", "path", "br"}
+VOID = {"meta", "link", "line", "rect", "circle", "path", "br", "input"}
 TAGS = """html head title style body a header main footer section nav div p span h1 h2 h3
 ol ul li dl dt dd b strong em bdi code pre abbr figure figcaption svg text table caption
-thead tbody tr th td details summary"""
+thead tbody tr th td details summary script label select option button output"""
 ALLOWED = VOID | set(TAGS.split())
 FITS, LOOK, AGAINST, MISSING = "fits", "look", "against", "missing"
 
@@ -50,7 +51,7 @@ class Outline(HTMLParser):
             assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if "style" not in self.open:
+        if not {"style", "script"} & set(self.open):
             self.words.append(data)
 
     @property
@@ -89,7 +90,8 @@ def test_the_first_screen_answers_the_four_questions():
     first = text[: text.index("What was found")]
     assert "Between 55 and 110 more positives among 449 unlabelled rows" in first
     assert "The best estimate is 80 more, 200 in all (35% of the table)." in first
-    assert "How sure is that? Between 55 and 110." in first
+    assert "How sure is that? A 90% range. It allows for luck" in first
+    assert "To know the count , check rows by hand." in first
     assert re.search(r"Which ones\? Rows P-\d+ , P-\d+ and P-\d+ come first", first)
     assert "May I believe it? Yes, as far as such data can tell." in first
     assert "Warning" not in text
@@ -115,13 +117,13 @@ def test_warnings_stand_at_the_top_the_strong_ones_first():
 def test_what_is_missing_is_said_in_words():
     text = Outline(page_of("doubtful")).text
     for words in (
-        "The test of random labelling could not be run",
+        "The test of random labelling was not run",
         "Too few labelled rows to compare groups of rows.",
         "Could not be run: SVC needs two classes in every fold.",
         "Too few rows were held out",
         "Rows were not weighted",
         "What drives the answer was not measured",
-        "No row is named for labelling",
+        "No row is named for checking",
         "The boundary is a fallback: the rule gave",
     ):
         assert words in text
@@ -181,10 +183,7 @@ def test_long_text_is_cut():
 
 
 def test_a_missing_template_library_is_named(monkeypatch):
-    def refuse(name):
-        raise ImportError(name)
-
-    monkeypatch.setattr("probgap._core.errors.import_module", refuse)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingLibraryError, match=r"probgap\[report\]"):
         ACCOUNTS["typical"]().render()
 
@@ -222,7 +221,7 @@ def test_verdicts_follow_the_numbers():
     found = states(nothing)
     assert found.pop("settled") == FITS
     assert set(found.values()) == {MISSING}
-    assert "1 of 1 check is a good sign; 4 could not be run." in nothing.render()
+    assert "1 of 1 check is a good sign; 4 not run." in nothing.render()
 
 
 def test_a_test_that_finds_nothing_is_no_good_sign():
@@ -282,7 +281,7 @@ def test_the_sum_of_the_checks_is_no_better_than_they_are():
     assert verdict(ACCOUNTS["unfit"]())[0] == AGAINST
     state, words = verdict(ACCOUNTS["doubtful"]())
     assert state == LOOK
-    assert "0 of 2 checks are good signs; 3 could not be run." in words
+    assert "0 of 2 checks are good signs; 3 not run." in words
     open_count = told.change(worlds=replace(told.account.worlds, high=300.0))
     assert "Look at whether the data settle the count." in verdict(open_count)[1]
 
@@ -294,7 +293,7 @@ def test_numbers_read_well():
     others = tuple(OtherMethod("m", 9, recall=share) for share in shares.values())
     scar = replace(told.account.scar, p_value=0.00501)
     page = told.change(others=others, scar=scar).render()
-    cells = re.findall("<td>([^<]*)</td><td>\N{EN DASH}</td></tr>", page)
+    cells = re.findall('"labels found">([^<]*)</td>', page)
     assert [unescape(cell) for cell in cells] == list(shares)
     assert "p = 0.005" in Outline(page).text
     page = told.change(scar=replace(scar, p_value=1e-9)).render()
@@ -322,6 +321,9 @@ def test_times_read_well(started, words):
         (280.0, 1400.0, "Between 280 and 1,400 more positives among 2,000 unlabelled"),
         (280.0, 1990.0, "At least 280 more positives"),
         (0.2, 31.0, "Up to 31 more positives"),
+        (1.2, 1278.8, "Up to 1,279 more positives"),
+        (0.0, 1990.0, "Any number of hidden positives among 2,000 unlabelled"),
+        (0.0, 1.2, "Up to 1 more positive among"),
         (12.1, 12.3, "About 12 more positives"),
         (0.0, 0.3, "No sign of hidden positives"),
     ],
@@ -336,8 +338,116 @@ def test_the_headline_gives_the_range(low, high, words):
     )
     told = told.change(found=found, held_out=None)
     assert f"<h1>{words}" in told.render()
+    assert told.account.to_dict()["found"]["headline"].startswith(words)
     doubtful = told.change(warnings=ACCOUNTS["unfit"]().account.warnings).render()
     assert "<h1>Perhaps" in doubtful or "<h1>No sign" in doubtful
+
+
+@pytest.mark.parametrize("name", ["typical", "unfit"])
+@pytest.mark.parametrize("ends", [(280.0, 1990.0), (0.0, 1990.0), (280.0, 1400.0)])
+def test_nothing_on_the_page_contradicts_the_headline(name, ends):
+    """An upper end that says nothing is not given elsewhere as if it did."""
+    told = ACCOUNTS[name]()
+    found = replace(
+        told.account.found,
+        rows=2120,
+        unlabelled=2000,
+        hidden=800.0,
+        hidden_interval=ends,
+        share_interval=tuple((120 + end) / 2120 for end in ends),
+    )
+    text = Outline(told.change(found=found).render()).text
+    text = text[: text.index("Can I believe it? The table")]
+    assert ("Such labels set no upper end." in text) == (ends[1] > 1900)
+    assert ("at least 19% of all rows are positive" in text) == (
+        ends == (280.0, 1990.0)
+    )
+    assert "1,990" not in text
+    assert ("Between 280 and 1,400" in text or "between 280 and 1,400" in text) == (
+        ends == (280.0, 1400.0)
+    )
+
+
+@pytest.mark.parametrize(
+    ("unlabelled", "hidden", "words"),
+    [
+        (6300, 900.0, "check 50 unlabelled rows drawn at random. In scores.csv"),
+        (6300, 900.0, "take one row in 126 of those with a rank"),
+        (
+            6300,
+            900.0,
+            "If 7 of the 50 are positive, as many as the best estimate has it",
+        ),
+        (6300, 900.0, "then between 490 and 1,507 are hidden, at 90%"),
+        (6300, 0.2, "If 1 of the 50 are positive, then between"),
+        (60, 20.0, "To know how many are hidden, check all 60 unlabelled rows."),
+    ],
+)
+def test_the_page_offers_the_way_to_know(unlabelled, hidden, words):
+    told = ACCOUNTS["typical"]()
+    found = replace(told.account.found, unlabelled=unlabelled, hidden=hidden)
+    page = told.change(found=found).render()
+    assert words in " ".join(Outline(page).text.replace(" .", ".").split())
+    assert page.count('href="#know"') == 3
+
+
+def test_a_probability_is_shown_where_it_is_one_and_a_range_elsewhere():
+    page = page_of("typical")
+    cells = re.findall('"how likely positive"><span[^>]*>([^<]*)<', page)
+    assert [cell.strip() for cell in cells[:3]] == ["96%", "85% to 97%", "82% to 96%"]
+    told = ACCOUNTS["typical"]()
+    rows = (
+        replace(told.ranked[1], range=(0.004, 0.999)),
+        replace(told.ranked[1], range=None),
+    )
+    assert [row.likelihood for row in rows] == ["<1% to >99%", "\N{EN DASH}"]
+
+
+def test_there_is_one_advice_on_what_to_do_with_answers():
+    page = page_of("typical")
+    text = Outline(page).text
+    assert text.count("Do not add what you find to the labels.") == 1
+    assert "Label these" not in text
+    assert "fit again" in text[text.index("Do not add what you find") :]
+
+
+def test_counts_have_one_format():
+    told = ACCOUNTS["typical"]()
+    account = told.account
+    found = replace(
+        account.found,
+        rows=70_000,
+        unlabelled=60_000,
+        labelled=10_000,
+        hidden=12_345.6,
+        hidden_interval=(9010.0, 17_601.0),
+        called_positive=13_481,
+    )
+    boundary = replace(account.boundary, n_negative=41_000, n_undecided=9000)
+    told = told.change(
+        found=found,
+        boundary=boundary,
+        worlds=replace(account.worlds, low=9100.0, high=16_000.0),
+        others=tuple(
+            replace(other, hidden=5000, both=4000, only_here=1000, only_there=1234)
+            for other in account.others[:3]
+        ),
+        n_compared=14_000,
+    )
+    text = Outline(replace(told, table=TableRecord(), run=RunRecord()).render()).text
+    text = text[: text.index("How to cite F. He")]
+    text = re.sub(r"P-\d+", "", text)  # names of rows
+    assert re.findall(r"(?<![\d.,])\d{4,}", text) == []
+
+
+def test_cells_of_wide_tables_name_their_column_for_narrow_screens():
+    page = page_of("hostile")
+    for caption in ("ranked", "worlds", "others", "next"):
+        at = page.index(f'aria-labelledby="{caption}-caption"')
+        assert page[:at].endswith('<div class="box cards" tabindex="0" role="region" ')
+        body = page[page.index("<tbody>", at) : page.index("</tbody>", at)]
+        cells = re.findall("<td[^>]*>", body)
+        assert all("data-label=" in cell or "colspan=" in cell for cell in cells)
 
 
 @pytest.mark.parametrize(

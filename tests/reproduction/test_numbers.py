@@ -68,6 +68,11 @@ def test_nothing_is_measured_without_the_clean_svm():
     assert block["run"]["gains"] == {}
 
 
+@pytest.fixture(scope="module")
+def blocks():
+    return summarise(make({"SVM": 90.0}))["blocks"]
+
+
 @pytest.mark.parametrize(
     ("place", "method", "share"),
     [
@@ -79,8 +84,8 @@ def test_nothing_is_measured_without_the_clean_svm():
         (5, "Liu", 0.45),
     ],
 )
-def test_the_printed_shares_are_those_known_of_the_paper(place, method, share):
-    block = summarise(make({"SVM": 90.0}))["blocks"][place]
+def test_the_printed_shares_are_those_known_of_the_paper(blocks, place, method, share):
+    block = blocks[place]
     assert block["paper"]["best"] == block["paper_rival"] == method
     assert round(block["paper"]["share"][method], 2) == share
 

@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from probgap.reweight import kernel_mean_matching
-from probgap.reweight._growing import GrowingFactor
+from probgap.reweight._kernels import GrowingFactor
 from probgap.reweight._problem import Best, Bounds
-from probgap.reweight._products import KernelHessian, Preconditioner, solve_by_products
+from probgap.reweight._products import KernelHessian, solve_by_products
 
 
 def shifted(seed, n=700, m=600, d=2, shift=0.5):
@@ -266,5 +266,6 @@ def test_what_cannot_be_reached_ends_all_the_same():
 
 def test_rounding_does_not_stop_a_preconditioner():
     factor = np.full((30, 2), 1e4, np.float32)
-    inverse = Preconditioner(factor, np.full(30, 1e9), 30, careful=False)
+    hessian = KernelHessian(None, factor, 1e-9, 30)
+    inverse = hessian.precondition(np.zeros((30, 1)), np.ones((30, 1), dtype=bool))
     assert np.isfinite(inverse(np.ones((30, 1, 1)))).all()

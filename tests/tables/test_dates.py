@@ -14,12 +14,12 @@ from probgap.exceptions import InvalidInputError
 from probgap.io import load, save
 from probgap.tables import (
     make_preprocessor,
+    needed_columns,
     open_table,
     plan_columns,
     read_table,
     to_dates,
 )
-from probgap.tables.engine import needed_columns
 
 N = 60
 SCORE = np.random.default_rng(5).normal(size=N)

@@ -40,9 +40,9 @@ def cycle(*values):
         (cycle(2019, 2020, 2021), "number"),
         (RNG.permutation(N), "number"),
         (np.sort(RNG.choice(10**6, N, replace=False)), "number"),
-        (cycle(1e308, -1e308, 3.0), "number"),
-        (cycle("1e300", "5", "6"), "number"),
-        (pd.Series(cycle(1e300, None, 6, "7"), dtype=object), "number"),
+        (cycle(1e99, -1e99, 3.0), "number"),
+        (cycle("1e90", "5", "6"), "number"),
+        (pd.Series(cycle(1e90, None, 6, "7"), dtype=object), "number"),
         (cycle(None, 3.0), "number"),
         (cycle("a", "b", "c"), "category"),
         (cycle("a", "b", ""), "category"),
@@ -78,6 +78,8 @@ def test_what_is_used(values, use):
         ([f"{i:04d}" for i in range(N)], "id-like"),
         ([f"{10**18 + i * 7}" for i in range(N)], "id-like"),
         ([10**18 + i * 7 for i in range(N)], "id-like"),
+        ([f"{2**53 + i}" for i in range(N)], "id-like"),
+        ([2**53 + i for i in range(N)], "id-like"),
         (range(1, N + 1), "numbers the rows"),
         (range(N, 0, -1), "numbers the rows"),
         ([i for i in range(2 * N) if i % 5 > 1][:N], "numbers the rows, with gaps"),
@@ -111,7 +113,7 @@ def test_few_cells_and_rare_values_are_left_out():
     )
     plan = plan_columns(frame, label="y")
     assert plan.inputs == ("score",)
-    assert "2995 of 3000" in plan.columns[1].why
+    assert "2,995 of 3,000" in plan.columns[1].why
     assert "too rare" in plan.columns[2].why
 
 
@@ -134,6 +136,88 @@ def test_few_cells_and_rare_values_are_left_out():
 def test_numbers_that_all_differ_are_left_out_by_name_alone(name, out):
     column = use_of(RNG.permutation(10 * N)[:N], name=name)
     assert (column.use == "left out") is out
+
+
+def use_among_many(make, n=600, seed=0, **options):
+    """Plan a column made for n rows, of which a fifth are labelled, at random."""
+    rng = np.random.default_rng(seed)
+    labelled = rng.random(n) < 0.2
+    values = make(rng, n, labelled)
+    frame = pd.DataFrame(
+        {"score": rng.normal(size=n), "x": values, "y": np.where(labelled, "yes", "")}
+    )
+    return plan_columns(frame, label="y", **options).columns[1]
+
+
+CODES = {
+    "account": lambda rng, n, _: rng.choice(9 * 10**9, n, replace=False) + 10**9,
+    "phone": lambda rng, n, _: (
+        rng.choice([212, 646], n, p=[0.9, 0.1]) * 10**7 + rng.integers(10**7, size=n)
+    ),
+    "zip": lambda rng, n, _: rng.integers(501, 99950, n),
+    "epoch": lambda rng, n, _: 1_600_000_000 + rng.integers(5 * 10**7, size=n),
+    "shuffled": lambda rng, n, _: rng.permutation(n),
+    "with gaps": lambda rng, n, _: np.where(
+        rng.random(n) < 0.1, np.nan, rng.permutation(n) + 10.0**9
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_codes_without_order_in_the_label_are_left_out(name):
+    column = use_among_many(CODES[name])
+    assert (column.use, column.why.partition(":")[0]) == ("left out", "id-like")
+    kept = use_among_many(CODES[name], keep=["x"])
+    assert (kept.use, "kept on request (id-like" in kept.why) == ("number", True)
+
+
+MEASUREMENTS = {
+    "amount, unrelated": lambda rng, n, _: np.exp(rng.normal(10, 1, n)).round(),
+    "salary": lambda rng, _, s: rng.normal(60_000 + 8_000 * s, 15_000).round(),
+    "loss": lambda rng, n, _: rng.normal(0, 10_000, n).round(),
+    "count": lambda rng, n, _: rng.poisson(80, n),
+    "fraction": lambda rng, n, _: rng.random(n) * 1e9,
+    "time with a trend": lambda rng, n, s: (
+        1_600_000_000 + (5e7 * rng.beta(1 + s, 1, n)).round()
+    ),
+    "labelled in the middle": lambda rng, n, s: (
+        10**9 + (1e8 * np.where(s, rng.beta(8, 8, n), rng.random(n))).round()
+    ),
+    "missing where labelled": lambda rng, n, s: np.where(
+        s & (rng.random(n) < 0.5), np.nan, rng.permutation(n) + 10.0**9
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MEASUREMENTS)
+def test_whole_numbers_that_measure_something_stay(name):
+    assert use_among_many(MEASUREMENTS[name]).use == "number"
+
+
+def test_few_labelled_rows_do_not_make_a_code_of_a_measurement():
+    def make(rng, n, _):
+        return rng.permutation(10 * n)[:n]
+
+    assert use_among_many(make, n=100).use == "number"
+    assert use_among_many(make, n=1000).use == "left out"
+
+
+@pytest.mark.parametrize(
+    ("values", "use"),
+    [
+        (range(N), "number"),
+        ([f"P-{i}" for i in range(N)], "category"),
+        (cycle("a"), "category"),
+        (cycle(""), "number"),
+        (SCORE, "number"),
+        (["found"] * 12 + ["open"] * (N - 12), "category"),
+        (cycle("a", "b"), "category"),
+    ],
+)
+def test_what_is_kept_on_request(values, use):
+    column = use_of(values, keep=["x"])
+    assert column.use == use
+    assert ("kept on request" in column.why) == (list(values) != cycle("a", "b"))
 
 
 def test_an_id_that_comes_back_stays_a_number():
@@ -183,6 +267,8 @@ def test_the_same_columns_from_text_and_from_types():
         ([*SCORE[:-2], "x", "y"], "'x' in row 59.*2 are not"),
         ([*SCORE[:-1], np.inf], "'inf' in row 60.*finite"),
         (["1e999", *map(str, SCORE[1:])], "'1e999' in row 1,.*finite"),
+        ([*SCORE[:-1], -1e308], "'-1e\\+308' in row 60.*below 1e100"),
+        ([*map(str, SCORE[:-1]), "1e308"], "'1e308' in row 60.*below 1e100"),
     ],
 )
 def test_bad_columns_give_one_sentence(values, says):
@@ -197,6 +283,12 @@ def test_bad_wishes_give_one_sentence():
         plan_columns(frame, label="label")
     with pytest.raises(InvalidInputError, match=r"'zzz', 'qqq'.*it has 'Label'"):
         plan_columns(frame, label="Label", drop=["zzz", "qqq"])
+    for wish in ({"drop": ["x"]}, {"id": "x"}):
+        with pytest.raises(InvalidInputError, match=r"neither label, id.*'x'"):
+            plan_columns(frame, label="Label", keep=["x"], **wish)
+    nested = frame.assign(x=[[1]] * N)
+    with pytest.raises(InvalidInputError, match="'x' cannot be kept"):
+        plan_columns(nested, label="Label", keep=["x"])
     with pytest.raises(InvalidInputError, match="'ID'"):
         plan_columns(frame, label="Label", id="ID")
     with pytest.raises(InvalidInputError, match="neither id nor dropped"):

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from probgap.exceptions import InvalidInputError
-from probgap.tables import read_table, write_csv
-from probgap.tables.engine import append_parquet
+from probgap.tables import append_parquet, read_table, write_csv
 
 
 def written(frame, **options):

@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 pytest.importorskip("torch", reason="needs torch: make test-torch")
 
 from probgap import PGPUClassifier
-from probgap._core.errors import InvalidInputError
 from probgap._device.estimators import DeviceSVM, PlattTask, fit_platt
 from probgap._device.kernel import stream_decisions
+from probgap.exceptions import InvalidInputError
 from probgap.gap import ObservedGapEstimator
 from probgap.io import load, save
 
@@ -48,7 +48,7 @@ print(model.predict_proba(X).shape, "torch" in sys.modules)
         ObservedGapEstimator(device="cpu"),
     ]
 )
-@pytest.mark.filterwarnings("ignore::probgap._core.errors.ProbgapWarning")
+@pytest.mark.filterwarnings("ignore::probgap.exceptions.ProbgapWarning")
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)
 

@@ -7,8 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 pytest.importorskip("torch", reason="needs torch: make test-torch")
 
-from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import median_gamma
+from probgap.exceptions import InvalidInputError
 from probgap.reweight import kernel_mean_matching
 from probgap.reweight._on_device import solve_on_device
 from probgap.reweight._problem import Bounds

@@ -1,6 +1,7 @@
 """Checks of what users pass: samples, observed labels and numbers."""
 
 import numbers
+import re
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from probgap._core.defaults import WORDS_FOR_UNLABELLED
+from probgap._core.defaults import WORDS_FOR_NO, WORDS_FOR_UNLABELLED
 from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.types import Mask, Matrix, Vector
 
@@ -24,6 +25,9 @@ from probgap._core.types import Mask, Matrix, Vector
 _ROUNDING = 1e-9
 # Row-major, because sums over a column-major copy of the same data round differently.
 _SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+# What errors say where a cell is no number.
+_NO_NUMBER = re.compile("(?i)nan|convert|argument|dtype")
+_NUMERALS = ["zero", "one", "two", "three", "four", "five"]
 _ANY_SAMPLES = {**_SAMPLES, "dtype": [np.float64, np.float32]}
 
 
@@ -85,11 +89,14 @@ class ObservedLabels:
         return self.classes.tolist()[at]
 
 
-def read_labels(y: ArrayLike, pos_label: object = None) -> ObservedLabels:
+def read_labels(
+    y: ArrayLike, pos_label: object = None, *, ask: bool = True
+) -> ObservedLabels:
     """Find the labelled positives in ``y``.
 
     Two values: the greater marks a labelled positive, or the one that ``pos_label``
-    names. One value beside missing entries (``NaN``, ``None``, ``pandas.NA``): the
+    names; without ``ask``, it need not between two strings of which none means
+    unlabelled. One value beside missing entries (``NaN``, ``None``, ``pandas.NA``): the
     value marks a labelled positive and the missing entries are unlabelled.
     """
     values = column_or_1d(y, warn=True)
@@ -99,9 +106,11 @@ def read_labels(y: ArrayLike, pos_label: object = None) -> ObservedLabels:
     missing = is_missing(values)
     if missing.any():
         return _read_value_beside_missing(values, missing, pos_label)
-    _require_two_classes(values)
-    classes = np.unique(values)
-    positive = 1 if pos_label is None else _index_of(pos_label, classes)
+    classes = _require_two_classes(values)
+    if pos_label is not None:
+        positive = _index_of(pos_label, classes)
+    else:
+        positive = int(not ask or _second_is_greater(classes))
     if pos_label is None and str(classes[1]).casefold() in WORDS_FOR_UNLABELLED:
         lesser, greater = classes.tolist()
         warnings.warn(
@@ -168,7 +177,7 @@ def _read_value_beside_missing(
     return ObservedLabels(~missing, classes, _index_of(positive, classes))
 
 
-def _require_two_classes(values: NDArray[Any]) -> None:
+def _require_two_classes(values: NDArray[Any]) -> NDArray[Any]:
     kind = type_of_target(values, input_name="y", raise_unknown=True)
     classes = np.unique(values)
     shown = classes[:5].tolist()
@@ -185,6 +194,34 @@ def _require_two_classes(values: NDArray[Any]) -> None:
             f"unlabelled samples. Got one class: {shown!r}."
         )
         raise InvalidInputError(msg)
+    return classes
+
+
+def _second_is_greater(classes: NDArray[Any]) -> bool:
+    """Compare two values, of which the second comes later in the alphabet."""
+    words = [str(value).strip().casefold() for value in classes.tolist()]
+    if not all(isinstance(value, str) for value in classes.tolist()):
+        return True
+    if all(word in _NUMERALS or _is_number(word) for word in words):
+        first, second = (
+            _NUMERALS.index(word) if word in _NUMERALS else float(word)
+            for word in words
+        )
+        return first <= second
+    if WORDS_FOR_NO.isdisjoint(words):
+        msg = (
+            "pos_label must say which of two strings in y marks the labelled positives. "
+            f"Got None, and y holds {' and '.join(map(repr, classes.tolist()))}."
+        )
+        raise InvalidInputError(msg)
+    return True
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return not np.isnan(float(word))
+    except ValueError:
+        return False
 
 
 def _index_of(pos_label: object, classes: NDArray[Any]) -> int:
@@ -204,21 +241,28 @@ def check_fit_inputs(
     single: bool = False,
 ) -> tuple[Matrix, ObservedLabels]:
     """Check the input of ``fit``; with ``single``, do not convert single precision."""
-    samples = validate_data(estimator, X, **(_ANY_SAMPLES if single else _SAMPLES))
+    samples = _check_samples(estimator, X, **(_ANY_SAMPLES if single else _SAMPLES))
+    return samples, check_observed_labels(estimator, y, samples.shape[0], pos_label)
+
+
+def check_observed_labels(
+    estimator: Any, y: ArrayLike | None, n_samples: int, pos_label: object
+) -> ObservedLabels:
+    """Check the labels of ``fit``, some of which must be positive and some unlabelled."""
     if y is None:
         name = type(estimator).__name__
         msg = f"{name} requires y to be passed, but the target y is None."
         raise InvalidInputError(msg)
     n_labels = _num_samples(y)
-    if n_labels != samples.shape[0]:
-        msg = f"y must have one label for each of the {samples.shape[0]} samples. Got {n_labels}."
+    if n_labels != n_samples:
+        msg = f"y must have one label for each of the {n_samples} samples. Got {n_labels}."
         raise InvalidInputError(msg)
     if isinstance(y, np.ndarray) and y.dtype.kind == "f":
         # NaN means unlabelled; infinity is an error.
         assert_all_finite(y, allow_nan=True, input_name="y")
     labels = read_labels(y, pos_label)
     require_labelled_and_unlabelled(labels)
-    return samples, labels
+    return labels
 
 
 def check_two_classes(
@@ -240,4 +284,41 @@ def check_two_classes(
 def check_predict_input(estimator: Any, X: Matrix) -> Matrix:
     """Check the input of ``predict`` and its like."""
     check_is_fitted(estimator)
-    return validate_data(estimator, X, reset=False, **_ANY_SAMPLES)
+    return _check_samples(estimator, X, reset=False, **_ANY_SAMPLES)
+
+
+def _check_samples(estimator: Any, X: Matrix, **how: Any) -> Matrix:
+    """Check samples; where cells are no numbers, name a class that prepares them."""
+    try:
+        return validate_data(estimator, X, **how)
+    except (TypeError, ValueError) as error:
+        if _NO_NUMBER.search(str(error)) and (found := _find_no_number(X)):
+            msg = (
+                f"Input X contains {found}, but {type(estimator).__name__} needs a number "
+                "in every cell; probgap.tables.TableClassifier takes tables with text, "
+                "categories, dates and missing values as they are."
+            )
+            raise InvalidInputError(msg) from error
+        raise
+
+
+def _find_no_number(X: Any) -> str:
+    """Describe the first cell that is text, a date or missing; "" if there is none."""
+    if hasattr(X, "columns"):
+        columns = ((repr(name), np.asarray(X[name])) for name in X.columns)
+    elif isinstance(X, np.ndarray) and X.ndim == 2:
+        columns = ((str(at), column) for at, column in enumerate(X.T))
+    else:
+        return ""
+    for name, cells in columns:
+        where = f"in column {name}"
+        if cells.dtype.kind == "M":
+            return f"dates {where}"
+        if is_missing(cells).any():
+            return f"NaN {where}"
+        for cell in cells if cells.dtype.kind in "OUT" else ():
+            if hasattr(cell, "isoformat"):
+                return f"dates {where}"
+            if isinstance(cell, str) and not _is_number(cell):
+                return f"{cell[:40]!r} {where}"
+    return ""

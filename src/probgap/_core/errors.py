@@ -8,6 +8,11 @@ from importlib import import_module
 from types import ModuleType
 
 
+def how_to_install(extra: str) -> str:
+    """Return the command that installs an extra, from an index or from a clone."""
+    return f"pip install 'probgap[{extra}]', or pip install '.[{extra}]' in a clone"
+
+
 class ProbgapError(Exception):
     """Base of all errors that probgap raises."""
 
@@ -25,8 +30,7 @@ class MissingLibraryError(ProbgapError, ImportError):
 
     def __init__(self, *, library: str, extra: str, purpose: str) -> None:
         super().__init__(
-            f"{library} must be installed for {purpose}; run "
-            f"pip install 'probgap[{extra}]'."
+            f"{library} must be installed for {purpose}; run {how_to_install(extra)}."
         )
         self._fields = {"library": library, "extra": extra, "purpose": purpose}
 

@@ -5,22 +5,28 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from inspect import Parameter, signature
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from scipy.special import logit
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
-from probgap._core.checks import check_labelled
+from probgap._core.checks import ObservedLabels, check_fit_inputs, check_labelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.runtime import draw_seed, one_thread
-from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
+from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap._core.validation import Rows
+
+T = TypeVar("T")
 
 
 class SignClassifier(ClassifierMixin, BaseEstimator):
@@ -30,14 +36,11 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
     positive_index_: int = 1
 
     @abstractmethod
-    def _decide(self, X: Matrix) -> NDArray[np.float64]:
+    def _decide(self, X: Matrix) -> Vector:
         """Return a score that is above 0 where the sample looks positive."""
 
-    def decision_function(self, X: Matrix) -> NDArray[np.float64]:
-        """Return a score that is above 0 exactly where ``predict`` is positive.
-
-        Positive here means ``classes_[1]``, as scikit-learn's scorers expect: if
-        ``pos_label`` names the lesser value, the sign is reversed.
+    def decision_function(self, X: Matrix) -> Vector:
+        """Return a score that is above 0 exactly where ``predict`` is ``classes_[1]``.
 
         Parameters
         ----------
@@ -68,8 +71,7 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
         """
         positive = self._decide(X) > 0.0
         at = np.where(positive, self.positive_index_, 1 - self.positive_index_)
-        predicted: NDArray[Any] = self.classes_[at]
-        return predicted
+        return self.classes_[at]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -78,13 +80,90 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+class PUClassifier(SignClassifier):
+    """A classifier that is fitted to observed labels."""
+
+    # Those of all such classifiers; names that one lacks are ignored.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit"]), None],
+        "cv": ["cv_object"],
+        "device": [str, None],
+        "pos_label": "no_validation",
+        "random_state": "no_validation",
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    pos_label: object
+    random_state: RandomStateLike
+    # Whether samples in single precision are left as they are.
+    _keeps_single: ClassVar[bool] = False
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Matrix, y: ArrayLike) -> Self:
+        """Fit to observed labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            *Observed* labels: labelled positive, or unlabelled. Two values, of which the
+            greater is positive (or see ``pos_label``), or one value beside NaN, None or
+            pandas.NA.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+        """
+        single = self._keeps_single
+        samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=single)
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
+        self._fit(samples, labels, as_generator(self.random_state))
+        return self
+
+    @abstractmethod
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        """Fit to checked input."""
+
+
+class ProbabilisticPUClassifier(PUClassifier):
+    """One that estimates probabilities, too."""
+
+    @abstractmethod
+    def _chance(self, X: Matrix) -> Vector:
+        """Return the probability of being positive, or labelled for a gap estimator."""
+
+    def predict_proba(self, X: Matrix) -> Array:
+        """Return the probabilities of both classes.
+
+        Those of the true label, P(Y | x), which are only as good as the boundary: where few
+        positives are labelled, or classes overlap, they may be off by as much as the
+        estimated share of positives. Of a gap estimator those of the observed label.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Probabilities, in the order of ``classes_``.
+        """
+        positive = self._chance(X)
+        columns = [1.0 - positive, positive]
+        return np.column_stack(columns if self.positive_index_ == 1 else columns[::-1])
+
+
 # Copies of samples below this share of the largest weight, and shares of a sample below
 # this one, are dropped: they change little but the run time.
 _NEGLIGIBLE = 1e-3
 _SMALLEST_PART = 0.02
 
 
-def clone_with_seed(estimator: Any, rng: np.random.Generator) -> Any:
+def clone_with_seed(estimator: Any, rng: Generator) -> Any:
     """Clone an estimator and fill in each ``random_state`` that was left at None."""
     copy = clone(estimator)
     unset = {
@@ -137,11 +216,10 @@ def fit_on_shares(
 def weigh_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
     """Return the weight of each sample as a positive, and as a negative."""
     part = np.where(np.isfinite(share), share, 0.0)
-    copies = weight * part, weight * (1.0 - part)
-    if min(copy.max() for copy in copies) <= 0.0:
+    if min((weight * part).max(), (weight * (1.0 - part)).max()) <= 0.0:
         # The weights are 0 for a whole class: ignore them.
-        used = np.isfinite(share).astype(np.float64)
-        copies = used * part, used * (1.0 - part)
+        weight = np.isfinite(share).astype(np.float64)
+    copies = weight * part, weight * (1.0 - part)
     positive, negative = (
         np.where(copy > _NEGLIGIBLE * copy.max(), copy, 0.0) for copy in copies
     )
@@ -160,8 +238,6 @@ def round_small_parts(share: Vector) -> Vector:
     rounded = np.where(share < _SMALLEST_PART, 0.0, share)
     return np.where(share > 1.0 - _SMALLEST_PART, 1.0, rounded)
 
-
-Rows = NDArray[np.intp]
 
 # Log-odds are clipped here, where a probability is 0 or 1 for all purposes.
 _FARTHEST = 30.0
@@ -210,18 +286,16 @@ def refit(classifier: Any, samples: Matrix, labelled: Mask, seed: int) -> Any:
 def chance_positive(classifier: Any, samples: Matrix) -> Vector:
     """Return P(Y=1 | x) of samples as the classifier sees them."""
     proba = classifier.predict_proba(samples)
-    column: Vector = proba[:, classifier.positive_index_]
-    return column
+    return proba[:, classifier.positive_index_]
 
 
 def log_odds(probability: Vector) -> Vector:
     """Return log(p / (1 - p)), clipped where p is nearly 0 or 1."""
     with np.errstate(divide="ignore"):
-        odds: Vector = np.clip(logit(probability), -_FARTHEST, _FARTHEST)
-    return odds
+        return np.clip(logit(probability), -_FARTHEST, _FARTHEST)
 
 
-def sample_rows(labelled: Mask, most: int, rng: np.random.Generator) -> Rows:
+def sample_rows(labelled: Mask, most: int, rng: Generator) -> Rows:
     """Draw at most ``most`` rows, stratified; at least two labelled ones."""
     if labelled.size <= most:
         return np.arange(labelled.size)
@@ -236,15 +310,14 @@ def sample_rows(labelled: Mask, most: int, rng: np.random.Generator) -> Rows:
 
 def input_columns(model: Any, X: Any) -> list[Any]:
     """List the columns of X that the model uses: names for a frame, else indices."""
-    names = list(X.columns) if hasattr(X, "columns") else list(range(X.shape[1]))
-    first = model[0] if isinstance(model, Pipeline) else model
-    if not isinstance(first, ColumnTransformer) or not hasattr(X, "columns"):
+    if not hasattr(X, "columns"):
+        return list(range(X.shape[1]))
+    first, names = model[0] if isinstance(model, Pipeline) else model, list(X.columns)
+    if not isinstance(first, ColumnTransformer):
         return names
     used: set[Any] = set()
     for _, transformer, columns in first.transformers_:
         if not (isinstance(transformer, str) and transformer == "drop"):
-            picked = columns if isinstance(columns, list | tuple) else [columns]
-            used.update(
-                names[c] if isinstance(c, int | np.integer) else c for c in picked
-            )
+            for c in columns if isinstance(columns, list | tuple) else [columns]:
+                used.add(names[c] if isinstance(c, int | np.integer) else c)
     return [name for name in names if name in used]

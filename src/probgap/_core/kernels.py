@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels, rbf_kernel
 from sklearn.utils import gen_batches
 
-from probgap._core.defaults import DEFAULTS
+from probgap._core.defaults import LIMITS
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap._core.validation import draw_rows, spread_rows
@@ -57,8 +57,7 @@ def scale_gamma(X: Matrix) -> float:
 
 def kernel_matrix(A: Matrix, B: Matrix | None, kernel: Any, params: Params) -> Array:
     """Evaluate a scikit-learn kernel, by name or as a callable."""
-    result: Array = pairwise_kernels(A, B, metric=kernel, **params)
-    return result
+    return pairwise_kernels(A, B, metric=kernel, **params)
 
 
 def kernel_diagonal(X: Matrix, kernel: Any, params: Params) -> Vector:
@@ -151,8 +150,8 @@ class KernelFeatures:
 
 def default_n_landmarks(n_samples: int) -> int:
     """Return the number of landmarks for this many samples."""
-    usual = DEFAULTS.landmarks_per_root * np.sqrt(n_samples)
-    return int(np.clip(usual, *DEFAULTS.landmark_range))
+    usual = LIMITS.landmarks_per_root * np.sqrt(n_samples)
+    return int(np.clip(usual, *LIMITS.landmark_range))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,14 +170,13 @@ def map_training_samples(
     labelled: Mask,
     seed: int,
     *,
-    most_values: int = DEFAULTS.most_feature_values,
+    most_values: int = LIMITS.most_feature_values,
 ) -> TrainingFeatures:
     """Return the features of all samples, or of a weighted sample that fits into memory."""
     n, most = labelled.size, max(1, most_values // features.n_components)
     if n <= most:
-        return TrainingFeatures(
-            features, features.transform(samples), slice(None), None
-        )
+        values = features.transform(samples)
+        return TrainingFeatures(features, values, slice(None), None)
     rows, weight = draw_rows(np.ones(n), labelled, most, seed)
     values = features.transform(samples[rows])
     return TrainingFeatures(features, values, rows, weight * (n / most))

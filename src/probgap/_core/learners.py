@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
-from probgap._core.defaults import DEFAULTS
+from probgap._core.defaults import DEFAULTS, Defaults
 from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import KernelFeatures, Single
 from probgap._core.newton import LinearFits, Logistic
@@ -21,19 +21,8 @@ from probgap._core.newton import fit_linear as fit_by_newton
 from probgap._core.types import Array, Matrix, Vector
 from probgap._core.validation import Rows
 
-# Held-out probabilities stay this far from 0 and 1 (with n rows, at most 1 / n), so that
-# no single row dominates the log-loss.
-MARGIN = 1e-4
-# Below this number of rows cross-validation is repeated: one split is too noisy.
-_FEW_ROWS = 2000
-_N_REPEATS = 3
-# Inverse penalties to try. Powers of ten alone would cost up to 2% of the held-out
-# log-loss of kernels on TCDB.
-_KERNEL_C = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-_LINEAR_C = (0.001, 0.01, 0.1, 1.0, 10.0)
 # Values in standard deviations are clipped here, where the kernel is 0 in any case.
 _FARTHEST = 1e15
-_N_TREES = 100
 # Share of bootstrap samples that do not contain a given row.
 _LEFT_OUT = 0.37
 # The most bins that scikit-learn's histograms have.
@@ -75,7 +64,12 @@ class Task:
     weight: Vector
     fold: Rows
     seed: int
-    margin: float = MARGIN
+    limits: Defaults = DEFAULTS
+
+    @property
+    def margin(self) -> float:
+        """Distance of held-out probabilities from 0 and 1, so that no row dominates."""
+        return 1.0 / (self.target.size + 2.0)
 
     @property
     def n_folds(self) -> int:
@@ -91,7 +85,9 @@ def stratified_folds(group: NDArray[Any], most: int, seed: int) -> Rows:
     """
     values, counts = np.unique(group, return_counts=True)
     n_folds = int(min(most, counts[counts > 1].min(initial=group.size)))
-    n_repeats = _N_REPEATS if group.size < _FEW_ROWS else 1
+    n_repeats = DEFAULTS.n_repeats
+    if group.size * n_repeats > DEFAULTS.most_rows:
+        n_repeats = 1
     rng = np.random.default_rng(seed)
     fold = np.empty((group.size, n_repeats), dtype=np.intp)
     for repeat in range(n_repeats):
@@ -149,20 +145,20 @@ def fit_kernel(task: Task) -> FittedLearner:
     """Fit kernel logistic regression; held-out log-loss chooses penalty and landmarks.
 
     The penalty is chosen with few landmarks. Their number is then doubled while that
-    lowers the loss enough: the kernels of most tables have few informative directions.
+    lowers the loss significantly: the kernels of most tables have few informative
+    directions.
     """
     scale = _column_scale(task.samples)
     standard = task.samples / scale
     gamma = 1.0 / task.samples.shape[1]
-    n_landmarks = DEFAULTS.landmark_range[0]
-    most = min(DEFAULTS.most_landmarks, task.target.size // 3)
+    n_landmarks, most = task.limits.landmarks
     kernel = KernelFeatures.fit(standard, n_landmarks, gamma, task.seed)
-    best = _choose_penalty(task, kernel.transform(standard), _KERNEL_C)
-    while 2 * n_landmarks <= most:
+    best = _choose_penalty(task, kernel.transform(standard), task.limits.penalties)
+    while 2 * n_landmarks <= min(most, task.target.size // 3):
         n_landmarks *= 2
         wider = KernelFeatures.fit(standard, n_landmarks, gamma, task.seed)
         found = _choose_penalty(task, wider.transform(standard), (best.C,))
-        if found.loss > (1.0 - DEFAULTS.landmark_gain) * best.loss:
+        if not _is_better(found, best, task.weight):
             break
         kernel, best = wider, found
 
@@ -181,7 +177,7 @@ def fit_linear(task: Task) -> FittedLearner:
     def make(coef: Vector, intercept: float) -> Learner:
         return LinearLogistic(coef / scale, float(intercept - mean @ coef))
 
-    best = _choose_penalty(task, columns.astype(np.float32), _LINEAR_C)
+    best = _choose_penalty(task, columns.astype(np.float32), task.limits.penalties)
     return best.learners(make, task.n_folds)
 
 
@@ -195,17 +191,26 @@ def _column_scale(samples: Array) -> Vector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Choice:
-    """The models with the best penalty, their held-out log-odds and log-loss."""
+    """The models with the best penalty, their held-out log-odds and log-losses."""
 
     fits: LinearFits
     C: float
     held_out: Vector
+    losses: Vector
     loss: float
 
     def learners(self, make: Maker, n_folds: int) -> FittedLearner:
         """Return the model on all rows, and those of the first repetition as partial."""
         models = tuple(map(make, self.fits.coef.T, self.fits.intercept))
         return FittedLearner(models[0], self.held_out, models[1 : n_folds + 1])
+
+
+def _is_better(new: _Choice, old: _Choice, weight: Vector) -> bool:
+    """Return whether the log-loss fell by more than two standard errors of the fall."""
+    share = weight / weight.sum()
+    fall = old.losses - new.losses
+    mean = share @ fall
+    return bool(mean > 2.0 * np.sqrt(share**2 @ (fall - mean) ** 2))
 
 
 def _choose_penalty(task: Task, features: Single, grid: tuple[float, ...]) -> _Choice:
@@ -235,7 +240,7 @@ def _choose_penalty(task: Task, features: Single, grid: tuple[float, ...]) -> _C
         loss = float(np.average(losses, weights=task.weight))
         if best is not None and loss >= best.loss:
             break
-        best = _Choice(fits, C, found, loss)
+        best = _Choice(fits, C, found, losses, loss)
     assert best is not None  # there is a penalty to try
     return best
 
@@ -249,7 +254,7 @@ class Forest:
 
     trees: Any
     frequency: float
-    margin: float = MARGIN
+    margin: float
 
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
@@ -278,13 +283,12 @@ class Forest:
         return odds
 
 
-def fit_forest(task: Task, *, smallest_leaf: int = 3) -> FittedLearner:
+def fit_forest(task: Task) -> FittedLearner:
     """Fit trees on bootstrap samples, for out-of-bag predictions."""
     from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415 (slow to import)
 
     trees = ExtraTreesRegressor(
-        _N_TREES,
-        min_samples_leaf=smallest_leaf,
+        min_samples_leaf=task.limits.smallest_leaf,
         max_features="sqrt",
         bootstrap=True,
         oob_score=lambda *_: 0.0,
@@ -294,11 +298,12 @@ def fit_forest(task: Task, *, smallest_leaf: int = 3) -> FittedLearner:
     trees.fit(task.samples, task.target, sample_weight=task.weight)
     frequency = float(np.average(task.target, weights=task.weight))
     forest = Forest(trees, frequency, task.margin)
-    held_out = forest.shrunk(trees.oob_prediction_, _LEFT_OUT * _N_TREES)
+    n_trees = len(trees)
+    held_out = forest.shrunk(trees.oob_prediction_, _LEFT_OUT * n_trees)
     trees.oob_score = False
     del trees.oob_prediction_
-    few = round(_LEFT_OUT * _N_TREES)
-    partial = tuple(forest.some(start, few) for start in (0, _N_TREES - few))
+    few = round(_LEFT_OUT * n_trees)
+    partial = tuple(forest.some(start, few) for start in (0, n_trees - few))
     return FittedLearner(forest, held_out, partial)
 
 
@@ -307,7 +312,7 @@ class Boosting:
     """The mean of gradient boosted trees, each fitted on all folds but one."""
 
     models: tuple[Any, ...]
-    margin: float = MARGIN
+    margin: float
 
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
@@ -316,31 +321,27 @@ class Boosting:
         return np.mean(odds, axis=0, dtype=np.float64)
 
 
-def fit_boosting(
-    task: Task, *, n_rounds: int = 40, rounded: bool = False
-) -> FittedLearner:
+def fit_boosting(task: Task) -> FittedLearner:
     """Fit gradient boosting with the log-loss of soft targets, a model for each fold."""
     from sklearn._loss.loss import HalfBinomialLoss  # noqa: PLC0415
     from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
 
     fold = task.fold[:, 0]
     held_out = np.empty(fold.size)
+    many = fold.size > task.limits.most_rows
+    rounds = {} if many else {"max_iter": task.limits.boosting_rounds}
     # Weighted quantiles for the bins cost more than the trees. They are not needed if the
     # weights are equal, or if columns hold no more values than there are bins.
     equal = bool((task.weight == task.weight[0]).all())
-    seen = _rounded(task.samples) if rounded and not equal else task.samples
+    seen = _rounded(task.samples) if many and not equal else task.samples
     partial = []
     for k in range(task.n_folds):
         train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
         model = HistGradientBoostingRegressor(
             loss=HalfBinomialLoss(),
-            learning_rate=0.15,
-            max_iter=n_rounds,
-            max_leaf_nodes=10,
-            min_samples_leaf=20,
-            l2_regularization=1.0,
             early_stopping=False,
             random_state=task.seed,
+            **rounds,
         )
         weight = None if equal else task.weight[train]
         model.fit(seen[train], task.target[train], sample_weight=weight)

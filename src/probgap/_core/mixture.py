@@ -1,7 +1,6 @@
 """The default's mixture of learners, weighted by held-out log-loss."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +15,6 @@ from probgap._core.checks import check_predict_input, check_two_classes
 from probgap._core.defaults import DEFAULTS, Defaults
 from probgap._core.estimators import SignClassifier
 from probgap._core.learners import (
-    MARGIN,
     FittedLearner,
     Learner,
     Task,
@@ -36,16 +34,7 @@ from probgap._core.views import View, apply_view, choose_view
 # Most rows, and most values, that are predicted at a time.
 _BLOCK_ROWS = 2**15
 _BLOCK_VALUES = 2**22
-_N_FOLDS = 5
-# Beyond 10,000 rows there are fewer folds, larger leaves, and more rounds of boosting, in
-# proportion to the square root of the number of rows, up to a limit that keeps predictions
-# fast.
-_N_FOLDS_OF_MANY = 3
-_LEAF_OF_MANY = 5
-_ROUNDS_PER_ROOT = 0.4
-_MOST_ROUNDS = 100
-# Strength of the ridge that pulls the mixture weights towards equal ones, in rows.
-_STRENGTH = 20.0
+_N_FOLDS = 5  # scikit-learn's default
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,16 +78,16 @@ def fit_mixture(
 ) -> FittedLearner:
     """Fit the four learners of the default, ``n_jobs`` at once, and mix them.
 
-    Beyond 10,000 rows three of the learners are fitted on a sample, which prefers the rows
-    of ``group``; rows outside it are predicted like new ones. ``fold`` is the fold of each
-    row; by default folds are stratified by ``group``.
+    Beyond ``most_rows`` kernel, linear model and forest are fitted on a sample, and boosting
+    on a larger one, of ``most_values``; samples prefer the rows of ``group``. Rows outside
+    them are predicted like new ones. ``fold`` is the fold of
+    each row; by default folds are stratified by ``group``.
     """
     samples = samples.tocsr() if issparse(samples) else np.asarray(samples)
-    margin = min(MARGIN, 1.0 / target.size)
     # The view is fitted on evenly spaced rows: components fit the rows that they come from
     # best, and would leak the group if the sample preferred it.
     some = spread_rows(target.size, min(limits.most_rows, target.size))
-    view = choose_view(samples[some], seed, limits.most_columns)
+    view = choose_view(samples[some], seed, limits)
 
     def draw(most: int, n_folds: int) -> tuple[Rows, Task]:
         rows, weights = draw_rows(weight, group, most, seed)
@@ -107,32 +96,32 @@ def fit_mixture(
         else:
             folds = fold[rows, None]
         seen = apply_view(samples[rows], view)
-        return rows, Task(seen, target[rows], weights, folds, seed, margin)
+        return rows, Task(seen, target[rows], weights, folds, seed, limits)
 
     few, task = draw(limits.most_rows, _N_FOLDS)
-    many, grow, boost = few, fit_forest, fit_boosting
-    grown = boosted = task
+    many, grown, boosted = few, task, task
     if few.size < target.size:
         most = max(limits.most_rows, limits.most_values // task.samples.shape[1])
-        many, boosted = draw(most, _N_FOLDS_OF_MANY)
-        n_rounds = int(min(_ROUNDS_PER_ROOT * np.sqrt(many.size), _MOST_ROUNDS))
-        boost = partial(fit_boosting, n_rounds=max(1, n_rounds), rounded=True)
+        many, boosted = draw(most, limits.n_repeats)
         # Bootstrap samples drawn with the sampling weights would hardly contain a row of
         # the scarce group. Without these weights the odds are off by a constant factor,
         # which the intercept of the mixture corrects.
         grown = replace(task, weight=weight[few])
-        grow = partial(fit_forest, smallest_leaf=_LEAF_OF_MANY)
     # The slowest first. Compiled code releases the GIL; each thread needs an OpenMP limit
     # of its own.
-    jobs = (fit_kernel, task), (boost, boosted), (grow, grown), (fit_linear, task)
+    jobs = (
+        (fit_kernel, task),
+        (fit_boosting, boosted),
+        (fit_forest, grown),
+        (fit_linear, task),
+    )
     kernel, boosting, forest, linear = Parallel(n_jobs, prefer="threads")(
         delayed(one_thread()(fit))(task) for fit, task in jobs
     )
     fitted = [kernel, linear, forest, boosting]
     columns = _held_out(samples, view, fitted, [few, few, few, many], seed)
-    columns = bounded(columns, margin)
-    rows, weights = draw_rows(weight, group, limits.most_mixed, seed)
-    shares, intercept = choose_weights(columns[rows], target[rows], weights)
+    columns = bounded(columns, 1.0 / (target.size + 2.0))
+    shares, intercept = choose_weights(columns, target, weight)
     mixture = Mixture(tuple(one.learner for one in fitted), shares, intercept, view)
     return FittedLearner(mixture, columns @ shares + intercept)
 
@@ -166,7 +155,10 @@ def _held_out(
 def choose_weights(
     columns: Array, target: Vector, weight: Vector
 ) -> tuple[Vector, float]:
-    """Return the mixture weights of least held-out log-loss, with a ridge towards equal ones."""
+    """Return the mixture weights of least held-out log-loss.
+
+    A ridge pulls them towards equal ones, with the strength of one row for each learner.
+    """
     n_rows, n_learners = columns.shape
     equal = 1.0 / n_learners
     counts = weight * (n_rows / weight.sum())
@@ -177,9 +169,9 @@ def choose_weights(
         losses, slope = Logistic().slopes(target, odds)
         slope *= counts
         away = weights - equal
-        value = counts @ losses + 0.5 * _STRENGTH * n_learners * (away @ away)
+        value = counts @ losses + 0.5 * n_learners * (away @ away)
         value += 0.5 * intercept**2
-        by_weights = columns.T @ slope + _STRENGTH * n_learners * away
+        by_weights = columns.T @ slope + n_learners * away
         return float(value), np.append(by_weights, slope.sum() + intercept)
 
     found = minimize(

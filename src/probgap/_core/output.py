@@ -139,6 +139,37 @@ def plural(value: int, noun: str) -> str:
     return f"{count(value)} {noun}{'' if value == 1 else 's'}"
 
 
+# An upper end beyond this share of all that there are says nothing.
+_ALL = 0.95
+
+
+def is_open(high: float, most: float) -> bool:
+    """Return whether a range of counts that may be up to ``most`` has no upper end."""
+    return high > _ALL * most
+
+
+def count_range(low: float, high: float, most: float) -> str:
+    """Return a range of counts in words, only as much as it says.
+
+    Examples
+    --------
+    >>> from probgap._core.output import count_range
+    >>> count_range(280, 1400, 2000), count_range(280, 1990, 2000)
+    ('between 280 and 1,400', 'at least 280')
+    >>> count_range(0.2, 31, 2000), count_range(12.1, 12.3, 2000)
+    ('up to 31', 'about 12')
+    """
+    if high < 0.5:
+        return "none"
+    if low < max(0.5, 0.01 * high):
+        return "any number" if is_open(high, most) else f"up to {high:,.0f}"
+    if is_open(high, most):
+        return f"at least {low:,.0f}"
+    if round(low) == round(high):
+        return f"about {high:,.0f}"
+    return f"between {low:,.0f} and {high:,.0f}"
+
+
 def duration(seconds: float | None) -> str:
     """Format a duration in suitable units."""
     if seconds is None:

@@ -1,12 +1,13 @@
-"""Random numbers, threads and progress of a fit."""
+"""Random numbers, threads, memory and progress of a fit."""
 
 import numbers
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -118,3 +119,12 @@ def remark(text: object) -> None:
     sys.stderr.write(f"{end}[probgap] {text}\n")
     sys.stderr.flush()
     _waiting.set(False)
+
+
+def free_memory() -> float | None:
+    """Return the free main memory in bytes, None if it is not known."""
+    with suppress(OSError):
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * float(line.split()[1])
+    return None

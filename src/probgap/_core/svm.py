@@ -39,17 +39,11 @@ class FastSVC(SVC):
         check_is_fitted(self)
         sparse = issparse(X) or issparse(self.support_vectors_)
         if sparse or len(self.classes_) != 2 or self.kernel != "rbf":
-            decision: Vector = super().decision_function(X)
-            return decision
+            return super().decision_function(X)
         samples = validate_data(self, X, reset=False, dtype=np.float64)
+        vectors, coef = self.support_vectors_, self.dual_coef_[0]
         with one_thread():
-            return rbf_decisions(self, samples)
-
-
-def rbf_decisions(svm: SVC, samples: Matrix) -> Vector:
-    """Return the decisions of a fitted SVC by matrix products."""
-    vectors, coef = svm.support_vectors_, svm.dual_coef_[0]
-    return rbf_sums(samples, vectors, coef, svm._gamma) + svm.intercept_[0]
+            return rbf_sums(samples, vectors, coef, self._gamma) + self.intercept_[0]
 
 
 def rbf_sums(samples: Matrix, vectors: Array, coef: Vector, gamma: float) -> Vector:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import xlogy
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from probgap._core.checks import ObservedLabels, require_labelled_and_unlabelled
@@ -33,10 +32,10 @@ def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> 
         cv = min(DEFAULT_FOLDS, smaller_group(labels.labelled))
     if isinstance(cv, RowFolds):
         require_labelled_and_unlabelled(labels, n_folds=cv.n_splits)
-    if isinstance(cv, int | np.integer):
-        require_labelled_and_unlabelled(labels, n_folds=int(cv))
-        return StratifiedKFold(int(cv), shuffle=True, random_state=draw_seed(rng))
-    return check_cv(cv, labels.labelled, classifier=True)
+    if not isinstance(cv, int | np.integer):
+        return check_cv(cv, labels.labelled, classifier=True)
+    require_labelled_and_unlabelled(labels, n_folds=int(cv))
+    return StratifiedKFold(int(cv), shuffle=True, random_state=draw_seed(rng))
 
 
 class RowFolds:
@@ -151,10 +150,6 @@ def draw_rows(weight: Vector, group: Mask, most: int, seed: int) -> tuple[Rows, 
     return rows[order], np.concatenate(weights)[order]
 
 
-# Probabilities are clipped here, or one wrong label would decide a log-likelihood.
-_LEAST_PROBABILITY = 1e-6
-
-
 def observed_accuracy(labelled: Mask, predicted: Mask) -> float:
     """Return the share of samples whose prediction agrees with the observed label."""
     return float(np.mean(labelled == predicted))
@@ -171,19 +166,3 @@ def lee_liu(labelled: Mask, predicted: Mask, weight: Array | None = None) -> flo
     counts = np.ones(labelled.size) if weight is None else weight
     recall = counts[predicted & labelled].sum() / counts[labelled].sum()
     return float(recall**2 / (counts[predicted].sum() / counts.sum()))
-
-
-def log_likelihoods(chance: Array, labelled: Mask) -> Array:
-    """Return the log-likelihood of each label, by the chance of being labelled."""
-    p = np.clip(chance, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
-    likelihood: Array = xlogy(labelled, p) + xlogy(~labelled, 1.0 - p)
-    return likelihood
-
-
-def in_standard_errors(gain: Array, weight: Array | None = None) -> float:
-    """Return the mean gain over the samples as a multiple of its standard error."""
-    share = np.ones(gain.size) if weight is None else weight
-    share = share / share.sum()
-    mean = float(share @ gain)
-    error = float(np.sqrt(share**2 @ (gain - mean) ** 2))
-    return mean / max(error, float(np.finfo(np.float64).tiny))

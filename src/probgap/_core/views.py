@@ -8,15 +8,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, issparse
 from sklearn.utils.extmath import randomized_svd
 
+from probgap._core.defaults import Defaults
 from probgap._core.types import Array, Matrix, Vector
 from probgap._core.validation import spread_rows
 
 Single = NDArray[np.float32]
 
-# Components per square root of the number of rows, and at most. Few rows cannot tell
-# directions apart; with many components all distances between rows become alike.
-_COMPONENTS_PER_ROOT = 1.5
-_MOST_COMPONENTS = 150
 # Most values of dense samples from which components are computed: 200 MB.
 _MOST_VALUES = 50_000_000
 # Dense samples with this share of zeros are treated as sparse: counts or indicators.
@@ -61,7 +58,7 @@ class Directions:
     basis: Single
 
     @classmethod
-    def fit(cls, samples: Matrix, seed: int) -> Self:
+    def fit(cls, samples: Matrix, per_root: float, seed: int) -> Self:
         """Compute the components."""
         n_rows, n_columns = samples.shape
         some = spread_rows(n_rows, min(n_rows, max(2, _MOST_VALUES // n_columns)))
@@ -71,7 +68,7 @@ class Directions:
         scale = np.where(constant | (deviation == 0.0), 1.0, deviation)
         mean = block.mean(axis=0, dtype=np.float64) / scale
         standard = _standard(block, scale) - mean.astype(np.float32)
-        basis = _components(standard, n_rows, seed)
+        basis = _components(standard, per_root, seed)
         return cls(scale, mean @ basis, basis)
 
     def __call__(self, samples: Matrix) -> Array:
@@ -93,7 +90,7 @@ class Words:
     basis: Single
 
     @classmethod
-    def fit(cls, samples: Matrix, seed: int) -> Self:
+    def fit(cls, samples: Matrix, per_root: float, seed: int) -> Self:
         """Compute the components of the weighted columns."""
         n_rows, n_columns = samples.shape
         counts = bool(samples.nnz == 0 or samples.data.min() >= 0.0)
@@ -104,7 +101,7 @@ class Words:
             most = np.asarray(abs(samples).max(axis=0).todense()).ravel()
             factor = 1.0 / np.where(most > 0.0, most, 1.0)
         weighted = _weighted(samples, factor, counts=counts)
-        return cls(counts, factor, _components(weighted, n_rows, seed))
+        return cls(counts, factor, _components(weighted, per_root, seed))
 
     def __call__(self, samples: Matrix) -> Array:
         weighted = _weighted(csr_array(samples), self.factor, counts=self.counts)
@@ -122,13 +119,13 @@ def apply_view(samples: Matrix, view: View | None) -> Array:
     return np.ascontiguousarray(np.clip(columns, -_LARGEST, _LARGEST))
 
 
-def choose_view(samples: Matrix, seed: int, most_columns: int) -> View | None:
+def choose_view(samples: Matrix, seed: int, limits: Defaults) -> View | None:
     """Choose columns or, if there are too many of them, components."""
-    if samples.shape[1] <= most_columns:
+    if samples.shape[1] <= limits.most_columns:
         return Columns.fit(_as_dense(samples))
     if issparse(samples) or (samples == 0).mean() >= _MOSTLY_ZERO:
-        return Words.fit(csr_array(samples), seed)
-    return Directions.fit(samples, seed)
+        return Words.fit(csr_array(samples), limits.components_per_root, seed)
+    return Directions.fit(samples, limits.components_per_root, seed)
 
 
 def _as_dense(samples: Matrix, dtype: Any = np.float64) -> NDArray[Any]:
@@ -157,9 +154,13 @@ def _weighted(samples: Matrix, factor: Vector, *, counts: bool) -> Any:
     return values.astype(np.float32)
 
 
-def _components(samples: Any, n_rows: int, seed: int) -> Single:
-    """Return the leading right singular vectors as columns."""
-    usual = min(_COMPONENTS_PER_ROOT * np.sqrt(n_rows), _MOST_COMPONENTS)
+def _components(samples: Any, per_root: float, seed: int) -> Single:
+    """Return the leading right singular vectors as columns.
+
+    Few rows cannot tell directions apart; with many components all distances between rows
+    become alike.
+    """
+    usual = per_root * np.sqrt(samples.shape[0])
     n_components = int(np.clip(usual, 1, min(samples.shape)))
     _, _, rows = randomized_svd(samples, n_components, n_iter=2, random_state=seed)
     basis: Single = np.ascontiguousarray(rows.T, dtype=np.float32)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError, load_library
+from probgap._core.runtime import free_memory
 
 Tensor = Any  # torch.Tensor; torch is not there when types are checked
 
@@ -80,7 +80,7 @@ class Device(Arrays):
     def budget(self) -> float:
         """Return the bytes of memory to plan with."""
         if self.is_cpu:
-            return _SHARE_OF_HOST * _host_memory()
+            return _SHARE_OF_HOST * (free_memory() or 4.0 * 2**30)
         self.xp.cuda.empty_cache()
         free, _ = self.xp.cuda.mem_get_info(self.name)
         return _SHARE * float(free)
@@ -116,12 +116,3 @@ def open_device(name: str) -> Device:
         )
         raise InvalidInputError(msg)
     return Device(f"cuda:{int(number or 0)}", torch)
-
-
-def _host_memory() -> float:
-    """Return the free main memory in bytes; 4 GiB if it is not known."""
-    with suppress(OSError):
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024.0 * float(line.split()[1])
-    return 4.0 * 2**30

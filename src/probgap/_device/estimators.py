@@ -38,18 +38,15 @@ _MOST = 48
 
 
 class DeviceSVM(SignClassifier):
-    """Support vector machine with an RBF kernel and hinge loss, solved on a device.
+    """scikit-learn's ``SVC`` with an RBF kernel, for two classes, solved on a device.
 
-    The same optimum as scikit-learn's ``SVC`` for two classes, to within the duality
-    gap. The fitted attributes are numpy arrays: without torch, or without the device,
-    numpy computes the decisions.
+    The fitted attributes are numpy arrays: without torch, or without the device, numpy
+    computes the decisions.
 
     Parameters
     ----------
-    C : float, default=1.0
-        Inverse strength of the penalty.
-    gamma : float or "scale", default="scale"
-        Width of the kernel.
+    C, gamma : float, or "scale" for gamma
+        As those of ``SVC``.
     tol : float, default=1e-4
         The duality gap, as a share of the primal objective.
     device : str, default="cpu"
@@ -59,8 +56,8 @@ class DeviceSVM(SignClassifier):
 
     Attributes
     ----------
-    support_vectors_, dual_coef_, intercept_ : ndarray
-        The support vectors, their coefficients, and the intercept.
+    support_, support_vectors_, dual_coef_, intercept_, gamma_ : ndarray, float
+        As those of ``SVC``.
     dual_objective_, duality_gap_, kkt_residual_, converged_ : float, bool
         The dual objective, its relative distance from the primal one, the largest move in a
         projected unit gradient step, and whether ``tol`` is met.
@@ -121,18 +118,13 @@ class DeviceSVM(SignClassifier):
     def _decide(self, X: Matrix) -> Vector:
         check_is_fitted(self)
         samples = as_dense(validate_data(self, X, accept_sparse="csr", reset=False))
-        learnt = (self.support_vectors_, self.dual_coef_[0], self.gamma_)
+        learnt = samples, self.support_vectors_, self.dual_coef_[0], self.gamma_
         with one_thread():
             try:
-                device = open_device(self.device)
+                decision = stream_decisions(open_device(self.device), *learnt)
             except ProbgapError:
-                decision = rbf_sums(samples, *learnt)
-            else:
-                decision = stream_decisions(device, samples, *learnt)
+                decision = rbf_sums(*learnt)
         return decision + self.intercept_[0]
-
-
-DeviceMachine = DeviceSVM  # its name in files of earlier versions
 
 
 class DevicePlatt(ClassifierMixin, BaseEstimator):
@@ -182,37 +174,33 @@ def fit_platt(
 ) -> tuple[DevicePlatt, list[Vector]]:
     """Fit a Platt-scaled SVM for each task; all share the kernel of all samples.
 
-    The last product of an SVM with the kernel gives its decisions on held-out samples, too.
     The sigmoid is fitted to the held-out decisions of the folds. Returns the classifier of
     the first task and, for each task, the probability of every sample to be labelled.
     """
     dense = as_dense(samples)
     gamma = scale_gamma(dense)
-    target = labelled.astype(np.int8)
+    plain = DeviceSVM(device=device, verbose=verbose)
+    n_svms = 1 + len(tasks[0].held_out)
     fitted: list[DevicePlatt] = []
     chances: list[Vector] = []
-    for some in gen_batches(len(tasks), max(1, most // (1 + len(tasks[0].held_out)))):
-        batch = tasks[some]
+    for some in gen_batches(len(tasks), max(1, most // n_svms)):
         caps = [
-            mask
-            for task in batch
-            for mask in (task.train, *(task.train & ~fold for fold in task.held_out))
+            task.train & ~fold
+            for task in tasks[some]
+            for fold in (~task.train, *task.held_out)
         ]
-        plain = DeviceSVM(device=device, verbose=verbose)
         solved = _solve(plain, dense, labelled, 1.0 * np.column_stack(caps), gamma)
-        column = 0
-        for task in batch:
+        for task, column in zip(tasks[some], range(0, len(caps), n_svms), strict=True):
             decision = np.empty(labelled.size)
             for k, fold in enumerate(task.held_out, start=column + 1):
                 decision[fold] = solved.decision[fold, k]
             sigmoid = _SigmoidCalibration().fit(
-                decision[task.train], target[task.train]
+                decision[task.train], labelled[task.train].astype(np.int8)
             )
             svm = DeviceSVM(device=device)._store(dense, gamma, solved, column)
             svm.classes_, svm.n_features_in_ = np.array([0, 1]), dense.shape[1]
             fitted.append(DevicePlatt(svm, float(sigmoid.a_), float(sigmoid.b_)))
             chances.append(fitted[-1].chance(solved.decision[:, column]))
-            column += 1 + len(task.held_out)
     return fitted[0], chances
 
 
@@ -220,17 +208,21 @@ def _solve(
     svm: DeviceSVM, samples: Array, positive: Mask, caps: Array, gamma: float
 ) -> SVMSolutions:
     """Solve SVMs with the settings of ``svm``, and warn if some did not converge."""
-    report = remark if svm.verbose else None
-    place, tol = open_device(svm.device), svm.tol
     with one_thread():
         solved = solve_svms(
-            place, samples, positive, caps, gamma=gamma, tol=tol, report=report
+            open_device(svm.device),
+            samples,
+            positive,
+            caps,
+            gamma=gamma,
+            tol=svm.tol,
+            report=remark if svm.verbose else None,
         )
     if not solved.converged.all():
         warnings.warn(
-            f"The support vector machine did not meet tol={tol:g}: the relative duality "
-            f"gap is {solved.duality_gap.max():.2g}. Scale the features, or use a smaller "
-            "C or a larger tol.",
+            f"The support vector machine did not meet tol={svm.tol:g}: the relative "
+            f"duality gap is {solved.duality_gap.max():.2g}. Scale the features, or use a "
+            "smaller C or a larger tol.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -1,23 +1,21 @@
 """An interior point method for quadratic programmes, on numpy or torch arrays.
 
 Mehrotra's predictor-corrector method (1992), for several problems with the same Hessian at
-once. Systems with the Hessian and a positive diagonal are solved by conjugate gradients,
-preconditioned by a low-rank factor. A product with one column for each problem reads the
-kernel once: the SVMs of all folds cost little more than one. The first steps, far from the
-solution, use the factor in place of the kernel.
+once: a product with one column for each reads the kernel once. Systems with the Hessian and
+a positive diagonal are solved by conjugate gradients, preconditioned by a low-rank factor.
+The first steps, far from the solution, use the factor in place of the kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from probgap._core.types import Mask, Vector
-from probgap._device.arrays import Tensor
-from probgap._device.programme import TINY, Programmes
+from probgap._device.arrays import Arrays, Tensor
 
 _MAX_STEPS = 60
 _MAX_CG = 100
@@ -33,10 +31,125 @@ _SHARE_OF_WAY = 0.99
 # variable; and that of the system for ones, which gives the multiplier of the sum.
 _ERROR = 0.1
 _ERROR_OF_ONES = 1e-2
+# A band narrower than this share of the box is treated as an equality constraint.
+_NARROWEST = 1e-9
+_BISECTIONS = 100
+_TINY = 1e-300
 
 
-@dataclass(slots=True)
-class State:
+@dataclass(frozen=True, slots=True)
+class Programmes:
+    """Minimise ``x H x / 2 - linear x`` over ``lower <= x <= upper`` and a band of sum(x).
+
+    One column for each problem; all have the same H. A variable with equal bounds is fixed.
+    ``low`` and ``high`` bound the sum. ``reference`` is the objective of a trivial
+    solution: duality gaps are measured relative to the gain over it.
+    """
+
+    device: Arrays
+    linear: Tensor
+    lower: Tensor
+    upper: Tensor
+    low: Tensor
+    high: Tensor
+    reference: Tensor
+
+    @property
+    def inside(self) -> Tensor:
+        return self.upper > self.lower
+
+    @property
+    def sum_is_given(self) -> Tensor:
+        """Which problems have an equality constraint on the sum."""
+        width = (self.upper - self.lower).sum(axis=0)
+        return self.high - self.low <= _NARROWEST * width
+
+    @property
+    def exists(self) -> Tensor:
+        """Which inequality constraints exist, in the order of ``slacks``."""
+        inside, band = self.inside, ~self.sum_is_given[None]
+        return self.device.xp.concatenate([inside, inside, band, band])
+
+    def slacks(self, x: Tensor) -> Tensor:
+        """Return the distances to lower and upper bounds and both edges of the band."""
+        xp, total = self.device.xp, x.sum(axis=0)[None]
+        edges = [total - self.low, self.high - total]
+        slacks = xp.concatenate([x - self.lower, self.upper - x, *edges])
+        return xp.where(self.exists, slacks, 1.0)
+
+    def only(self, columns: Tensor) -> Programmes:
+        names = ("linear", "lower", "upper", "low", "high", "reference")
+        kept = {name: getattr(self, name)[..., columns] for name in names}
+        return replace(self, **kept)
+
+    def at(self, rows: Tensor) -> Programmes:
+        names = ("linear", "lower", "upper")
+        return replace(self, **{name: getattr(self, name)[rows] for name in names})
+
+    def objective(self, x: Tensor, gradient: Tensor) -> Tensor:
+        """Return the objective, given the gradient ``H x - linear``."""
+        return 0.5 * (x * (gradient - self.linear)).sum(axis=0)
+
+    def least(self, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        """Minimise the product of the gradient with feasible points.
+
+        The minimiser fills the box in ascending order of the gradient, as far as the band
+        allows. Also returns minus the gradient where filling stops, the multiplier of an
+        equality constraint: the midpoint, if it stops between two variables.
+        """
+        xp, take = self.device.xp, self.device.take_along
+        order = xp.argsort(gradient, axis=0)
+        ascending = take(gradient, order)
+        filled = xp.cumsum(take(self.upper - self.lower, order), axis=0)
+        base = self.lower.sum(axis=0)
+        must, may = (
+            xp.diff(xp.minimum(filled, edge - base), axis=0, prepend=0.0 * filled[:1])
+            for edge in (self.low, self.high)
+        )
+        fill = xp.where(ascending < 0.0, may, must)
+        value = (fill * ascending).sum(axis=0) + (self.lower * gradient).sum(axis=0)
+        need = (self.high - base)[None, :]
+        tiny = 1e-12 * filled[-1:]
+        last = ascending.shape[0] - 1
+        ends = [
+            xp.clip((filled < need + shift).sum(axis=0)[None], 0, last)
+            for shift in (-tiny, tiny)
+        ]
+        first, second = (take(ascending, end)[0] for end in ends)
+        return value, -0.5 * (first + second)
+
+    def duality_gap(self, x: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        """Bound the distance to the optimum by the tangent at x; also the multiplier."""
+        value, multiplier = self.least(gradient)
+        gap = (x * gradient).sum(axis=0) - value
+        return self.device.xp.clip(gap, 0.0, None), multiplier
+
+    def relative_gap(self, x: Tensor, gradient: Tensor) -> Tensor:
+        """Return the duality gap as a share of the possible gain over the reference."""
+        gap, _multiplier = self.duality_gap(x, gradient)
+        gain = self.reference - self.objective(x, gradient)
+        return gap / self.device.xp.clip(gain + gap, _TINY, None)
+
+    def kkt_residual(self, x: Tensor, gradient: Tensor, multiplier: Tensor) -> Tensor:
+        """Return the largest move of a variable in a projected unit gradient step."""
+        xp = self.device.xp
+        there = xp.clip(x - gradient - multiplier, self.lower, self.upper)
+        return xp.amax(xp.abs(x - there), axis=0)
+
+    def project(self, x: Tensor) -> Tensor:
+        """Project points to the box and the equality constraint, by a common shift."""
+        xp = self.device.xp
+        under = xp.amin(self.lower - x, axis=0)
+        over = xp.amax(self.upper - x, axis=0)
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (under + over)
+            short = xp.clip(x + middle, self.lower, self.upper).sum(axis=0) < self.high
+            under = xp.where(short, middle, under)
+            over = xp.where(short, over, middle)
+        return xp.clip(x + 0.5 * (under + over), self.lower, self.upper)
+
+
+class State(NamedTuple):
     """The iterates of all problems; multipliers in the order of ``Programmes.slacks``."""
 
     x: Tensor
@@ -45,17 +158,14 @@ class State:
     level: Tensor  # multiplier of an equality constraint on the sum
 
     def only(self, columns: Any) -> State:
-        return State(*(getattr(self, f.name)[..., columns] for f in fields(self)))
-
-
-IsSolved = Callable[[Tensor, Programmes, State], Tensor]
+        return State(*(part[..., columns] for part in self))
 
 
 def follow_barrier(
     hessian: Any,
     problems: Programmes,
     start: Tensor,
-    is_solved: IsSolved,
+    is_solved: Callable[[Tensor, Programmes, State], Tensor],
     *,
     max_steps: int = _MAX_STEPS,
 ) -> int:
@@ -63,9 +173,8 @@ def follow_barrier(
 
     ``hessian`` has ``product(vectors, careful)``, ``thin_product(vectors)`` with the factor
     in place of the kernel, and ``precondition(diagonal, inside)``, which inverts the sum of
-    the latter and a diagonal for each problem.
-    ``is_solved`` gets the indices of the remaining problems, these problems and their state
-    after each step, and returns a mask of those that are solved.
+    the latter and a diagonal for each problem. ``is_solved`` gets the indices of the
+    remaining problems, these problems and their state, and returns which are solved.
     """
     device = problems.device
     state = _begin(hessian, problems, start)
@@ -78,9 +187,8 @@ def follow_barrier(
         if keep.shape[0] < active.shape[0]:
             active, problems = active[keep], problems.only(keep)
             state = state.only(keep)
-        lengths = _step(hessian, problems, state, hessian.product)
+        state, lengths = _step(hessian, problems, state, hessian.product)
         steps += 1
-        state.gradient = hessian.product(state.x, careful=True) - problems.linear
         if bool((lengths < _SHORTEST).all()):
             max_steps = steps
 
@@ -101,14 +209,11 @@ def _begin(hessian: Any, problems: Programmes, start: Tensor) -> State:
         far = (gap > _THIN_SHARE * (gain + gap)) & (gap > _THIN_FALL * first)
         if not bool(far.any()):
             break
-        before = state.only(slice(None))
-        _step(hessian, problems, state, thin_product)
-        state.gradient = thin_product(state.x) - problems.linear
-        for f in fields(state):
-            moved, stayed = getattr(state, f.name), getattr(before, f.name)
-            setattr(state, f.name, where(far, moved, stayed))
-    state.gradient = hessian.product(state.x, careful=True) - problems.linear
-    return state
+        moved, _lengths = _step(hessian, problems, state, thin_product)
+        both = zip(moved, state, strict=True)
+        state = State(*(where(far, there, here) for there, here in both))
+    gradient = hessian.product(state.x, careful=True) - problems.linear
+    return state._replace(gradient=gradient)
 
 
 def _first_state(problems: Programmes, x: Tensor, gradient: Tensor) -> State:
@@ -121,7 +226,7 @@ def _first_state(problems: Programmes, x: Tensor, gradient: Tensor) -> State:
     nearest = xp.minimum(slacks[:n], slacks[n:-2])
     inside = problems.inside
     count = xp.clip(inside.sum(axis=0), 1, None)
-    unit = (inside * nearest * xp.abs(slope)).sum(axis=0) / count + TINY
+    unit = (inside * nearest * xp.abs(slope)).sum(axis=0) / count + _TINY
     multipliers = xp.where(exists, unit / slacks, 0.0)
     multipliers[:n] += xp.where(inside, xp.clip(slope, 0.0, None), 0.0)
     multipliers[n:-2] += xp.where(inside, xp.clip(-slope, 0.0, None), 0.0)
@@ -129,17 +234,14 @@ def _first_state(problems: Programmes, x: Tensor, gradient: Tensor) -> State:
 
 
 def _step(
-    hessian: Any,
-    problems: Programmes,
-    state: State,
-    product: Callable[..., Tensor],
-) -> Tensor:
-    """Take a step in all problems, without updating gradients; return the step lengths."""
+    hessian: Any, problems: Programmes, state: State, product: Callable[..., Tensor]
+) -> tuple[State, Tensor]:
+    """Take a step in all problems; also return the step lengths."""
     xp = problems.device.xp
     newton = _Newton(hessian, problems, state, product)
     count = problems.exists.sum(axis=0)
     mean = (newton.slacks * state.multipliers).sum(axis=0) / count
-    size = xp.clip(xp.abs(state.x).sum(axis=0), TINY, None)
+    size = xp.clip(xp.abs(state.x).sum(axis=0), _TINY, None)
     error = _ERROR * mean * xp.clip(problems.inside.sum(axis=0), 1, None) / size
     slacks, ahead, way = newton.toward(0.0 * newton.slacks, error)
     there = newton.slacks + way * slacks
@@ -151,10 +253,16 @@ def _step(
     )
     # At the limits of precision the direction may not be finite: stay.
     sound = xp.isfinite(change.x.sum(axis=0) + way)
-    for name in ("x", "multipliers", "level"):
-        now = getattr(state, name)
-        setattr(state, name, xp.where(sound, now + way * getattr(change, name), now))
-    return xp.where(sound, way, 0.0)
+    x, multipliers, level = (
+        xp.where(sound, now + way * by, now)
+        for now, by in (
+            (state.x, change.x),
+            (state.multipliers, change.multipliers),
+            (state.level, change.level),
+        )
+    )
+    gradient = product(x, careful=True) - problems.linear
+    return State(x, gradient, multipliers, level), xp.where(sound, way, 0.0)
 
 
 class _Newton:
@@ -186,22 +294,25 @@ class _Newton:
         self._of_ones: Tensor = None
 
     def toward(self, products: Tensor, error: Tensor) -> tuple[Tensor, State, Tensor]:
-        """Return the direction towards given products of slacks and multipliers.
+        """Move towards given products of slacks and multipliers.
 
         Returns the changes of slacks and of the state, and the step length.
         """
         state, xp, n = self._state, self._xp, self._state.x.shape[0]
         force = xp.where(self._exists, products / self.slacks, 0.0)
-        level = xp.where(self._given, state.level, force[-1] - force[-2])
+        band = state.multipliers[-1] - state.multipliers[-2]
+        level = xp.where(self._given, state.level, band)
         right = force[:n] - force[n:-2] - state.gradient - level
         solution = self._solve(xp.where(self._inside, right, 0.0), error)
         total, of_ones = solution.sum(axis=0), self._of_ones.sum(axis=0)
         missing = self._problems.high - state.x.sum(axis=0)
         ratio = self._ratio[-1] + self._ratio[-2]
+        # The change of the level: it vanishes at the solution, and with it the error that
+        # the system for ones leaves.
         pull = xp.where(
             self._given,
-            (total - missing) / xp.clip(of_ones, TINY, None),
-            ratio * total / (1.0 + ratio * of_ones),
+            (total - missing) / xp.clip(of_ones, _TINY, None),
+            (ratio * total + force[-1] - force[-2] - band) / (1.0 + ratio * of_ones),
         )
         x = solution - pull * self._of_ones
         total = x.sum(axis=0)[None]
@@ -211,7 +322,7 @@ class _Newton:
         multipliers = xp.where(self._exists, multipliers, 0.0)
         fall = xp.maximum(
             xp.amax(-slacks / self.slacks, axis=0),
-            xp.amax(-multipliers / xp.clip(state.multipliers, TINY, None), axis=0),
+            xp.amax(-multipliers / xp.clip(state.multipliers, _TINY, None), axis=0),
         )
         way = _SHARE_OF_WAY / xp.clip(fall, _SHARE_OF_WAY, None)
         level = xp.where(self._given, pull, 0.0)
@@ -256,12 +367,12 @@ def conjugate_gradients(
         going = going & (bend > 0.0) & (along > 0.0)
         if not bool(going.any()):
             break  # only rounding is left
-        length = xp.where(going, along / xp.clip(bend, TINY, None), 0.0)
+        length = xp.where(going, along / xp.clip(bend, _TINY, None), 0.0)
         solution = solution + length * direction
         residual = residual - length * curved
         better = inverse(residual)
         before, along = along, (residual * better).sum(axis=0)
-        turn = xp.where(going, along / xp.clip(before, TINY, None), 0.0)
+        turn = xp.where(going, along / xp.clip(before, _TINY, None), 0.0)
         direction = better + turn * direction
     return solution, residual
 

@@ -5,40 +5,49 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from probgap._core.types import Array, Vector
 from probgap._device.arrays import Device, Tensor
-from probgap._device.plan import MemoryPlan
+from probgap._device.plan import FACTOR_ROWS, MemoryPlan, tile_values
 
 # Exponents are differences; their terms must not exceed this, or single precision would
 # leave fewer than six digits.
-_LARGEST_FOR_SINGLE = 8.0
+LARGEST_FOR_SINGLE = 8.0
 # Lengths of sums that lose hardly a digit in single precision, and that are fastest.
 _SHORT, _LONG = 256, 4096
 # Memory traffic of a computed value: written, exponentiated in place, read.
 _BYTES_COMPUTED = 20.0
-# Tiles of decisions: most values, and the share of free memory that they may take.
-_TILE = 2**26
-_SHARE = 0.25
-_BYTES_PER_VALUE = 24.0
+_SEED = 20180806
+# Jitter for the diagonal, as shares of its mean: matrices are definite up to rounding.
+_JITTER = (1e-9, 1e-7, 1e-5, 1e-3, 1.0)
+# Lower bound of the residual diagonal, which would otherwise be rounding.
+_LEAST_REST = 1e-7
+
+
+def rbf_sides(samples: Array, centre: Vector, scale: float) -> tuple[Array, Array]:
+    """Return both factors of exponents: centred samples, their squared norm and a one."""
+    rows = scale * (samples - centre)
+    norm = -0.5 * np.einsum("ij,ij->i", rows, rows)
+    ones = np.ones(norm.size)
+    return np.column_stack([norm, ones, rows]), np.column_stack([ones, norm, rows])
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Samples with their squared norm and a one: ``exp(left @ right.T)`` is the kernel.
+    """Samples such that ``exp(left @ right.T)`` is the kernel.
 
-    They are scaled, and centred so that norms are small; in single precision where that is
-    accurate enough.
+    They are in single precision where that is accurate enough.
     """
 
     device: Device
-    left: Tensor
-    right: Tensor
     centre: Vector
     scale: float
     single: bool
+    left: Tensor = None
+    right: Tensor = None
 
     @classmethod
     def of(
@@ -52,10 +61,9 @@ class Points:
             for some in (samples, others)
             if some is not None
         )
-        single = 0.5 * farthest <= _LARGEST_FOR_SINGLE
-        empty = cls(device, None, None, centre, scale, single)
-        left, right = empty._both_sides(samples)
-        return replace(empty, left=left, right=right)
+        points = cls(device, centre, scale, 0.5 * farthest <= LARGEST_FOR_SINGLE)
+        left, right = points.sides(samples)
+        return replace(points, left=left, right=right)
 
     @property
     def n(self) -> int:
@@ -64,30 +72,31 @@ class Points:
     def only(self, rows: Tensor) -> Points:
         return replace(self, left=self.left[rows], right=self.right[rows])
 
-    def _both_sides(self, samples: Array) -> tuple[Tensor, Tensor]:
-        rows = self.scale * (samples - self.centre)
-        norm = -0.5 * np.einsum("ij,ij->i", rows, rows)
-        ones = np.ones(rows.shape[0])
-        left, right = (
-            np.column_stack([*pair, rows]) for pair in ((norm, ones), (ones, norm))
-        )
+    def sides(self, samples: Array) -> tuple[Tensor, Tensor]:
+        """Copy samples to the device, as factors from the left and from the right."""
+        left, right = rbf_sides(samples, self.centre, self.scale)
         put = self.device.put
         return put(left, single=self.single), put(right, single=self.single)
-
-    def tile(self, left: Tensor, right: Tensor) -> Tensor:
-        """Return kernel values in single precision."""
-        exponent = left @ right.T
-        return exponent.clamp_(max=0.0).exp_().float()
 
     def mean_with(self, others: Array, side: int) -> Tensor:
         """Average the kernel of each sample with other samples, by square tiles."""
         total = self.device.zeros(self.n)
         for part in _slices(others.shape[0], side):
-            _, right = self._both_sides(others[part])
+            _, right = self.sides(others[part])
             for some in _slices(self.n, side):
-                tile = self.tile(self.left[some], right)
+                tile = _evaluate(self.left[some], right).float()
                 total[some] += tile.sum(dim=1, dtype=self.device.xp.float64)
         return total / others.shape[0]
+
+
+def _slices(n: int, size: int) -> Iterator[slice]:
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def _evaluate(left: Tensor, right: Tensor) -> Tensor:
+    exponent = left @ right.T
+    return exponent.clamp_(max=0.0).exp_()
 
 
 @dataclass(slots=True)
@@ -105,27 +114,46 @@ class Traffic:
 
 
 class DeviceKernel:
-    """``exp(-gamma |x_i - x_j|^2)`` in single precision, with accurate exponents."""
+    """``scale * K`` with ``K_ij = exp(-gamma |x_i - x_j|^2)`` in single precision.
+
+    Its Nystroem approximation ``scale * (F F^T + diag(rest))`` serves as a preconditioner,
+    and replaces it in the first steps of a solver.
+    """
 
     def __init__(
-        self, points: Points, plan: MemoryPlan, traffic: Traffic | None = None
+        self,
+        points: Points,
+        plan: MemoryPlan,
+        traffic: Traffic | None = None,
+        *,
+        scale: float = 1.0,
     ) -> None:
-        self.points, self.plan = points, plan
-        self.device, self.n = points.device, points.n
+        self.device, self.n, self._scale = points.device, points.n, scale
         self.traffic = Traffic(self.n) if traffic is None else traffic
-        self._stored: Tensor | None = None
+        self._points, self._stored = points, None
         self._parts = list(_slices(self.n, plan.tile))
         if plan.stored:
             self._stored = self.device.empty(self.n, self.n, single=True)
             for here, there in product(self._parts, self._parts):
-                tile = points.tile(points.left[here], points.right[there])
-                self._stored[here, there] = tile
+                self._stored[here, there] = self._tile(here, there)
+        self._factor = self._nystroem(plan.rank)
+        rest = 1.0 - (self._factor * self._factor).sum(dim=1, keepdim=True)
+        self._rest = rest.clamp_(min=_LEAST_REST)
 
-    def columns(self, rows: Tensor) -> Tensor:
-        """Return some columns of the kernel in double precision, transposed."""
-        left, right = self.points.left[rows], self.points.right
-        exponent = left.double() @ right.double().T
-        return exponent.clamp_(max=0.0).exp_()
+    def _tile(self, here: slice, there: slice) -> Tensor:
+        return _evaluate(self._points.left[here], self._points.right[there]).float()
+
+    def _nystroem(self, rank: int) -> Tensor:
+        """Return the factor of some columns, computed in double precision."""
+        rng = np.random.default_rng(_SEED)
+        drawn = np.sort(rng.choice(self.n, size=rank, replace=False))
+        landmarks = self.device.put_rows(drawn)
+        left, right = self._points.left[landmarks], self._points.right
+        columns = _evaluate(left.double(), right.double())
+        xp = self.device.xp
+        lower = _cholesky(columns[:, landmarks], xp)
+        factor = xp.linalg.solve_triangular(lower, columns, upper=False)
+        return factor.T.contiguous()
 
     def product(self, vectors: Tensor, *, careful: bool = False) -> Tensor:
         """Multiply with columns in double precision; ``careful`` keeps more digits.
@@ -134,7 +162,7 @@ class DeviceKernel:
         splits each vector into a sum of two in single precision.
         """
         self.traffic.values += float(self.n) ** 2
-        return _in_two(vectors, self._multiply, careful)
+        return self._scale * _in_two(vectors, self._multiply, careful)
 
     def _multiply(self, vectors: Tensor, width: int) -> Tensor:
         result = self.device.zeros(*vectors.shape)
@@ -144,20 +172,65 @@ class DeviceKernel:
             add_product(result, self._stored.T, vectors, width)
             return result
         # The lower triangle of tiles; each serves its transpose, too.
-        points = self.points
         for k, here in enumerate(self._parts):
             for there in self._parts[: k + 1]:
-                tile = points.tile(points.left[here], points.right[there])
+                tile = self._tile(here, there)
                 self.traffic.bytes_moved += _BYTES_COMPUTED * tile.numel()
                 add_product(result[here], tile, vectors[there], width)
                 if here != there:
                     add_product(result[there], tile.T, vectors[here], width)
         return result
 
+    def thin_product(self, vectors: Tensor) -> Tensor:
+        """Multiply the approximation with columns."""
+        product = self._factor @ (self._factor.T @ vectors) + self._rest * vectors
+        return self._scale * product
 
-def _slices(n: int, size: int) -> Iterator[slice]:
-    for start in range(0, n, size):
-        yield slice(start, min(start + size, n))
+    def precondition(
+        self, diagonal: Tensor, inside: Tensor
+    ) -> Callable[[Tensor], Tensor]:
+        """Invert the approximation plus a diagonal, for each problem's variables.
+
+        The inverse takes several columns for each problem: (n_variables, n_problems, k).
+        """
+        factor, scale, xp = self._factor, self._scale, self.device.xp
+        inverse = xp.where(inside, 1.0 / (scale * self._rest + diagonal), 0.0)
+        rank, n_problems = factor.shape[1], inverse.shape[1]
+        small = factor.new_empty(n_problems, rank, rank)
+        for problem in range(n_problems):
+            square = factor.new_zeros(rank, rank)
+            for rows in _slices(self.n, FACTOR_ROWS):
+                weighed = factor[rows] * inverse[rows, problem, None]
+                square.addmm_(factor[rows].T, weighed, alpha=scale)
+            square.diagonal().add_(1.0)
+            # It is applied so often that an explicit inverse pays.
+            small[problem] = xp.cholesky_inverse(_cholesky(square, xp))
+
+        def apply(residual: Tensor) -> Tensor:
+            n, _, k = residual.shape
+            plain = residual * inverse[:, :, None]
+            inner = factor.T @ plain.reshape(n, n_problems * k)
+            inner = small @ inner.reshape(rank, n_problems, k).permute(1, 0, 2)
+            flat = inner.permute(1, 0, 2).reshape(rank, n_problems * k)
+            spread = (factor @ flat).reshape(n, n_problems, k)
+            return plain - scale * inverse[:, :, None] * spread
+
+        return apply
+
+    def part(self, *_: Any) -> tuple[slice, DeviceKernel]:
+        """Return all rows: there may be no memory to copy some."""
+        return slice(None), self
+
+
+def _cholesky(square: Tensor, xp: Any) -> Tensor:
+    """Factorise a matrix that is definite up to rounding, with as much jitter as needed."""
+    unit = square.diagonal().mean()
+    for jitter in _JITTER:
+        square.diagonal().add_(jitter * unit)
+        lower, fault = xp.linalg.cholesky_ex(square)
+        if not int(fault):
+            break
+    return lower
 
 
 def multiply_part(
@@ -171,7 +244,7 @@ def multiply_part(
         result = points.device.zeros(points.n, some.shape[1])
         for part in _slices(rows.shape[0], side):
             for here in _slices(points.n, side):
-                tile = points.tile(points.left[here], chosen[part])
+                tile = _evaluate(points.left[here], chosen[part]).float()
                 traffic.bytes_moved += _BYTES_COMPUTED * tile.numel()
                 add_product(result[here], tile, some[part], width)
         return result
@@ -215,19 +288,12 @@ def stream_decisions(
 
     ``budget`` is the memory in bytes to plan with, by default that of the device.
     """
-    budget = device.budget() if budget is None else budget
-    values = min(_TILE, _SHARE * budget / _BYTES_PER_VALUE)
-    centre, scale = vectors.mean(axis=0), np.sqrt(2.0 * gamma)
+    values = tile_values(device.budget() if budget is None else budget)
+    points = Points(device, vectors.mean(axis=0), np.sqrt(2.0 * gamma), single=False)
     decision = np.zeros(samples.shape[0])
     with device.computing():
-        right = device.put(scale * (vectors - centre))
-        of_right = 0.5 * (right * right).sum(dim=1)
-        weights = device.put(coef)
-        for some in _slices(samples.shape[0], max(1, int(values) // coef.size)):
-            left = device.put(scale * (samples[some] - centre))
-            exponent = left @ right.T
-            exponent -= 0.5 * (left * left).sum(dim=1, keepdim=True)
-            exponent -= of_right
-            total = exponent.clamp_(max=0.0).exp_() @ weights
-            decision[some] = device.get(total)
+        weights, (_, right) = device.put(coef), points.sides(vectors)
+        for some in _slices(samples.shape[0], max(1, values // coef.size)):
+            left, _ = points.sides(samples[some])
+            decision[some] = device.get(_evaluate(left, right) @ weights)
     return decision

@@ -27,9 +27,9 @@ _BYTES_IN_TILE = _SINGLE + 2 * _DOUBLE
 class MemoryPlan:
     """The memory that a problem takes, out of ``budget`` bytes.
 
-    The kernel of ``n_rows`` would take ``kernel_bytes``. It is ``stored``, or computed for
-    each product in tiles of ``tile`` rows and columns. All else takes ``other_bytes``, most
-    of it the ``rank`` landmarks of the preconditioner.
+    The kernel would take ``kernel_bytes``. It is ``stored``, or computed for each product
+    in tiles of ``tile`` rows and columns. All else takes ``other_bytes``, most of it the
+    ``rank`` landmarks of the preconditioner.
     """
 
     n_rows: int
@@ -80,10 +80,9 @@ def plan_memory(
             raise InvalidInputError(msg)
 
 
-def tile_side(n_rows: int, budget: float) -> int:
-    """Return the side of square tiles that take a quarter of the budget."""
-    values = max(1.0, budget / (4.0 * _BYTES_IN_TILE))
-    return max(1, min(n_rows, math.isqrt(int(min(_TILE, values)))))
+def tile_values(budget: float) -> int:
+    """Return the number of kernel values in a tile that takes a quarter of the budget."""
+    return max(1, int(min(_TILE, budget / (4.0 * _BYTES_IN_TILE))))
 
 
 def _gib(size: float) -> str:

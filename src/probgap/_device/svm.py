@@ -1,33 +1,30 @@
 """Several SVMs with the same samples and kernel, solved together on a device.
 
-A decomposition method. Only variables that are not clearly at a bound need a solver. SVMs
-on a quarter of the samples, themselves solved in this way, predict decisions. Samples far
-from the margin by these predictions are fixed at a bound. The others, the working set, are
-optimised with their kernel stored. One product of the kernel with the changes then gives
-decisions and the duality gap of the whole problem, and a new working set: free variables,
-those on the wrong side, and those nearest to the margin. Few rounds close the duality gap,
-which is that of all samples; if they do not, all variables are solved for at once.
+A decomposition method. SVMs on a quarter of the samples, themselves solved in this way,
+predict decisions. Samples far from the margin by these predictions are fixed at a bound. The
+others, the working set, are optimised with their kernel stored. One product of the kernel
+with the changes then gives decisions and the duality gap of the whole problem, and a new
+working set: free variables, those on the wrong side, and those nearest to the margin. If a
+few rounds do not close the duality gap, all variables are solved for at once.
 
-Most of the work, systems with the kernel, is thus done with about a third of the rows: a
-tenth of the values, and more samples than memory would allow for a whole kernel.
+Most of the work is thus done with about a third of the rows: a tenth of the kernel, and more
+samples than memory would allow for a whole one.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.types import Array, Mask, Vector
 from probgap._device.arrays import Device, Tensor
-from probgap._device.hessian import DeviceHessian
-from probgap._device.interior import State, follow_barrier
+from probgap._device.interior import Programmes, State, follow_barrier
 from probgap._device.kernel import DeviceKernel, Points, Traffic, multiply_part
-from probgap._device.plan import MemoryPlan, plan_memory, tile_side
-from probgap._device.programme import Programmes
+from probgap._device.plan import MemoryPlan, plan_memory, tile_values
 
 # Up to this many variables are solved at once: on a CPU, and on a GPU, where a step costs
 # about the same for any number of samples up to here.
@@ -157,53 +154,41 @@ class _Workspace:
     def room(self) -> float:
         return self.points.device.budget() if self.budget is None else self.budget
 
-    def hessian(self, n_problems: int) -> DeviceHessian:
+    def kernel(self, n_problems: int) -> DeviceKernel:
         """Plan the memory for the kernel of all samples, and allocate it."""
         n, width = self.points.left.shape
         plan = plan_memory(n, width - 2, n_problems, self.room())
         self.plans.append(plan)
         if self.report is not None:
             self.report(plan)
-        return DeviceHessian(DeviceKernel(self.points, plan, self.traffic))
+        return DeviceKernel(self.points, plan, self.traffic)
 
     def product(self, vectors: Tensor, rows: Tensor | None = None) -> Tensor:
         """Multiply the kernel with vectors that are 0 outside ``rows`` (default: all)."""
         used = self.points.device.true_rows((vectors != 0.0).any(dim=1))
-        side = tile_side(self.points.n, self.room())
+        side = math.isqrt(tile_values(self.room()))
         columns = used if rows is None else rows[used]
         return multiply_part(self.points, columns, vectors[used], side, self.traffic)
 
 
-@dataclass(slots=True)
 class _Found:
-    """The best points so far, their relative duality gaps, and which are good enough."""
+    """The best points so far, their relative duality gaps, and which meet ``tol``."""
 
-    x: Tensor
-    gradient: Tensor
-    gap: Tensor
-    good: Tensor
-    steps: int = 0
-
-    @classmethod
-    def nothing(cls, problems: Programmes) -> _Found:
-        gap = problems.device.xp.full_like(problems.low, float("inf"))
-        return cls(0.0 * problems.linear, -1.0 * problems.linear, gap, gap < 0.0)
+    def __init__(self, problems: Programmes, tol: float) -> None:
+        self.x, self.gradient = 0.0 * problems.linear, -1.0 * problems.linear
+        self.gap = problems.device.xp.full_like(problems.low, float("inf"))
+        self.good, self.tol, self.steps = self.gap < 0.0, tol, 0
 
     def put(self, columns: Tensor, x: Tensor, gradient: Tensor, gap: Tensor) -> None:
         self.x[:, columns], self.gradient[:, columns] = x, gradient
         self.gap[columns] = gap
 
     def update(
-        self,
-        active: Tensor,
-        problems: Programmes,
-        x: Tensor,
-        gradient: Tensor,
-        tol: float,
+        self, active: Tensor, problems: Programmes, x: Tensor, gradient: Tensor
     ) -> None:
         """Keep points that are better than those before."""
         gap = problems.relative_gap(x, gradient)
-        good = gap <= tol
+        good = gap <= self.tol
         better = problems.device.true_rows(good | (gap < self.gap[active]))
         columns = active[better]
         self.put(columns, x[:, better], gradient[:, better], gap[better])
@@ -218,30 +203,29 @@ def _solve_in_parts(work: _Workspace, problems: Programmes, tol: float) -> _Foun
         return _solve_whole(work, problems, tol)
     guess, worth = drawn
     xp, true_rows = problems.device.xp, problems.device.true_rows
-    found = _Found.nothing(problems)
+    found = _Found(problems, tol)
     active = true_rows(problems.low == problems.low)
     before = xp.full_like(problems.low, float("inf"))
     share, part_tol, distance = _SHARE, max(_FIRST_TOL, tol), guess.abs()
     x = xp.where(guess < 0.0, problems.upper, problems.lower)
     gradient: Tensor | None = None
     for _ in range(work.max_rounds):
+        if share > _ALL:
+            break
         part = _nearest(problems, distance, share)
         middle = _centre(problems, x, part)
         if middle is None:
             share *= _MORE
-        elif gradient is None:  # the first point that satisfies the equality constraint
-            x, gradient = middle, work.product(middle) - problems.linear
-        if share > _ALL:
-            break
-        if middle is None or gradient is None:
             continue
+        if gradient is None:  # the first point that satisfies the equality constraint
+            x, gradient = middle, work.product(middle) - problems.linear
         # With many variables at the wrong bound there may be no gain yet.
         least = problems.objective(x, gradient) + worth
         judged = replace(problems, reference=xp.maximum(problems.reference, least))
         start = x + _INWARD * (middle - x)
         x, gradient, steps = _improve(work, judged, x, gradient, part, start, part_tol)
         found.steps += steps
-        found.update(active, problems, x, gradient, tol)
+        found.update(active, problems, x, gradient)
         keep = true_rows(~found.good[active])
         if not keep.numel():
             return found
@@ -254,55 +238,45 @@ def _solve_in_parts(work: _Workspace, problems: Programmes, tol: float) -> _Foun
         _gap, level = problems.duality_gap(x, gradient)
         distance = _distance(problems, x, gradient + level)
     rest = _solve_whole(work, problems, tol)
-    found.update(active, problems, rest.x, rest.gradient, tol)
+    found.update(active, problems, rest.x, rest.gradient)
     found.steps += rest.steps
     return found
 
 
 def _solve_whole(work: _Workspace, problems: Programmes, tol: float) -> _Found:
-    hessian = work.hessian(problems.linear.shape[1])
-    return _follow(hessian, problems, _first_point(problems, hessian), tol)
+    kernel = work.kernel(problems.linear.shape[1])
+    return _follow(kernel, problems, _first_point(problems, kernel), tol)
 
 
 def _follow(
-    hessian: DeviceHessian, problems: Programmes, start: Tensor, tol: float
+    kernel: DeviceKernel, problems: Programmes, start: Tensor, tol: float
 ) -> _Found:
     """Solve until the solution, with variables rounded to bounds, meets ``tol``."""
-    found = _Found.nothing(problems)
-    in_vain = problems.device.xp.zeros_like(problems.low)
-    is_solved = partial(_try_rounding, found, hessian, tol, in_vain)
-    found.steps = follow_barrier(hessian, problems, start, is_solved)
+    xp, true_rows = problems.device.xp, problems.device.true_rows
+    found, in_vain = _Found(problems, tol), xp.zeros_like(problems.low)
+
+    def is_solved(active: Tensor, problems: Programmes, state: State) -> Tensor:
+        """Round what meets ``tol``; return which still do, or need no rounding."""
+        found.update(active, problems, state.x, state.gradient)
+        chosen = true_rows(found.good[active])
+        if chosen.numel():
+            these, columns = problems.only(chosen), active[chosen]
+            late = in_vain[columns] >= _IN_VAIN
+            enough = late & (found.gap[columns] <= _ENOUGH * tol)
+            x = _round(these, state.only(chosen), xp.where(late, _NEARER, _NEAR))
+            gradient = kernel.product(x, careful=True) - these.linear
+            gap = these.relative_gap(x, gradient)
+            fine = true_rows(gap <= tol)
+            found.put(columns[fine], x[:, fine], gradient[:, fine], gap[fine])
+            # Solutions that fail after rounding are kept, but get another step.
+            found.good[columns] = (gap <= tol) | enough
+            in_vain[columns] += 1.0
+        return found.good[active]
+
+    found.steps = follow_barrier(kernel, problems, start, is_solved)
     # If no step is left, accept solutions that could not be rounded.
     found.good |= found.gap <= tol
     return found
-
-
-def _try_rounding(
-    found: _Found,
-    hessian: DeviceHessian,
-    tol: float,
-    in_vain: Tensor,
-    active: Tensor,
-    problems: Programmes,
-    state: State,
-) -> Tensor:
-    """Round solutions that meet ``tol``; return which still do, or need no rounding."""
-    found.update(active, problems, state.x, state.gradient, tol)
-    chosen = problems.device.true_rows(found.good[active])
-    if chosen.numel():
-        these, columns = problems.only(chosen), active[chosen]
-        late = in_vain[columns] >= _IN_VAIN
-        enough = late & (found.gap[columns] <= _ENOUGH * tol)
-        near = problems.device.xp.where(late, _NEARER, _NEAR)
-        x = _round(these, state.only(chosen), near)
-        gradient = hessian.product(x, careful=True) - these.linear
-        gap = these.relative_gap(x, gradient)
-        fine = problems.device.true_rows(gap <= tol)
-        found.put(columns[fine], x[:, fine], gradient[:, fine], gap[fine])
-        # Solutions that fail after rounding are kept, but get another step.
-        found.good[columns] = (gap <= tol) | enough
-        in_vain[columns] += 1.0
-    return found.good[active]
 
 
 def _guess(work: _Workspace, problems: Programmes) -> tuple[Tensor, Tensor] | None:
@@ -314,8 +288,7 @@ def _guess(work: _Workspace, problems: Programmes) -> tuple[Tensor, Tensor] | No
     rng = np.random.default_rng(_SEED)
     drawn = np.sort(rng.choice(n, size=n // _FEWER, replace=False))
     few = work.points.device.put_rows(drawn)
-    heavier = (n / drawn.size) ** 0.5
-    smaller = problems.at(few)
+    heavier, smaller = (n / drawn.size) ** 0.5, problems.at(few)
     smaller = replace(
         smaller, lower=heavier * smaller.lower, upper=heavier * smaller.upper
     )
@@ -369,20 +342,19 @@ def _improve(
     where = problems.device.xp.where
     some = problems.device.true_rows(part.any(dim=1))
     here, mine, few = x[some], part[some], problems.at(some)
+    kernel = work.only(some).kernel(x.shape[1])
     few = replace(
         few,
+        linear=kernel.product(here, careful=True) - gradient[some],
         lower=where(mine, few.lower, here),
         upper=where(mine, few.upper, here),
         low=here.sum(dim=0),
         high=here.sum(dim=0),
     )
-    hessian = work.only(some).hessian(x.shape[1])
-    product = hessian.product(here, careful=True)
-    few = replace(few, linear=product - gradient[some])
     done = problems.objective(x, gradient) - few.objective(here, gradient[some])
     few = replace(few, reference=problems.reference - done)
-    found = _follow(hessian, few, start[some], tol)
-    del hessian  # frees its memory for the product
+    found = _follow(kernel, few, start[some], tol)
+    del kernel  # frees its memory for the product
     gradient = gradient + work.product(found.x - here, some)
     gradient[some] = found.gradient
     x = x.clone()
@@ -390,12 +362,12 @@ def _improve(
     return x, gradient, found.steps
 
 
-def _first_point(problems: Programmes, hessian: DeviceHessian) -> Tensor:
+def _first_point(problems: Programmes, kernel: DeviceKernel) -> Tensor:
     """Return a feasible point with balanced classes, scaled to minimise the objective."""
     positive, negative = problems.upper.sum(dim=0), -problems.lower.sum(dim=0)
     less = 0.5 * problems.device.xp.minimum(positive, negative)
     x = problems.upper * (less / positive) + problems.lower * (less / negative)
-    bend = (x * hessian.thin_product(x)).sum(dim=0)
+    bend = (x * kernel.thin_product(x)).sum(dim=0)
     return x * ((x * problems.linear).sum(dim=0) / bend).clamp(1e-6, 1.0)
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+
 
 def main() -> None:
     """Run the command line."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, stop_early)
+
     import io
-    import sys
 
     from probgap.cli._app import app
 
@@ -15,3 +21,9 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
     app()
+
+
+def stop_early(*_: object) -> None:
+    """End at once, while modules are loading; a command handles an interrupt itself."""
+    os.write(2, b"Stopped. Nothing was written.\n")
+    os._exit(130)

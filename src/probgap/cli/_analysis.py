@@ -8,32 +8,40 @@ import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from probgap import __version__
-from probgap._core.types import Mask, Vector
 from probgap.cli._output import write_folder
-from probgap.cli._prepare import MemoryEngine, Prepared
+from probgap.cli._prepare import (
+    MemoryEngine,
+    Prepared,
+    cell_text,
+    rank_hidden,
+    score_rows,
+)
 from probgap.cli._terminal import Progress, caught_warnings
-from probgap.cli.doctor import version_of
-from probgap.cli.predict import score_rows
 from probgap.diagnostics import Account, examine
 from probgap.diagnostics.account import Caution, as_plain
 from probgap.io import save
-from probgap.page import RankedRow, RunRecord, TableRecord, render_page
-from probgap.tables import write_csv
+from probgap.page import (
+    AllRows,
+    RankedRow,
+    RunRecord,
+    TableRecord,
+    expect_positives,
+    render_page,
+)
+from probgap.tables import describe_ranges, write_csv
 
 FORMAT = 1  # of run.json
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "skops")
 _N_RANKED = 20
 _N_SHOWN_COLUMNS = 4
-_LONGEST_CELL = 200
-_LONG_FRACTION = re.compile(r"-?\d{1,15}\.\d{7,}")
 
 
 @dataclass(frozen=True)
@@ -48,21 +56,21 @@ class Analysis:
     @cached_property
     def table(self) -> TableRecord:
         """Where the rows came from and how they were read."""
-        request, labels = self.prepared.request, self.prepared.labels
-        table, source = self.prepared.table, self.prepared.request.source
+        prepared, request = self.prepared, self.prepared.request
+        labels, source = prepared.labels, request.source
         return TableRecord(
-            name=table.name,
+            name=prepared.table.name,
             path="-" if source == "-" else str(Path(source).absolute()),
             rows=self.account.found.rows,
-            sha256=table.sha256,
+            sha256=prepared.table.sha256,
             label=request.label,
             positive=labels.positive,
             unlabelled=labels.unlabelled,
             sentence=labels.sentence,
             id=request.id,
-            notes=table.notes,
-            columns=tuple(asdict(use) for use in self.prepared.plan.columns),
-            files=self.prepared.files,
+            notes=prepared.table.notes,
+            columns=tuple(asdict(use) for use in prepared.plan.columns),
+            files=prepared.files,
         )
 
     @cached_property
@@ -72,15 +80,15 @@ class Analysis:
         table = score_rows(
             classifier, classifier.observed_gap_, classifier.posterior_, labels.labelled
         )
-        probability, gap = (table[key].to_numpy() for key in ("probability", "gap"))
-        ranked = rank_hidden(probability, gap, labels.labelled)
-        table.insert(
-            0, "observed_label", np.where(labels.labelled, labels.positive, "")
-        )
+        observed = np.where(labels.labelled, labels.positive, "")
+        table.insert(0, "observed_label", observed)
         if self.prepared.request.id is not None:
             table.insert(0, "id", self.prepared.ids)
         table.insert(0, "row", self.prepared.numbers)
-        table["rank"] = ""
+        probability, gap = (table[key].to_numpy() for key in ("probability", "gap"))
+        ranked = rank_hidden(probability, gap, labels.labelled)
+        place = table.columns.get_loc("predicted_label") + 1
+        table.insert(place, "rank", "")
         table.loc[ranked, "rank"] = np.arange(1, ranked.size + 1).astype(str)
         return table.iloc[np.concatenate([ranked, np.flatnonzero(labels.labelled)])]
 
@@ -91,6 +99,9 @@ class Analysis:
         driving = None if drivers is None else drivers.columns
         names = (driving or self.prepared.plan.inputs)[:_N_SHOWN_COLUMNS]
         top = self.scores[self.scores["rank"] != ""].head(_N_RANKED)
+        reading = self.model[-1].reading_
+        likely = reading.probability_range(top["probability"], unlabelled=True)
+        chances = np.where(likely.agreed, likely.mean, np.nan).tolist()
         return tuple(
             RankedRow(
                 rank=int(row["rank"]),
@@ -99,9 +110,27 @@ class Analysis:
                 probability=row["probability"],
                 gap=row["gap"],
                 values={name: cell_text(frame.at[at, name]) for name in names},
+                range=(row["probability_low"], row["probability_high"]),
+                chance=None if np.isnan(chance) else chance,
             )
-            for at, row in zip(top["row"] - 1, top.to_dict("records"), strict=True)
+            for at, row, chance in zip(
+                top["row"] - 1, top.to_dict("records"), chances, strict=True
+            )
         )
+
+    @property
+    def all_rows(self) -> AllRows | None:
+        """The unlabelled rows by rank, with their cells; none if rows were sampled."""
+        scores = self.scores[self.scores["rank"] != ""]
+        if "scores.csv" not in self.run.files or scores.empty:
+            return None
+        drivers, inputs = self.account.drivers, self.prepared.inputs
+        telling = [] if drivers is None else list(drivers.columns)
+        names = [*telling, *(name for name in inputs if name not in telling)]
+        classifier = self.model[-1]
+        posterior = classifier.posterior_[scores.index]
+        expected = expect_positives(classifier.reading_, posterior)
+        return AllRows(scores, inputs[names].iloc[scores.index], expected)
 
     @property
     def label_next(self) -> pd.DataFrame:
@@ -109,15 +138,13 @@ class Analysis:
         frame, suggested = self.prepared.table.frame, self.account.next
         table = frame.loc[[entry.row - 1 for entry in suggested]].astype(object)
         table[self.prepared.request.label] = ""
+        names = ["row", "probability", "gap", "why"]
         ours = pd.DataFrame(
-            [
-                (entry.row, entry.probability, entry.gap, entry.why)
-                for entry in suggested
-            ],
+            [[getattr(entry, name) for name in names] for entry in suggested],
             index=table.index,
-            columns=["row", "probability", "gap", "why"],
+            columns=names,
         )
-        taken = {name: f"probgap_{name}" for name in ours if name in frame.columns}
+        taken = {name: f"probgap_{name}" for name in names if name in frame.columns}
         return pd.concat([ours.rename(columns=taken), table], axis=1)
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,11 +169,17 @@ class Analysis:
             self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1
         )
         page = render_page(
-            self.account, table=self.table, ranked=self.ranked, run=self.run
+            self.account,
+            table=self.table,
+            ranked=self.ranked,
+            run=self.run,
+            rows=self.all_rows,
         )
         # What the model file notes about its table.
         names = ("name", "sha256", "label", "id", "positive")
         metadata = {name: getattr(self.table, name) for name in names}
+        prepared = self.prepared
+        metadata["ranges"] = describe_ranges(prepared.inputs, prepared.plan)
         write: dict[str, Callable[[Path], object]] = {
             "report.html": lambda path: path.write_text(page, encoding="utf-8"),
             "scores.csv": lambda path: write_csv(self.scores, path),
@@ -167,33 +200,27 @@ def check_fit(
             model,
             prepared.inputs,
             prepared.labels.labelled,
+            fast=request.fast,
             random_state=request.seed,
             n_jobs=request.jobs,
             progress=progress.advance,
         )
-    numbers = prepared.numbers
+    numbers, ids = prepared.numbers, prepared.ids
     named = [
-        replace(each, row=int(numbers[each.row - 1]), id=prepared.ids[each.row - 1])
-        for each in account.next
+        replace(entry, row=int(numbers[entry.row - 1]), id=ids[entry.row - 1])
+        for entry in account.next
     ]
-    cautions = _add_warnings(account.warnings, raised)
-    return replace(account, next=tuple(named), warnings=cautions)
-
-
-def _add_warnings(
-    cautions: tuple[Caution, ...], raised: list[Warning]
-) -> tuple[Caution, ...]:
-    """Add the warnings of ``fit`` to those of the account, without repeating any."""
-    found = list(cautions)
+    cautions = list(account.warnings)
     for warning in raised:
         what, do = split_sentence(str(warning))
         sign = getattr(warning, "sign", None)
         if not any(
             known.what in (what, str(warning)) or (sign and known.sign == sign)
-            for known in found
+            for known in cautions
         ):
-            found.append(Caution("strong" if sign else "mild", what, do))
-    return tuple(sorted(found, key=lambda caution: caution.level != "strong"))
+            cautions.append(Caution("strong" if sign else "mild", what, do))
+    cautions.sort(key=lambda caution: caution.level != "strong")
+    return replace(account, next=tuple(named), warnings=tuple(cautions))
 
 
 def split_sentence(text: str) -> tuple[str, str]:
@@ -212,34 +239,15 @@ def describe_run(
         if value is not None
     }
     versions = {"python": platform.python_version(), "probgap": __version__}
-    for name in _LIBRARIES:
-        if (found := version_of(name)) is not None:
-            versions[name] = found
     return RunRecord(
         probgap=__version__,
         started=started,
         command=engine.request.command,
         seed=engine.request.seed,
         settings=settings,
-        versions=versions,
+        versions=versions | {name: version(name) for name in _LIBRARIES},
         timings={step: round(taken, 3) for step, taken in progress.seconds.items()},
         pipeline=repr(model),
         files=engine.files,
         engine=engine.name,
     )
-
-
-def rank_hidden(probability: Vector, gap: Vector, labelled: Mask) -> NDArray[np.intp]:
-    """Order unlabelled rows, the likeliest positive first; ties by gap, then by row."""
-    rows = np.flatnonzero(~labelled)
-    return rows[np.lexsort((rows, -gap[rows], -probability[rows]))]
-
-
-def cell_text(value: Any) -> str:
-    """Return a cell as text, a missing one as nothing, a long decimal fraction rounded."""
-    if pd.isna(value):
-        return ""
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    if _LONG_FRACTION.fullmatch(text):
-        text = f"{float(text):.6g}"
-    return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…"

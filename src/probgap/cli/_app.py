@@ -7,11 +7,14 @@ from typing import Annotated
 import typer
 
 from probgap import __version__
+from probgap.cli.audit import audit
 from probgap.cli.compare import compare
+from probgap.cli.correct import correct
 from probgap.cli.demo import demo
 from probgap.cli.doctor import doctor
 from probgap.cli.explain import explain
 from probgap.cli.fit import fit
+from probgap.cli.label import label
 from probgap.cli.predict import predict
 from probgap.cli.reproduce import reproduce
 
@@ -46,5 +49,16 @@ def describe(
 
 
 # In the order in which one meets them.
-for command in (fit, predict, explain, compare, demo, doctor, reproduce):
+for command in (
+    fit,
+    predict,
+    explain,
+    audit,
+    label,
+    correct,
+    compare,
+    demo,
+    doctor,
+    reproduce,
+):
     app.command()(command)

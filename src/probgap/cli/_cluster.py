@@ -51,7 +51,8 @@ class DaskEngine(MemoryEngine):
         """Read the labels of all rows, and plan the columns by a sample."""
         request = self.request
         # A bad request is refused before any worker is started.
-        _, names = tables.list_row_groups(tables.find_tables(request.source)[0])
+        files = tables.find_tables(request.source, text=False)
+        _, names = tables.list_row_groups(files[0])
         chosen = choose_columns(request, names)
         self._workers.enter_context(self._client)
         from probgap.dask.parquet import find_pieces

@@ -34,7 +34,8 @@ def complete_column(context: typer.Context, incomplete: str) -> list[str]:
             line = file.readline(_HEAD)
     except (OSError, UnicodeDecodeError):  # standard input, Parquet, gzip, not there
         return []
-    separator = max(",;\t|", key=line.count)
+    tabs = source.lower().endswith(".tsv")
+    separator = "\t" if tabs else max(",;\t|", key=line.count)
     names = next(csv.reader([line], delimiter=separator), [])
     return [name for name in names if name.startswith(incomplete)]
 
@@ -62,8 +63,8 @@ def column(description: str, *names: str, metavar: str = "COLUMN") -> Any:
     )
 
 
-_FILE = "CSV, TSV or Parquet file, gzipped or not; "
-_FILES = _FILE + "a folder or a pattern of Parquet files; "
+_FILE = "CSV, TSV, Parquet or Excel file, gzipped or not; "
+_FILE += "a folder or a pattern of CSV or Parquet files; "
 _STDIN = "- reads standard input."
 _LABEL = (
     "The column that marks known positives. Empty, 0, False and 'no' mean unlabelled."
@@ -74,6 +75,10 @@ _POSITIVE = (
 )
 _ID = "A column that names the rows; kept in the results, never learnt from."
 _DROP = "Columns to leave out, separated by commas; may be repeated."
+_KEEP = (
+    "Columns to learn from although they would be left out, such as numbers that look "
+    "like ids; separated by commas; may be repeated."
+)
 _CATEGORY = "Columns of numbers that are codes, to be read as categories."
 _PRIOR = (
     "The share of all rows that are positive, if it is known: 0.2, or a range: 0.1,0.3. "
@@ -89,16 +94,21 @@ _SCHEDULER = (
     "A dask scheduler whose workers can read the files, such as tcp://host:8786; for "
     "--engine dask."
 )
+_FAST = (
+    "Leave out the checks that fit further models: random labelling, other methods, and "
+    "which columns matter. The page says so."
+)
 _FOLDER = "Folder for the results; created if needed."
 
 Table = Annotated[str, typer.Argument(metavar="TABLE", help=_FILE + _STDIN)]
-Tables = Annotated[str, typer.Argument(metavar="TABLE", help=_FILES + _STDIN)]
 Label = Annotated[str, column(_LABEL)]
 Positive = Annotated[str | None, typer.Option(metavar="VALUE", help=_POSITIVE)]
 Id = Annotated[str | None, column(_ID, "--id")]
 Drop = Annotated[list[str] | None, column(_DROP, metavar="COLUMNS")]
+Keep = Annotated[list[str] | None, column(_KEEP, metavar="COLUMNS")]
 Category = Annotated[list[str] | None, column(_CATEGORY, metavar="COLUMNS")]
 ClassPrior = Annotated[str | None, typer.Option(metavar="SHARE", help=_PRIOR)]
+Fast = Annotated[bool, typer.Option("--fast", help=_FAST)]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help=_SEED)]
 Jobs = Annotated[int, typer.Option(min=1, metavar="N", help=_JOBS)]
 Engine = Annotated[EngineName, typer.Option(help=_ENGINE)]

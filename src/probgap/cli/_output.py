@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 from probgap._core.errors import MissingLibraryError
-from probgap.cli._terminal import refuse
+from probgap.cli._terminal import listed, refuse
 
 # What fit writes.
 FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json")
@@ -38,12 +45,12 @@ def check_folder(
     if found and not force:
         refuse(
             f"--out must name a new or empty folder. Got {folder}, which holds "
-            f"{_some(found)}; choose another, or replace earlier results with --force."
+            f"{listed(sorted(found), 3)}; choose another, or replace earlier results with --force."
         )
     if foreign := found.difference(ours):
         refuse(
             f"--force replaces earlier results only, but {folder} also holds "
-            f"{_some(foreign)}; choose another --out."
+            f"{listed(sorted(foreign), 3)}; choose another --out."
         )
     if any(_is_same(folder / name, read) for name in found):
         refuse(
@@ -52,7 +59,33 @@ def check_folder(
         )
     if folder.is_symlink() and not folder.exists():
         refuse(f"--out must name a folder. Got {folder}, a link to nothing.")
-    _require_writable(_nearest_parent(folder))
+    _require_writable(_nearest_parent(folder.resolve()))
+
+
+@contextmanager
+def claim_folder(folder: Path) -> Iterator[None]:
+    """Refuse a folder that another run on this machine is about to write to.
+
+    A temporary file is locked for the time being. The system frees it if the run dies,
+    so that a file that stays behind refuses nothing.
+    """
+    folder = folder.resolve()
+    key = sha256(os.fsencode(folder)).hexdigest()[:16]
+    path = Path(gettempdir(), f"probgap-{key}.lock")
+    with ExitStack() as held:
+        try:
+            file = held.enter_context(path.open("a"))
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held.callback(path.unlink, missing_ok=True)
+        except BlockingIOError:
+            refuse(
+                f"Another run of probgap is about to write to {folder}; wait for it to "
+                "end, or choose another --out."
+            )
+        except OSError:
+            pass  # no locks here; the folder is looked at again before it is written
+        yield
 
 
 def check_file(path: Path, *, force: bool, read: Iterable[str | Path] = ()) -> None:
@@ -70,8 +103,11 @@ def check_file(path: Path, *, force: bool, read: Iterable[str | Path] = ()) -> N
 
 
 def write_folder(folder: Path, writers: Mapping[str, Callable[[Path], object]]) -> None:
-    """Write all files into a folder nearby, then move it to its place."""
-    folder = folder.absolute()
+    """Write all files into a folder nearby, then move it to its place.
+
+    If that is a link to a folder, to the place where it points.
+    """
+    folder = folder.resolve()
     prefix = f".{folder.name[:100]}."  # file systems limit the length of a name
     with TemporaryDirectory(
         dir=_nearest_parent(folder), prefix=prefix, ignore_cleanup_errors=True
@@ -81,13 +117,12 @@ def write_folder(folder: Path, writers: Mapping[str, Callable[[Path], object]]) 
         for name, write in writers.items():
             write(new / name)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        replaced = folder.exists()
-        if replaced:
+        if folder.exists():
             folder.rename(old)
         try:
             new.rename(folder)
         except BaseException:
-            if replaced:
+            if old.exists():
                 old.rename(folder)
             raise
 
@@ -102,9 +137,7 @@ def _require_writable(place: Path) -> None:
 
 
 def _is_same(path: Path, other: str | Path) -> bool:
-    return Path(other).exists() and path.samefile(other)
+    from probgap.tables import find_tables
 
-
-def _some(names: set[str]) -> str:
-    shown = ", ".join(sorted(names)[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+    files = (Path(file) for file in find_tables(str(other)))
+    return any(file.exists() and path.samefile(file) for file in files)

@@ -1,10 +1,11 @@
-"""What a user asks of a command, and the table prepared for it."""
+"""What a user asks of a command, the table prepared for it, and scores of its rows."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -15,11 +16,18 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from probgap import tables
-from probgap._core.types import Mask
+from probgap._core.errors import InvalidInputError
+from probgap._core.runtime import free_memory
+from probgap._core.types import Mask, Vector
 from probgap.cli._output import FILES
-from probgap.cli._terminal import one_line, refuse
+from probgap.cli._terminal import command_line, listed, one_line, refuse
 from probgap.tables import ColumnPlan, LabelColumn
 
+_DECIMALS = 8  # of scores; more would be noise
+_LONGEST_CELL = 200
+# A table takes at least as many times the size of its files.
+_TIMES_IN_MEMORY = 3
+_LONG_FRACTION = re.compile(r"-?\d{1,15}\.\d{7,}")
 # The word for "not positive" beside a word for positive, so that predictions read like
 # the label column.
 _OPPOSITES = {
@@ -42,8 +50,10 @@ class Request:
     truth: str | None = None  # a column to judge by, never to learn from
     seed: int = 0
     jobs: int = 1
-    command: str = ""
+    command: str = field(default_factory=command_line)
     class_prior: tuple[float, float] | None = None
+    keep: Sequence[str] | None = None
+    fast: bool = False  # leave out the checks that fit something else
 
 
 @dataclass(frozen=True)
@@ -71,6 +81,42 @@ class Prepared:
         if column is None:
             return np.full(len(frame), None)
         return frame[column].astype("string").fillna("").to_numpy(dtype=object)
+
+    def find_row(self, row: str) -> int:
+        """Return the place of a row that is named by its id or its number."""
+        named = self.request.id is not None
+        names = self.ids if named else self.numbers.astype(str)
+        found = (names == row).nonzero()[0]
+        if found.size != 1 and not named:
+            refuse(f"--row must be a number from 1 to {names.size}. Got {row!r}.")
+        if found.size != 1:
+            which = f"{found.size} rows" if found.size else "no row"
+            refuse(f"--row must be the id of one row. Got {row!r}, the id of {which}.")
+        return int(found[0])
+
+    @cached_property
+    def truth(self) -> Mask | None:
+        """Which rows are truly positive, marked by the label's value or another."""
+        if (column := self.request.truth) is None:
+            return None
+        cells = self.table.frame[column]
+        for word in (self.labels.positive, None):
+            with suppress(InvalidInputError):
+                positive = tables.read_labels(cells, word).labelled
+                break
+        else:
+            values = cells.astype("string").fillna("").unique()
+            shown = listed([repr(value[:40]) for value in values], 4)
+            refuse(
+                "--truth must name a column with positives and negatives, spelt as in "
+                f"--label or as yes and no. Got {column!r} with {shown}."
+            )
+        if not (positive & self.labels.labelled).any():
+            refuse(
+                f"--truth must call labelled rows positive. Got {column!r}, which calls "
+                "none of them positive."
+            )
+        return positive
 
     @property
     def numbers(self) -> NDArray[np.intp]:
@@ -119,14 +165,30 @@ class MemoryEngine:
 
 def prepare(request: Request) -> Prepared:
     """Read the table and decide how its columns are used."""
-    if Path(request.source).is_file():  # anything else can be read only once
-        with tables.open_table(request.source) as reader:
+    files = tables.find_tables(request.source)
+    if Path(files[0]).is_file():  # anything else can be read only once
+        with tables.open_table(files[0]) as reader:
             choose_columns(request, reader.columns)
+        _require_memory(request.source, files)
     table = tables.read_table(request.source)
     chosen = choose_columns(request, list(table.frame.columns))
     labels = tables.read_labels(table.frame[request.label], request.positive)
     require_labels(labels.n_labelled, len(table.frame), request.label)
-    return Prepared(request, table, labels, tables.plan_columns(table.frame, **chosen))
+    plan = tables.plan_columns(table.frame, **chosen)
+    return Prepared(request, table, labels, plan, table.files or None)
+
+
+def _require_memory(source: str, files: Sequence[str]) -> None:
+    """Refuse a table that cannot fit into memory, before the time is spent."""
+    needed = _TIMES_IN_MEMORY * sum(Path(file).stat().st_size for file in files)
+    free = free_memory()
+    if free is not None and needed > free:
+        parquet = all(Path(file).suffix == ".parquet" for file in files)
+        first = "" if parquet else "save it as Parquet files and "
+        refuse(
+            f"{source} takes about {needed / 1e9:.1f} GB in memory, where {free / 1e9:.1f} "
+            f"GB are free; {first}use probgap fit --engine dask, or fewer rows or columns."
+        )
 
 
 def choose_columns(request: Request, names: Sequence[str]) -> dict[str, Any]:
@@ -149,6 +211,7 @@ def choose_columns(request: Request, names: Sequence[str]) -> dict[str, Any]:
         "drop": drop if request.truth is None else [*drop, request.truth],
         "positive": request.positive,
         "category": _split_columns("--category", request.category, names),
+        "keep": _split_columns("--keep", request.keep, names),
     }
 
 
@@ -171,9 +234,8 @@ def require_column(option: str, name: str, names: Sequence[str]) -> None:
         return
     close = get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    shown = ", ".join(one_line(column) for column in names[:8])
-    shown += f" and {len(names) - 8} more" if len(names) > 8 else ""
-    rule = f"{option} must name a column of the table, which has {shown}."
+    has = listed([one_line(column) for column in names], 8)
+    rule = f"{option} must name a column of the table, which has {has}."
     refuse(f"{rule} Got {name!r}.{hint}")
 
 
@@ -208,3 +270,54 @@ def read_inputs(frame: pd.DataFrame, plan: ColumnPlan) -> pd.DataFrame:
     others = frame[list(plan.names("date", "category", "text"))]
     numbers = pd.DataFrame(tables.to_numbers(frame[names]), frame.index, names)
     return pd.concat([numbers, others], axis=1)
+
+
+def score_rows(
+    classifier: Any, gap: Vector, probability: Vector, labelled: Mask | None = None
+) -> pd.DataFrame:
+    """Return each row's gap, its decision by the gap alone, probability and prediction.
+
+    Then the range of what the probability may mean: for rows of the table of a fit
+    (``labelled``), of a labelled row that it is positive, and of any other the probability
+    given that it is unlabelled; for new rows, that of any row like it.
+    """
+    lower, positive = classifier.boundary_.value, classifier.positive_index_
+    decided = np.select(
+        [gap <= lower, gap > max(0.0, lower)],
+        ["negative", "positive"],
+        default="undecided",
+    )
+    unlabelled = False if labelled is None else ~labelled
+    ranges = classifier.reading_.probability_range(probability, unlabelled=unlabelled)
+    low, high = ranges.low.round(_DECIMALS), ranges.high.round(_DECIMALS)
+    if labelled is not None:
+        decided[labelled] = "positive"
+        low[labelled] = high[labelled] = 1.0
+    # predict would compute the kernel once more for the same answer.
+    called = np.where(probability > 0.5, positive, 1 - positive)
+    return pd.DataFrame(
+        {
+            "gap": gap.round(_DECIMALS),
+            "decided": decided,
+            "probability": probability.round(_DECIMALS),
+            "predicted_label": classifier.classes_[called],
+            "probability_low": low,
+            "probability_high": high,
+        }
+    )
+
+
+def rank_hidden(probability: Vector, gap: Vector, labelled: Mask) -> NDArray[np.intp]:
+    """Order unlabelled rows, the likeliest positive first; ties by gap, then by row."""
+    rows = np.flatnonzero(~labelled)
+    return rows[np.lexsort((rows, -gap[rows], -probability[rows]))]
+
+
+def cell_text(value: Any) -> str:
+    """Return a cell as text, a missing one as nothing, a long decimal fraction rounded."""
+    if pd.isna(value):
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    if _LONG_FRACTION.fullmatch(text):
+        text = f"{float(text):.6g}"
+    return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…"

@@ -26,11 +26,12 @@ def show_summary(analysis: Analysis, out: Path) -> None:
     account, table = analysis.account, analysis.table
     console.print(escape(_table_line(table)))
     console.print(escape(table.sentence) + "\n")
+    console.print(escape(account.found.headline), style="bold")
     _print_numbers(console, account)
     console.print("\nLikeliest hidden positives", style="dim")
     warnings = [
         " ".join(split_sentence(part)[0] for part in (warning.what, warning.do)).strip()
-        for warning in account.warnings
+        for warning in sorted(account.warnings, key=lambda one: one.sign != "fast")
     ]
     left = len(warnings) - _MOST_WARNINGS
     if left > 0:
@@ -43,15 +44,15 @@ def show_summary(analysis: Analysis, out: Path) -> None:
         console.print(f"[bold yellow]![/bold yellow] {escape(warning)}")
     page = Text(str(out / "report.html"), style="bold")
     console.print(Text("Read ").append_text(page), soft_wrap=True)
+    console.print("[dim]To know how many: check rows drawn at random; see there.[/dim]")
     files = ", ".join(analysis.run.files[1:])
     console.print(f"[dim]In the same folder: {files}[/dim]")
 
 
 def _print_numbers(console: Console, account: Account) -> None:
     found, boundary = account.found, account.boundary
-    low, high = found.hidden_interval
-    estimate = f"{found.level:.0%} interval; best estimate {found.hidden:,.0f}"
-    called = f"of {found.unlabelled:,} unlabelled rows (probability > 1/2)"
+    estimate = f"hidden positives (the range is a {found.level:.0%} interval)"
+    called = f"of {found.unlabelled:,} unlabelled rows (score above 1/2)"
     odds = "gap at which P(positive) is 1/2"
     if boundary.value >= 1.0:
         odds = "no row is likelier positive than not"
@@ -59,8 +60,8 @@ def _print_numbers(console: Console, account: Account) -> None:
         odds += f" (± {boundary.spread:.2f})"
     undecided = "of rows, which the gap alone does not decide"
     lines = [
+        ("Best estimate", f"{found.hidden:,.0f}", estimate),
         ("Labelled positives", f"{found.labelled:,}", f"of {found.rows:,} rows"),
-        ("Hidden positives", f"{low:,.0f} to {high:,.0f}", estimate),
         ("Called positive", f"{found.called_positive:,}", called),
         ("Boundary", f"{boundary.value:.2f}", odds),
         ("Undecided", f"{account.undecided_share:.0%}", undecided),
@@ -80,20 +81,22 @@ def _table_line(table: TableRecord) -> str:
     line = f"{table.name}: {rows}, {columns} used"
     if not left:
         return line + "."
+    left.sort(key=lambda c: not c["why"].startswith("id-like"))
     shown = "; ".join(f"{one_line(c['name'])}: {c['why']}" for c in left[:3])
     more = f"; {len(left) - 3} more" if len(left) > 3 else ""
-    return f"{line}, {len(left)} left out ({shown}{more})."
+    back = "; --keep brings one back" if left[0]["why"].startswith("id-like") else ""
+    return f"{line}, {len(left)} left out ({shown}{more}){back}."
 
 
 def _ranked_table(ranked: Sequence[RankedRow], *, n_values: int) -> Any:
     named = ["id"] if any(entry.id is not None for entry in ranked) else []
     values = list(ranked[0].values)[:n_values] if ranked else []
-    numbers = ("row", "probability", "gap")
-    headings = ("rank", *named, *numbers, *map(one_line, values))
-    table = plain_table(*headings, right=("rank", *numbers))
+    numbers = ("row", "score", "positive", "gap")
+    rows = []
     for entry in ranked:
         cells = [str(entry.rank), one_line(entry.id or "")][: 1 + len(named)]
-        cells += [f"{entry.row}", f"{entry.probability:.3f}", f"{entry.gap:.2f}"]
-        cells += [one_line(entry.values[name]) for name in values]
-        table.add_row(*map(Text, cells))
-    return table
+        cells += [f"{entry.row}", f"{entry.probability:.3f}", entry.likelihood]
+        cells += [f"{entry.gap:.2f}"]
+        rows.append(cells + [one_line(entry.values[name]) for name in values])
+    headings = ("rank", *named, *numbers, *map(one_line, values))
+    return plain_table(headings, rows, right=("rank", *numbers))

@@ -5,18 +5,20 @@ from __future__ import annotations
 import errno
 import io
 import json
+import shlex
 import signal
 import sys
 import threading
 import time
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, NoReturn, Self
 
 import typer
 
 from probgap._core.errors import InvalidInputError, ProbgapError, ProbgapWarning
+from probgap.cli import stop_early
 
 BAD_INPUT = 1
 INTERRUPTED = 130
@@ -32,6 +34,8 @@ def refuse(message: str) -> NoReturn:
 def plain_errors(*, debug: bool) -> Iterator[None]:
     """Turn an exception into a sentence on stderr and an exit code."""
     try:
+        if signal.getsignal(signal.SIGINT) is stop_early:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         with signal_handler(signal.SIGTERM, _unwind):
             yield
     except (BrokenPipeError, typer.Exit):
@@ -58,7 +62,10 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, ProbgapError | OSError):
         return f"Error: {error}"
     if isinstance(error, MemoryError):
-        return "Error: not enough memory for this table. Use fewer rows or columns (--drop)."
+        return (
+            "Error: not enough memory for this table. Use fewer rows or columns (--drop), "
+            "or Parquet files with fit --engine dask."
+        )
     return (
         f"Internal error ({type(error).__name__}: {error}). Please report it with the "
         "output of --debug."
@@ -100,7 +107,19 @@ class Progress:
 
     def __enter__(self) -> Self:
         if self._shown and sys.stderr.isatty():
-            self._bar = _make_bar()
+            from rich import progress
+            from rich.console import Console
+
+            self._bar = progress.Progress(
+                progress.BarColumn(bar_width=24),
+                progress.TimeElapsedColumn(),
+                progress.TextColumn("left:"),
+                progress.TimeRemainingColumn(),
+                progress.TextColumn("{task.description}", markup=False),
+                console=Console(stderr=True),
+                transient=True,
+                speed_estimate_period=600,
+            )
             self._task = self._bar.add_task("", total=sum(self._costs.values()))
             self._bar.start()
         return self
@@ -133,22 +152,6 @@ class Progress:
         )
 
 
-def _make_bar() -> Any:
-    from rich import progress
-    from rich.console import Console
-
-    return progress.Progress(
-        progress.BarColumn(bar_width=24),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("left:"),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.description}", markup=False),
-        console=Console(stderr=True),
-        transient=True,
-        speed_estimate_period=600,
-    )
-
-
 def can_print(text: str) -> bool:
     """Return whether standard output can encode a text."""
     try:
@@ -172,6 +175,18 @@ def data_stream() -> IO[str]:
     return sys.stdout
 
 
+def command_line(*more: str, without: Collection[str] = ()) -> str:
+    """Return the command as it was typed, with options added or left out."""
+    words = [word for word in sys.argv[1:] if word not in without]
+    return shlex.join(["probgap", *words, *more])
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Join the first of some names, and say how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def one_line(text: str, longest: int = 24) -> str:
     """Shorten a cell to a line without control characters."""
     line = "".join(c if c.isprintable() else " " for c in text)
@@ -185,7 +200,9 @@ def make_console() -> Any:
     return Console(highlight=False, markup=False, soft_wrap=True)
 
 
-def plain_table(*headings: str, right: Collection[str] = ()) -> Any:
+def plain_table(
+    headings: Iterable[str], rows: Iterable[Iterable[Any]], right: Collection[str] = ()
+) -> Any:
     """Return a rich table without lines, with numbers on the right of their columns."""
     from rich.table import Table
     from rich.text import Text
@@ -198,6 +215,8 @@ def plain_table(*headings: str, right: Collection[str] = ()) -> Any:
             table.add_column(Text(heading), justify="right", min_width=longest)
         else:
             table.add_column(Text(heading), no_wrap=True)
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
     return table
 
 

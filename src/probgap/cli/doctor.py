@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from probgap import __version__
+from probgap._core.errors import how_to_install
 from probgap.cli import _options as given
 from probgap.cli._terminal import BAD_INPUT, make_console, plain_errors, print_json
 
@@ -25,6 +26,7 @@ _OPTIONAL = (
     ("jinja2", "report", "pages"),
     ("skops", "io", "saving and loading models"),
     ("pyarrow", "tool", "Parquet files"),
+    ("openpyxl", "excel", "Excel files"),
     ("gensim", "text", "Doc2Vec, in the paper's Table 8"),
     ("pooch", "data", "downloads of the paper's data"),
     ("dask", "dask", "fits on blocks, on a cluster"),
@@ -41,23 +43,28 @@ def doctor(*, as_json: given.Json = False, debug: given.Debug = False) -> None:
     solvers, and a model saved and loaded. The exit code is 1 if a part of it fails.
     """
     with plain_errors(debug=debug):
-        keys = ("library", "extra", "for", "version")
-        optional = [(*part, version_of(part[0])) for part in _OPTIONAL]
-        parts = {
-            "fit on data with a known answer": _try_fit,
-            "kernel mean matching by two solvers": _try_matching,
-        }
-        if version_of("skops") is not None:
-            parts["a model saved and loaded"] = _try_saving
-        checks = [_try(name, part) for name, part in parts.items()]
+        checks = [
+            _try("fit on data with a known answer", _try_fit),
+            _try("kernel mean matching by two solvers", _try_matching),
+        ]
+        if _version_of("skops") is not None:
+            checks.append(_try("a model saved and loaded", _try_saving))
         found = {
             "probgap": __version__,
             "python": platform.python_version(),
             "platform": platform.platform(),
             "cores": os.cpu_count(),
             "data": os.environ.get("PROBGAP_DATA"),
-            "core": {name: version_of(name) for name in _CORE},
-            "optional": [dict(zip(keys, part, strict=True)) for part in optional],
+            "core": {name: _version_of(name) for name in _CORE},
+            "optional": [
+                {
+                    "library": name,
+                    "extra": extra,
+                    "for": use,
+                    "version": _version_of(name),
+                }
+                for name, extra, use in _OPTIONAL
+            ],
             "self_test": checks,
             "passed": all(check["passed"] for check in checks),
         }
@@ -69,8 +76,7 @@ def doctor(*, as_json: given.Json = False, debug: given.Debug = False) -> None:
             raise typer.Exit(BAD_INPUT)
 
 
-def version_of(name: str) -> str | None:
-    """Return the version of a library, or None where it is not installed."""
+def _version_of(name: str) -> str | None:
     try:
         return version(name)
     except PackageNotFoundError:
@@ -91,16 +97,14 @@ def _fitted() -> tuple[Any, Any, Any]:
     from probgap import PGPUClassifier
     from probgap.datasets import hide_labels, make_square
 
-    samples, truth, posterior = make_square(400, random_state=0)
-    observed = hide_labels(
-        samples, truth, 2.0 * posterior - 1.0, ("linear", 0.6), random_state=1
-    )
-    return PGPUClassifier(random_state=0).fit(samples, observed), samples, truth
+    X, truth, posterior = make_square(400, random_state=0)
+    s = hide_labels(X, truth, 2.0 * posterior - 1.0, ("linear", 0.6), random_state=1)
+    return PGPUClassifier(random_state=0).fit(X, s), X, truth
 
 
 def _try_fit() -> tuple[bool, str]:
-    model, samples, truth = _fitted()
-    accuracy = float(model.score(samples, truth))
+    model, X, truth = _fitted()
+    accuracy = float(model.score(X, truth))
     return accuracy >= _GOOD_ACCURACY, f"accuracy {accuracy:.1%} on true labels"
 
 
@@ -123,13 +127,12 @@ def _try_matching() -> tuple[bool, str]:
 def _try_saving() -> tuple[bool, str]:
     from probgap.io import load, save
 
-    model, samples, _ = _fitted()
+    model, X, _ = _fitted()
     with TemporaryDirectory() as folder:
         path = Path(folder, "model.skops")
         save(model, path)
-        loaded = load(path)
-    same = (model.predict_proba(samples) == loaded.predict_proba(samples)).all()
-    return bool(same), "same predictions" if same else "predictions differ"
+        same = bool((model.predict_proba(X) == load(path).predict_proba(X)).all())
+    return same, "same predictions" if same else "predictions differ"
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -142,11 +145,11 @@ def _show(found: dict[str, Any]) -> None:
     console.print(", ".join(f"{name} {at}" for name, at in found["core"].items()))
     console.print("\nOptional parts", style="dim")
     for part in found["optional"]:
-        state, style = part["version"], ""
-        if state is None:
-            state, style = f"missing: pip install 'probgap[{part['extra']}]'", "yellow"
-        line = (f"{part['library']:<10}  ", (f"{state:<43}  ", style))
-        console.print(Text.assemble(*line, (part["for"], "dim")))
+        state, style, what = part["version"] or "missing", "", part["for"]
+        if part["version"] is None:
+            style, what = "yellow", f"{what}: {how_to_install(part['extra'])}"
+        line = (f"{part['library']:<10}  ", (f"{state:<12}  ", style))
+        console.print(Text.assemble(*line, (what, "dim")))
     console.print("\nSelf-test", style="dim")
     for check in found["self_test"]:
         state = ("passed", "green") if check["passed"] else ("FAILED", "bold red")

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_libraries
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from probgap.cli._prepare import Prepared
+from probgap.cli._run import read_run, request_again
 
 _MOST_COLUMNS = 20
 _N_NEAREST = 5
+_N_VALUES = 4  # shown of each similar row
+_N_WORDS = 8
 _BAR = 20
 _FOLDER = "A folder that fit wrote."
 _ROW = "One row: its id, or its number (from 1) if the table has no id column."
 _TABLE = "The table of the fit, if it is no longer where it was."
-# The parts of run.json that explain reads, and the types in them.
-_NUMBER = int | float
-_DRIVER = {"column": str, "importance": _NUMBER, "spread": _NUMBER}
-_SHAPES: dict[str, Any] = {
-    "table": dict.fromkeys(("path", "sha256", "label", "positive"), str)
-    | {"id": str | None, "columns": [{"name": str, "use": str}]},
-    "drivers": {"scored_by": str, "score": _NUMBER, "columns": [_DRIVER]},
-}
 
 
 def explain(
@@ -49,16 +37,16 @@ def explain(
     For all rows: how much worse the model tells held-out labelled rows from unlabelled
     ones when a column is shuffled (permutation importance). For one row (--row): how much
     each column moves its log-odds from the average row's, by Shapley values estimated
-    from random orders of the columns, and which labelled positives are most like it.
+    from random orders of the columns, which words of a text speak for and against, and
+    which labelled positives are most like it.
 
     Example: probgap explain results --row C-1043
     """
     with terminal.plain_errors(debug=debug):
         if row is None:
-            explained = _read_run(folder, "drivers")
+            explained = read_run(folder, "drivers")
         else:
-            prepared = _read_table(_read_run(folder, "table"), table)
-            explained = _explain_row(folder, prepared, _position(prepared, row), seed)
+            explained = _explain_row(folder, row, table, seed)
         if as_json:
             terminal.print_json(explained)
         elif row is None:
@@ -67,129 +55,70 @@ def explain(
             _show_row(explained, n_columns=10 if quiet else _MOST_COLUMNS)
 
 
-def _read_run(folder: Path, part: str) -> Any:
-    """Return a part of run.json, or refuse a file that fit did not write."""
-    path = folder / "run.json"
-    if not path.is_file():
-        terminal.refuse(
-            f"DIR must be a folder that probgap fit wrote. Got {folder}: no run.json in it."
-        )
-    try:
-        run = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        run = None
-    match run:
-        case {"format": int(number)} if number > 1:
-            terminal.refuse(
-                f"{path} has format {number}, and this version reads format 1; use a "
-                "newer probgap."
-            )
-        case {"format": 1, "drivers": None} if part == "drivers":
-            terminal.refuse("There were too few labelled rows to explain the scores.")
-        case {"format": 1, "table": {"files": _}} if part == "table":
-            terminal.refuse(
-                "--row requires a fit in memory; this one was made with --engine dask."
-            )
-        case {"format": 1} if _has_shape(run.get(part), _SHAPES[part]):
-            pass
-        case _:
-            terminal.refuse(f"{path} is damaged or was altered; fit again.")
-    return run[part]
-
-
-def _has_shape(value: Any, shape: Any) -> bool:
-    """Return whether plain data has the parts that a shape names."""
-    if isinstance(shape, dict):
-        return isinstance(value, dict) and all(
-            key in value and _has_shape(value[key], part) for key, part in shape.items()
-        )
-    if isinstance(shape, list):
-        return isinstance(value, list) and all(_has_shape(v, shape[0]) for v in value)
-    return isinstance(value, shape)
-
-
-def _read_table(described: Mapping[str, Any], source: str | None) -> Prepared:
-    """Read the table of a fit again, with its columns used as in the fit."""
-    check_libraries()
-    from probgap.cli._prepare import Request, prepare
-
-    source = source or described["path"]
-    found = ""
-    if source == "-":
-        found = "none, and it came from standard input"
-    elif not Path(source).is_file():
-        found = f"{source!r}, which is not a file"
-    else:
-        with Path(source).open("rb") as file:
-            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
-        if sha256 != described["sha256"]:
-            found = f"a file with other contents: {source}"
-    if found:
-        terminal.refuse(
-            f"--table must name the table that the model was fitted to. Got {found}."
-        )
-    use = {column["name"]: column["use"] for column in described["columns"]}
-    return prepare(
-        Request(
-            source=source,
-            label=described["label"],
-            positive=described["positive"],
-            id=described["id"],
-            drop=[name for name in use if use[name] == "left out"],
-            category=[name for name in use if use[name] == "category"],
-        )
-    )
-
-
-def _position(prepared: Prepared, row: str) -> int:
-    """Return the place of a row that is named by its id or its number."""
-    named = prepared.request.id is not None
-    names = prepared.ids if named else prepared.numbers.astype(str)
-    found = (names == row).nonzero()[0]
-    if found.size != 1 and not named:
-        terminal.refuse(f"--row must be a number from 1 to {names.size}. Got {row!r}.")
-    if found.size != 1:
-        which = f"{found.size} rows" if found.size else "no row"
-        terminal.refuse(
-            f"--row must be the id of one row. Got {row!r}, the id of {which}."
-        )
-    return int(found[0])
-
-
 def _explain_row(
-    folder: Path, prepared: Prepared, at: int, seed: int
+    folder: Path, row: str, source: str | None, seed: int
 ) -> dict[str, Any]:
-    from probgap.cli._analysis import cell_text
-    from probgap.cli.predict import score_rows
-    from probgap.inspection import nearest_labelled, row_contributions
+    """Return why a row of the table of a fit has its score."""
+    described = read_run(folder, "table")
+    check_libraries()
+    from probgap.cli._prepare import Request, cell_text, prepare, score_rows
+
+    prepared = prepare(Request(**request_again(described, source)))
+    at = prepared.find_row(row)
+    # Not earlier: a bad request is refused before scikit-learn is loaded.
+    from probgap.inspection import (
+        nearest_labelled,
+        row_contributions,
+        word_contributions,
+    )
     from probgap.io import load
 
     model = load(folder / "model.skops")
     classifier = model[-1]
     # As in scores.csv: by models that had not seen the row.
     held_out = (classifier.observed_gap_[[at]], classifier.posterior_[[at]])
-    scores = score_rows(classifier, *held_out).iloc[0]
     frame, labelled = prepared.inputs, prepared.labels.labelled
+    scores = score_rows(classifier, *held_out, labelled[[at]]).iloc[0]
     one, cells = frame.iloc[[at]], prepared.table.frame.iloc[at]
     parts = row_contributions(model, one, frame, random_state=seed)
     others = labelled.copy()
     others[at] = False
     nearest = nearest_labelled(model, frame, others, one, n=_N_NEAREST)
-    contributions = [
+    contributions: list[dict[str, Any]] = [
         {"column": name, "value": cell_text(cells[name]), "log_odds": float(value)}
         for name, value in zip(parts.columns, parts.values, strict=True)
     ]
+    contributions.sort(key=lambda part: -abs(part["log_odds"]))
+    for part in contributions:
+        if part["column"] in prepared.plan.names("text"):
+            said = word_contributions(model, one, part["column"], random_state=seed)
+            words = zip(said.columns, said.values.tolist(), strict=True)
+            part["words"] = [
+                {"word": word, "log_odds": value}
+                for word, value in sorted(words, key=lambda each: -abs(each[1]))
+            ]
+    names = [part["column"] for part in contributions]
     return {
         "row": at + 1,
         "id": prepared.ids[at],
         "labelled": bool(labelled[at]),
-        "probability": float(scores["probability"]),
-        "gap": float(scores["gap"]),
+        **{
+            name: float(scores[name])
+            for name in ("probability", "probability_low", "probability_high", "gap")
+        },
         "average_log_odds": float(parts.baseline),
         "log_odds": float(parts.prediction),
-        "contributions": sorted(contributions, key=lambda c: -abs(c["log_odds"])),
+        "contributions": contributions,
         "nearest_labelled": [
-            {"row": other + 1, "id": prepared.ids[other], "distance": float(distance)}
+            {
+                "row": other + 1,
+                "id": prepared.ids[other],
+                "distance": float(distance),
+                "values": {
+                    name: cell_text(prepared.table.frame[name].iloc[other])
+                    for name in names
+                },
+            }
             for other, distance in zip(
                 nearest.index.tolist(), nearest.distance, strict=True
             )
@@ -197,7 +126,7 @@ def _explain_row(
     }
 
 
-def _show_drivers(drivers: Mapping[str, Any]) -> None:
+def _show_drivers(drivers: dict[str, Any]) -> None:
     console = terminal.make_console()
     console.print(f"{drivers['scored_by']}: {drivers['score']:.3f}")
     console.print("Drop in this score when a column is shuffled:\n", style="dim")
@@ -208,12 +137,16 @@ def _show_drivers(drivers: Mapping[str, Any]) -> None:
         console.print(f"\n{left} more columns: see report.html or --json.", style="dim")
 
 
-def _show_row(explained: Mapping[str, Any], *, n_columns: int) -> None:
+def _show_row(explained: dict[str, Any], *, n_columns: int) -> None:
     console = terminal.make_console()
     name = explained["id"] or f"row {explained['row']}"
     state = "labelled positive" if explained["labelled"] else "unlabelled"
+    likely = ""
+    if not explained["labelled"]:
+        ends = (explained["probability_low"], explained["probability_high"])
+        likely = f", {ends[0]:.0%} to {ends[1]:.0%} likely positive"
     console.print(
-        f"{name} ({state}): probability {explained['probability']:.3f}, "
+        f"{name} ({state}): score {explained['probability']:.3f}{likely}, "
         f"gap {explained['gap']:.2f}"
     )
     console.print(
@@ -227,10 +160,33 @@ def _show_row(explained: Mapping[str, Any], *, n_columns: int) -> None:
     if len(parts) > n_columns:
         rest = sum(c["log_odds"] for c in parts[n_columns:])
         console.print(f"all other columns together {rest:+.3f}", style="dim")
-    console.print("\nLabelled positives most like it", style="dim")
+    for part in parts[:n_columns]:
+        if part.get("words"):
+            _print_words(part["column"], part["words"])
+    console.print("\nLabelled positives most like it, and their values:", style="dim")
+    names = [part["column"] for part in parts[:_N_VALUES]]
+    rows = [[name, "", *(part["value"] for part in parts[:_N_VALUES])]]
     for other in explained["nearest_labelled"]:
         label = other["id"] or f"row {other['row']}"
-        console.print(f"  {label}  (distance {other['distance']:.2f})")
+        values = [other["values"][column] for column in names]
+        rows.append([label, f"{other['distance']:.2f}", *values])
+    cells = [[terminal.one_line(cell, 32) for cell in row] for row in rows]
+    headings = ["", "distance", *(terminal.one_line(column) for column in names)]
+    console.print(terminal.plain_table(headings, cells))
+
+
+def _print_words(column: str, words: list[dict[str, Any]]) -> None:
+    """Print the words of a text that raise the log-odds, and those that lower them."""
+    console = terminal.make_console()
+    title = (
+        f"\nWords of {terminal.one_line(column)}, by what each adds to an empty cell:"
+    )
+    console.print(title, style="dim")
+    for heading, sign in (("for", 1.0), ("against", -1.0)):
+        # Shares that would be shown as 0 say nothing.
+        found = [word for word in words if sign * word["log_odds"] >= 0.005]
+        shown = [f"{each['word']} {each['log_odds']:+.2f}" for each in found]
+        console.print(f"  {heading:<8} {terminal.listed(shown, _N_WORDS) or 'none'}")
 
 
 def _print_bars(entries: list[tuple[str, float, str]]) -> None:
@@ -239,13 +195,10 @@ def _print_bars(entries: list[tuple[str, float, str]]) -> None:
 
     largest = max((abs(value) for _, value, _ in entries), default=0.0) or 1.0
     sign = "█" if terminal.can_print("█") else "#"
-    table = terminal.plain_table()
+    rows = []
     for name, value, remark in entries:
         bar = sign * round(_BAR * abs(value) / largest)
-        table.add_row(
-            Text(terminal.one_line(name, 40)),
-            f"{value:+.3f}",
-            Text(bar, "red" if value < 0 else "blue"),
-            Text(terminal.one_line(remark, 40)),
-        )
-    terminal.make_console().print(table)
+        drawn = Text(bar, "red" if value < 0 else "blue")
+        named, said = (terminal.one_line(text, 40) for text in (name, remark))
+        rows.append([named, f"{value:+.3f}", drawn, said])
+    terminal.make_console().print(terminal.plain_table((), rows))

@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
-from probgap.cli._output import FILES, check_folder, check_libraries
+from probgap.cli._output import FILES, check_folder, check_libraries, claim_folder
 
 if TYPE_CHECKING:
     from probgap.cli._analysis import Analysis
     from probgap.cli._prepare import MemoryEngine
 
-READ, FIT, CHECK, PAGE = (
-    "Reading the table",
-    "Fitting the model",
-    "Checking it",
-    "Writing the page",
-)
-# How long each step takes relative to the others.
-_COSTS = {READ: 10.0, FIT: 45.0, CHECK: 40.0, PAGE: 5.0}
+# The steps, and how long each takes relative to the others.
+_COSTS = {
+    "Reading the table": 10.0,
+    "Fitting the model": 65.0,
+    "Checking it": 18.0,
+    "Writing the page": 7.0,
+}
 
 
 def fit(
-    table: given.Tables,
+    table: given.Table,
     *,
     label: given.Label,
     out: given.Folder,
     positive: given.Positive = None,
     id_column: given.Id = None,
     drop: given.Drop = None,
+    keep: given.Keep = None,
     category: given.Category = None,
     class_prior: given.ClassPrior = None,
+    fast: given.Fast = False,
     seed: given.Seed = 0,
     jobs: given.Jobs = 1,
     engine: given.Engine = given.EngineName.MEMORY,
@@ -52,8 +51,8 @@ def fit(
     has found. All others may be positive or negative. Writes into DIR:
 
     - report.html: the page to read first; what was found, and whether to believe it
-    - scores.csv: every row with its probability of being positive, and its rank
-    - label_next.csv: the rows that would teach most if somebody labelled them
+    - scores.csv: every row with its rank, its score, and how likely it is positive
+    - label_next.csv: the rows that would teach most if somebody checked them
     - model.skops: the model, for probgap predict
     - run.json: settings, versions and evidence, for programs
 
@@ -73,9 +72,8 @@ def fit(
         from probgap.cli._prepare import MemoryEngine, Request
 
         columns = (table, label, positive, id_column, drop, category)
-        command = shlex.join(["probgap", *sys.argv[1:]])
         request = Request(
-            *columns, seed=seed, jobs=jobs, class_prior=prior, command=command
+            *columns, seed=seed, jobs=jobs, class_prior=prior, keep=keep, fast=fast
         )
         shown = not (quiet or as_json)
         chosen = MemoryEngine(request)
@@ -90,9 +88,11 @@ def fit(
 
 def fit_into(out: Path, engine: MemoryEngine, *, force: bool, shown: bool) -> Analysis:
     """Fit to a table and write the results, all of them or none; show the main points."""
-    check_folder(out, FILES, force=force, read=engine.request.source)
-    with terminal.Progress(_COSTS, shown=shown) as progress:
+    allowed: Any = {"force": force, "read": engine.request.source}
+    check_folder(out, FILES, **allowed)
+    with claim_folder(out), terminal.Progress(_COSTS, shown=shown) as progress:
         analysis = analyse(engine, progress)
+        check_folder(out, FILES, **allowed)  # somebody may have used it meanwhile
         analysis.write(out)
     if shown:
         from probgap.cli._summary import show_summary
@@ -105,16 +105,16 @@ def analyse(engine: MemoryEngine, progress: terminal.Progress) -> Analysis:
     """Read, fit, check and describe; write nothing."""
     started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     with closing(engine):
-        progress.begin(READ)
+        progress.begin("Reading the table")
         engine.read()
         # Not earlier: a bad table is refused before scikit-learn is loaded.
         from probgap.cli._analysis import Analysis, check_fit, describe_run
 
-        progress.begin(FIT)
+        progress.begin("Fitting the model")
         with terminal.caught_warnings() as raised:
             model, prepared = engine.fit()
-    progress.begin(CHECK)
+    progress.begin("Checking it")
     account = check_fit(model, prepared, raised, progress)
-    progress.begin(PAGE)
+    progress.begin("Writing the page")
     run = describe_run(engine, model, started, progress)
     return Analysis(model, prepared, account, run)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, contextmanager, nullcontext
-from itertools import chain
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,26 +16,27 @@ from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_file, check_libraries
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from pandas import DataFrame
 
-    from probgap._core.types import Mask, Vector
-    from probgap.tables import TableReader
+    from probgap._core.types import Mask
+    from probgap.tables import DriftWatch, TableReader
 
 SCORE = "Scoring rows"
 _ROWS_AT_ONCE = 20_000
-_DECIMALS = 8  # more would be noise
 _MODEL = "model.skops, as fit wrote it, or the folder it is in."
 _OUT = (
     "File for the scores: CSV, or Parquet if it is named .parquet; printed by default."
 )
+_STRICT = "Refuse a table with columns that left the range of the fit."
 
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help=_MODEL)],
-    table: given.Tables,
+    table: given.Table,
     *,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=_OUT)] = None,
     id_column: given.Id = None,
+    strict: Annotated[bool, typer.Option("--strict", help=_STRICT)] = False,
     force: given.Force = False,
     as_json: given.Json = False,
     quiet: given.Quiet = False,
@@ -43,9 +45,14 @@ def predict(
     """Score the rows of a new table with a fitted model.
 
     Writes CSV or Parquet: row, the id column if there is one, gap, decided, probability,
-    predicted_label. The table needs the columns that the model learnt from, in any order;
+    predicted_label, and the range of what the probability may mean, probability_low to
+    probability_high. The table needs the columns that the model learnt from, in any order;
     others are ignored. Memory does not grow with the table. Rows of several files are
     numbered consecutively, in the order of the files' names.
+
+    A column that left its training range is named on standard error, in what --json prints
+    beside --out, and in the metadata of a Parquet file: in another unit, empty, or with
+    categories that the fit did not have. With --strict such a table is refused.
 
     Example: probgap predict results/model.skops new.csv --out scored.csv
     """
@@ -63,50 +70,117 @@ def predict(
                 f"MODEL must be a file that probgap fit wrote. Got {model}: No such file "
                 "or directory."
             )
-        with closing(_open_each(sources)) as readers:
-            first = next(readers)
-            # Slow: it loads scikit-learn, which no check before it needs.
-            fitted, id_of_fit = _load(model, quiet=quiet)
-            name = id_column
-            if name is None and id_of_fit in first.columns:
-                name = id_of_fit
-            _select_columns(first, fitted, name)
-            called = fitted.classes_[fitted[-1].positive_index_]
-            rows, positive, shown = 0, 0, not (quiet or as_json)
-            with (
-                terminal.Progress({SCORE: 1.0}, shown=shown) as progress,
-                _sink(out, as_json=as_json) as write,
-            ):
-                progress.begin(SCORE)
-                scores = _score_tables(chain([first], readers), fitted, name)
-                for scored, done in scores:
-                    write(scored, header=rows == 0)
-                    rows += len(scored)
-                    positive += int((scored["predicted_label"] == called).sum())
-                    progress.advance(done, len(sources), f"{rows:,} rows")
+        rows, positive = 0, 0
+        drift: list[dict[str, Any]] = []
+        with (
+            terminal.Progress({SCORE: 1.0}, shown=not (quiet or as_json)) as progress,
+            _sink(out, drift, as_json=as_json) as write,
+        ):
+            chunks: Iterable[tuple[DataFrame, Mask]] = _score(
+                model,
+                sources,
+                progress,
+                drift,
+                id_column=id_column,
+                strict=strict,
+                quiet=quiet,
+            )
+            if strict and out is None:
+                chunks = list(chunks)  # of a table that is refused, nothing is printed
+            for scored, called in chunks:
+                write(scored, header=rows == 0)
+                rows += len(scored)
+                positive += int(called.sum())
+        for entry in drift if not quiet else ():
+            typer.echo(f"Warning: {entry['notice']}", err=True)
         if out is not None and as_json:
-            terminal.print_json({"rows": rows, "positive": positive, "file": str(out)})
+            counted = {"rows": rows, "positive": positive}
+            terminal.print_json({**counted, "file": str(out), "drift": drift})
         elif out is not None and not quiet:
             typer.echo(f"{rows:,} rows, {positive:,} called positive. Scores: {out}")
 
 
-def _open_each(sources: list[str]) -> Generator[TableReader, None, None]:
+def _score(
+    path: Path,
+    sources: list[str],
+    progress: terminal.Progress,
+    drift: list[dict[str, Any]],
+    *,
+    id_column: str | None,
+    strict: bool,
+    quiet: bool,
+) -> Iterator[tuple[DataFrame, Mask]]:
+    """Yield the scores of rows, a chunk at a time, and which are called positive.
+
+    At the end, notices of columns that left their training range are added to ``drift``.
+    """
+    from probgap.cli._prepare import score_rows
     from probgap.tables import open_table
 
-    for source in sources:
+    model, corrected, name, n_done = None, None, id_column, 0
+    for at, source in enumerate(sources):
         with open_table(source, chunk_rows=_ROWS_AT_ONCE) as reader:
-            yield reader
+            if model is None:
+                # Slow: it loads scikit-learn, which no check before it needs.
+                model, noted, watch = _load(path, strict=strict, quiet=quiet)
+                if hasattr(model, "belief"):  # corrected by answers
+                    corrected, model = model, model.model
+                if name is None and noted.get("id") in reader.columns:
+                    name = noted["id"]
+            _select_columns(reader, model, name)
+            if at == 0:
+                progress.begin(SCORE)
+            classifier = model[-1]
+            scorer = (
+                classifier
+                if corrected is None
+                else replace(corrected, model=classifier)
+            )
+            for frame in reader:
+                samples = model[:-1].transform(frame)
+                watch.update(frame)
+                gap = classifier.gap_estimator_.transform(samples)[:, 0]
+                chances = scorer.predict_proba(samples)
+                chance = chances[:, classifier.positive_index_]
+                scored = score_rows(classifier, gap, chance)
+                scored.insert(0, "row", range(n_done + 1, n_done + len(frame) + 1))
+                if name is not None:
+                    ids = frame[name]
+                    kept = ids.dtype if ids.dtype.kind in "iu" else object
+                    scored.insert(1, "id", ids.to_numpy(dtype=kept))
+                yield scored, chance > 0.5
+                n_done += len(frame)
+                share = reader.bytes_read / reader.n_bytes if reader.n_bytes else 0.0
+                done = at + min(1.0, share)
+                progress.advance(done, len(sources), f"{n_done:,} rows")
+    drift += watch.notices()
+    if strict and drift:
+        first, *others = drift
+        names = terminal.listed([repr(entry["column"]) for entry in others], 5)
+        so = f", and so did {names}" if others else ""
+        terminal.refuse(f"{first['notice'].rstrip('.')}{so}; --strict refuses that.")
 
 
-def _load(path: Path, *, quiet: bool) -> tuple[Any, Any]:
-    """Return a model, and the id column of the table that it was fitted to."""
+def _load(
+    path: Path, *, strict: bool, quiet: bool
+) -> tuple[Any, dict[str, Any], DriftWatch]:
+    """Return a model, what is noted of its table, and a watch on its training ranges."""
     from probgap.io import load, read_metadata
+    from probgap.tables import DriftWatch
 
     with terminal.caught_warnings() as raised:
         model = load(path)
+    model = getattr(model, "pipeline_", model)  # of a TableClassifier
     for warning in raised if not quiet else ():
         typer.echo(f"Warning: {warning}", err=True)
-    return model, read_metadata(path).get("id")
+    noted = read_metadata(path)
+    if strict and "ranges" not in noted:
+        terminal.refuse(
+            f"--strict requires a model that knows its training ranges. Got {path}, which "
+            "has none; fit again."
+        )
+    # Older files have no ranges.
+    return model, noted, DriftWatch(noted.get("ranges", {}))
 
 
 def _select_columns(reader: TableReader, model: Any, name: str | None) -> None:
@@ -116,74 +190,28 @@ def _select_columns(reader: TableReader, model: Any, name: str | None) -> None:
 
     missing = missing_columns(model, reader.columns)
     if missing:
-        shown = ", ".join(repr(column) for column in missing[:8])
-        more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
         terminal.refuse(
-            f"The table has no {shown}{more}: it needs every column that the model was "
-            "fitted to."
+            f"The table has no {terminal.listed(list(map(repr, missing)), 8)}: it needs "
+            "every column that the model was fitted to."
         )
     if name is not None:
         require_column("--id", name, reader.columns)
     reader.select([*needed_columns(model), *([] if name is None else [name])])
 
 
-def _score_tables(
-    readers: Iterable[TableReader], model: Any, name: str | None
-) -> Iterator[tuple[pd.DataFrame, float]]:
-    """Yield the scores of rows, a chunk at a time, and how many tables are done."""
-    classifier, first = model[-1], 1
-    for at, reader in enumerate(readers):
-        _select_columns(reader, model, name)
-        for frame in reader:
-            samples = model[:-1].transform(frame)
-            chances = classifier.predict_proba(samples)
-            gap = classifier.gap_estimator_.transform(samples)[:, 0]
-            scored = score_rows(classifier, gap, chances[:, classifier.positive_index_])
-            scored.insert(0, "row", range(first, first + len(frame)))
-            if name is not None:
-                ids = frame[name]
-                kept = ids.dtype if ids.dtype.kind in "iu" else object
-                scored.insert(1, "id", ids.to_numpy(dtype=kept))
-            first += len(frame)
-            share = reader.bytes_read / reader.n_bytes if reader.n_bytes else 0.0
-            yield scored, at + min(1.0, share)
-
-
-def score_rows(
-    classifier: Any, gap: Vector, probability: Vector, labelled: Mask | None = None
-) -> pd.DataFrame:
-    """Return each row's gap, its decision by the gap alone, probability and prediction."""
-    import numpy as np
-    import pandas as pd
-
-    lower, positive = classifier.boundary_.value, classifier.positive_index_
-    decided = np.select(
-        [gap <= lower, gap > max(0.0, lower)],
-        ["negative", "positive"],
-        default="undecided",
-    )
-    if labelled is not None:
-        decided[labelled] = "positive"
-    # predict would compute the kernel once more for the same answer.
-    called = np.where(probability > 0.5, positive, 1 - positive)
-    return pd.DataFrame(
-        {
-            "gap": np.round(gap, _DECIMALS),
-            "decided": decided,
-            "probability": np.round(probability, _DECIMALS),
-            "predicted_label": classifier.classes_[called],
-        }
-    )
-
-
 @contextmanager
-def _sink(out: Path | None, *, as_json: bool) -> Iterator[Callable[..., Any]]:
+def _sink(
+    out: Path | None, drift: list[dict[str, Any]], *, as_json: bool
+) -> Iterator[Callable[..., Any]]:
     """Yield a function that writes scores, chunk after chunk, the first with a header."""
     from probgap._core.output import whole_file
     from probgap.tables import append_parquet, write_csv
 
     if out is not None and out.suffix.lower() in (".parquet", ".pq"):
-        with whole_file(out, binary=True) as file, append_parquet(file) as write:
+        with (
+            whole_file(out, binary=True) as file,
+            append_parquet(file, lambda: {"probgap.drift": json.dumps(drift)}) as write,
+        ):
             yield lambda scored, **_: write(scored)
         return
     stream = nullcontext(terminal.data_stream()) if out is None else whole_file(out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,15 +77,13 @@ def reproduce(
             return
         _check(planned, out / "rows.jsonl", resume=resume, force=force)
         made = _run(planned, out / "rows.jsonl", jobs, fresh=force, quiet=quiet)
-        _report(made, out, command=shlex.join(["probgap", *sys.argv[1:]]), quiet=quiet)
+        _report(made, out, command=terminal.command_line(), quiet=quiet)
         failed = [row for row in made if row["status"] != "ok"]
         if failed:
-            typer.echo(
-                f"Error: {len(failed)} of {len(made)} jobs failed; the first, "
-                f"{failed[0]['key']}: {failed[0]['error']}. Try them again with --resume.",
-                err=True,
+            terminal.refuse(
+                f"{len(failed)} of {len(made)} jobs failed; the first, "
+                f"{failed[0]['key']}: {failed[0]['error']}. Try them again with --resume."
             )
-            raise typer.Exit(terminal.BAD_INPUT)
 
 
 def _numbers(selection: str | None) -> set[int] | None:
@@ -104,7 +101,7 @@ def _numbers(selection: str | None) -> set[int] | None:
 def _check(planned: list[Job], path: Path, *, resume: bool, force: bool) -> None:
     """Refuse a run that could not finish, before it starts."""
     from probgap.datasets import DataFileError
-    from probgap.exceptions import MissingLibraryError, ProbgapError
+    from probgap.exceptions import MissingLibraryError
     from probgap.page import check_libraries
     from probgap.reproduction import check_data
 
@@ -119,8 +116,9 @@ def _check(planned: list[Job], path: Path, *, resume: bool, force: bool) -> None
     try:
         check_data({job.data for job in planned})
     except (DataFileError, MissingLibraryError) as error:
-        msg = f"{error} Tables 1 to 6 need neither: choose them with --table."
-        raise ProbgapError(msg) from None
+        terminal.refuse(
+            f"{error} Tables 1 to 6 need neither: choose them with --table."
+        )
 
 
 def _run(
@@ -153,15 +151,11 @@ def _run(
             killed = isinstance(stop, TerminatedWorkerError)
             why = "A worker died, perhaps out of memory" if killed else "Stopped"
             n_made = n_all - len(reproduction.pending(planned, made))
-            words = [a for a in sys.argv[1:] if a not in ("--resume", "--force")]
-            typer.echo(
-                f"{why}. {path} has {n_made} of {n_all} rows. Continue with:\n"
-                f"  {shlex.join(['probgap', *words, '--resume'])}",
-                err=True,
-            )
-            raise typer.Exit(
-                terminal.BAD_INPUT if killed else terminal.INTERRUPTED
-            ) from None
+            again = terminal.command_line("--resume", without=("--resume", "--force"))
+            has = f"{path} has {n_made} of {n_all} rows"
+            typer.echo(f"{why}. {has}. Continue with:\n  {again}", err=True)
+            code = terminal.BAD_INPUT if killed else terminal.INTERRUPTED
+            raise typer.Exit(code) from None
     return reproduction.latest_rows(reproduction.rows_of(planned, made))
 
 

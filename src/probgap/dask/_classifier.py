@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import zlib
 from dataclasses import replace
+from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap import pgpu
 from probgap._core.checks import check_fit_inputs
-from probgap._core.defaults import DEFAULTS
+from probgap._core.defaults import LIMITS
 from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
 from probgap._core.validation import DEFAULT_FOLDS, RowFolds
 from probgap.boundary import BoundaryRule
 from probgap.dask._estimators import AllRows, in_memory, is_made_for_dask
-from probgap.dask._predict import LazyClassifier
 from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
 from probgap.dask.engine import Lazy
 from probgap.gap import ObservedGapEstimator
@@ -25,17 +31,25 @@ from probgap.pgpu.base import BasePGPU, ClassPriorMixin
 from probgap.pgpu.steps import Steps
 from probgap.reweight import KernelMeanMatching
 
+# Attributes about training rows, and those of the gap, which few predictions need.
+_OF_ROWS = {
+    "observed_gap_",
+    "posterior_",
+    "relabelling_",
+    "row_weight_",
+    "sample_weight_",
+}
+_OF_GAP = {"gap_estimator_", "reading_"}
 
-class PGPUClassifier(ClassPriorMixin, LazyClassifier):
+
+class PGPUClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     """Classify from positive and unlabelled data in blocks, on one machine or many.
 
     One pass over the blocks checks every value and draws a sample: all labelled rows, and
     as many others as ``max_memory`` holds, weighted to represent all.
-    :class:`probgap.PGPUClassifier` is fitted to the sample, and all rows are predicted
-    lazily, block by block. The sample depends only on the order of the rows and on
-    ``random_state``: results are the same for any blocks and any workers and, if all rows
-    fit, those of :class:`probgap.PGPUClassifier`. The assumptions are the same.
-
+    :class:`probgap.PGPUClassifier`, whose assumptions are the same, is fitted to the sample,
+    and all rows are predicted lazily, block by block. Results are the same for any blocks
+    and any workers and, if all rows fit, those of :class:`probgap.PGPUClassifier`.
     Classifiers made for dask, such as ``xgboost.dask.DaskXGBClassifier``, are fitted to
     all rows.
 
@@ -46,9 +60,8 @@ class PGPUClassifier(ClassPriorMixin, LazyClassifier):
     gap_estimator : classifier with predict_proba, default=None
         Estimates P(s=1 | x). One made for dask is fitted on all rows, out of fold:
         ``fit(X, y)`` and ``predict_proba(X)`` get dask arrays of known length, and the
-        latter must return one. A classifier counts as made for dask if it, or a class it
-        inherits from, comes from a module with "dask" in its name: ``xgboost.dask``,
-        ``lightgbm.dask``, ``dask_ml``. The memory of its workers is not limited here.
+        latter must return one. Made for dask is what comes, or inherits, from a module
+        with "dask" in its name: ``xgboost.dask``, ``lightgbm.dask``, ``dask_ml``.
     relabelling, keep_labelled : object
         As in :class:`probgap.PGPUClassifier`.
     reweight : KernelMeanMatching or None, default=None
@@ -64,17 +77,15 @@ class PGPUClassifier(ClassPriorMixin, LazyClassifier):
     pos_label, random_state, n_jobs, verbose : object
         As in :class:`probgap.PGPUClassifier`.
     max_memory : float, default=64e6
-        Bytes that the rows drawn may take, in double precision. If the labelled rows would
-        take more than half of it, they are sampled, too, with a warning. A fit takes about
-        twenty times as much.
+        Bytes that the rows drawn may take, in double precision; a fit takes about twenty
+        times as much. Labelled rows that would take more than half are sampled, too.
 
     Attributes
     ----------
     model_ : probgap.PGPUClassifier
-        The fitted in-memory classifier; needs no dask. This is what to save. Its
-        attributes about training samples are about the rows drawn. Classifiers of
-        xgboost.dask become ``xgboost.XGBClassifier``, those with ``to_local`` what that
-        returns; others are kept as they are.
+        The fitted in-memory classifier, which is what to save. Its attributes about
+        training samples are about the rows drawn. Classifiers of xgboost.dask become
+        ``xgboost.XGBClassifier``, those with ``to_local`` what that returns.
     sample_rows_ : ndarray of shape (n_drawn,)
         Indices of the rows drawn.
     seed_ : int
@@ -85,6 +96,13 @@ class PGPUClassifier(ClassPriorMixin, LazyClassifier):
         As in :class:`probgap.PGPUClassifier`, counted over all rows, like
         ``estimated_class_prior_``, ``estimated_labelling_rate_`` and their intervals.
 
+    Warns
+    -----
+    UnreliableFitWarning, BoundaryWarning
+        By ``fit``, as for :class:`probgap.PGPUClassifier`.
+    ProbgapWarning
+        By ``fit``, if labelled rows had to be sampled, too.
+
     See Also
     --------
     probgap.PGPUClassifier : The same for what fits into memory.
@@ -94,17 +112,16 @@ class PGPUClassifier(ClassPriorMixin, LazyClassifier):
     >>> import dask.array as da
     >>> from probgap.dask import PGPUClassifier
     >>> from probgap.datasets import hide_labels, make_square
-    >>> X, y_true, posterior = make_square(1000, random_state=0)
+    >>> X, y_true, posterior = make_square(400, random_state=0)
     >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("linear", 0.6), random_state=1)
-    >>> blocks = da.from_array(X, chunks=(250, 2))
-    >>> model = PGPUClassifier(random_state=0).fit(blocks, da.from_array(s, chunks=250))
+    >>> blocks = da.from_array(X, chunks=(100, 2))
+    >>> model = PGPUClassifier(random_state=0).fit(blocks, da.from_array(s, chunks=100))
     >>> bool((model.predict(blocks).compute() == y_true).mean() > 0.95)
     True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BasePGPU._parameter_constraints,
-        "boundary": "no_validation",  # checked by check_rule
         "max_memory": [Interval(Real, 0, None, closed="neither")],
     }
 
@@ -124,7 +141,7 @@ class PGPUClassifier(ClassPriorMixin, LazyClassifier):
         random_state: RandomStateLike = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        max_memory: float = float(DEFAULTS.sample_bytes),
+        max_memory: float = float(LIMITS.sample_bytes),
     ) -> None:
         self.boundary = boundary
         self.class_prior = class_prior
@@ -141,6 +158,7 @@ class PGPUClassifier(ClassPriorMixin, LazyClassifier):
         self.verbose = verbose
         self.max_memory = max_memory
 
+    @_fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Lazy, y: Lazy) -> Self:
         """Fit the classifier to blocks of rows.
 
@@ -155,17 +173,7 @@ class PGPUClassifier(ClassPriorMixin, LazyClassifier):
         -------
         PGPUClassifier
             The fitted classifier.
-
-        Warns
-        -----
-        UnreliableFitWarning
-            If the method may not work on the data, as for :class:`probgap.PGPUClassifier`.
-        BoundaryWarning
-            If the boundary that was found had to be moved.
-        ProbgapWarning
-            If labelled rows had to be sampled, too.
         """
-        self._validate_params()
         self._check_estimators()
         pos_label = self.pos_label
         names = list(getattr(X, "columns", ()))
@@ -223,24 +231,25 @@ class PGPUClassifier(ClassPriorMixin, LazyClassifier):
         """Refuse estimators made for dask with parameters that they do not support."""
         gap_on_all = is_made_for_dask(self.gap_estimator)
         final_on_all = is_made_for_dask(self.estimator)
-        msg = ""
         if gap_on_all and not (self.cv is None or isinstance(self.cv, Integral)):
-            msg = (
-                "cv must be an integer or None with a gap_estimator made for dask. "
-                f"Got {self.cv!r}."
-            )
+            rule = "cv must be an integer or None with a gap_estimator made for dask"
+            found = f"{self.cv!r}"
         elif final_on_all and not gap_on_all:
-            msg = (
+            rule = (
                 "estimator must come with a gap_estimator made for dask, if it is made for "
-                f"dask itself. Got {self.gap_estimator!r} beside {self.estimator!r}."
+                "dask itself"
             )
+            found = f"{self.gap_estimator!r} beside {self.estimator!r}"
         elif final_on_all and self.reweight is not None:
-            msg = (
+            rule = (
                 "reweight must be None with an estimator made for dask: weights are found "
-                f"for rows in memory. Got {self.reweight!r}."
+                "for rows in memory"
             )
-        if msg:
-            raise InvalidInputError(msg)
+            found = f"{self.reweight!r}"
+        else:
+            return
+        msg = f"{rule}. Got {found}."
+        raise InvalidInputError(msg)
 
     def _folds(self, usual: int) -> RowFolds:
         return RowFolds(usual if self.cv is None else int(self.cv), self.seed_)
@@ -258,8 +267,7 @@ class PGPUClassifier(ClassPriorMixin, LazyClassifier):
         -------
         probgap.PGPUClassifier
             Unfitted; after ``fit``, with the seed that was used. If all rows were drawn, it
-            gives the same results. Classifiers of xgboost.dask become
-            ``xgboost.XGBClassifier``, whose trees differ slightly: on dask, split points
+            gives the same results, except for the trees of xgboost: on dask, split points
             come from quantile sketches.
         """
         parameters = self.get_params(deep=False)
@@ -272,3 +280,107 @@ class PGPUClassifier(ClassPriorMixin, LazyClassifier):
             parameters["gap_estimator"] = ObservedGapEstimator(own, cv=cv)
         parameters["estimator"] = in_memory(self.estimator)
         return pgpu.PGPUClassifier(**parameters)
+
+    def predict(self, X: Lazy) -> Lazy:
+        """Predict the true label of each row, lazily.
+
+        Parameters
+        ----------
+        X : dask array or dataframe of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array or series of shape (n_samples,)
+            Values of ``classes_``.
+        """
+        return self._apply(X, "predict")
+
+    def decision_function(self, X: Lazy) -> Lazy:
+        """Return a score that is above 0 exactly where ``predict`` is ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : dask array or dataframe of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array or series of shape (n_samples,)
+            The decision of the final classifier.
+        """
+        return self._apply(X, "decision_function")
+
+    def predict_proba(self, X: Lazy) -> Lazy:
+        """Return P(Y | x), the probabilities of being negative and of being positive.
+
+        Parameters
+        ----------
+        X : dask array or dataframe of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        dask array or dataframe of shape (n_samples, 2)
+            Probabilities of the true label, in the order of ``classes_``.
+        """
+        return self._apply(X, "predict_proba")
+
+    def _apply(self, X: Lazy, method: str) -> Lazy:
+        check_is_fitted(self)
+        if not hasattr(X, "to_delayed"):
+            return getattr(self.model_, method)(X)
+        empty = np.empty(0, self.classes_.dtype if method == "predict" else np.float64)
+        if method == "predict_proba":
+            empty = np.empty((0, 2))
+        model = _pack(self.model_)
+        if hasattr(X, "map_partitions"):
+            meta = _predict_frame(X._meta, b"", method, empty, self.classes_)
+            return X.map_partitions(
+                _predict_frame, model, method, empty, self.classes_, meta=meta
+            )
+        X = X.rechunk({1: -1})
+        form: dict[str, Any] = {"drop_axis": 1}
+        if empty.ndim == 2:
+            form = {"chunks": (X.chunks[0], (2,))}
+        return X.map_blocks(_predict, model, method, empty, dtype=empty.dtype, **form)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _pack(model: pgpu.PGPUClassifier) -> bytes:
+    """Serialise only what predictions need, so that the graph stays small."""
+    slim = copy.copy(model)
+    if hasattr(slim.estimator_, "held_out_"):
+        slim.estimator_ = copy.copy(slim.estimator_)
+        del slim.estimator_.held_out_
+    # If two posteriors are averaged, one of them is read off the gap.
+    for name in _OF_ROWS if model.averages_ else _OF_ROWS | _OF_GAP:
+        delattr(slim, name)
+    return zlib.compress(pickle.dumps(slim), level=1)
+
+
+@lru_cache(maxsize=4)  # once for all blocks of a worker
+def _unpack(packed: bytes) -> Any:
+    return pickle.loads(zlib.decompress(packed))
+
+
+def _predict(
+    block: Any, model: bytes, method: str, empty: NDArray[Any]
+) -> NDArray[Any]:
+    if block.shape[0] == 0:
+        return empty
+    return getattr(_unpack(model), method)(block)
+
+
+def _predict_frame(
+    frame: Any, model: bytes, method: str, empty: NDArray[Any], classes: NDArray[Any]
+) -> Any:
+    pd = load_library("pandas", extra="dask", purpose="dask dataframes")
+    found = _predict(frame, model, method, empty)
+    if found.ndim == 1:
+        return pd.Series(found, index=frame.index, name=method)
+    return pd.DataFrame(found, index=frame.index, columns=classes.tolist())

@@ -1,8 +1,4 @@
-"""Steps 1 and 5 on all rows, by classifiers that are fitted on dask arrays.
-
-Such a classifier gets lazy dask arrays of known length. How it distributes the work is up
-to it.
-"""
+"""Steps 1 and 5 on all rows, by classifiers that are fitted on lazy dask arrays."""
 
 from __future__ import annotations
 
@@ -20,19 +16,14 @@ from probgap._core.types import Mask, Matrix, Vector
 from probgap._core.validation import RowFolds, can_hold_out
 from probgap.dask.blocks import Blocks, Positions, array, as_samples, find_labelled
 from probgap.dask.engine import Lazy, gather, keep, lazily
-from probgap.gap import ObservedGapEstimator
-from probgap.gap.base import gap_of, log_odds_of
+from probgap.gap import ObservedGapEstimator, gap_of, log_odds_of
 from probgap.pgpu.steps import PosteriorCurve, Rule, SoftLabels
 
 Array = Any  # a dask array
 
 
 def is_made_for_dask(estimator: object) -> bool:
-    """Return whether an estimator is fitted on dask arrays, by the module of its class.
-
-    True for those of xgboost.dask, lightgbm.dask and dask_ml, and for classes that inherit
-    from a class in a module with "dask" in its name.
-    """
+    """Return whether a module of an estimator's class or bases has "dask" in its name."""
     return any("dask" in kind.__module__ for kind in type(estimator).__mro__)
 
 
@@ -47,10 +38,7 @@ def in_memory(estimator: Any) -> Any:
 
 
 def to_memory(fitted: Any) -> Any:
-    """Return a fitted estimator in a form that predicts without dask, if there is one.
-
-    That is so for xgboost, and for those with ``to_local``, as in LightGBM.
-    """
+    """Return a fitted estimator in a form that predicts without dask, if there is one."""
     if _is_of_xgboost(fitted):
         local = in_memory(fitted)
         local.load_model(fitted.get_booster().save_raw())
@@ -74,14 +62,10 @@ class AllRows:
         self._holds_out = can_hold_out(blocks.smaller_group)
         n_rows, before = blocks.n_rows, np.cumsum(blocks.sizes, axis=1) - blocks.sizes
         samples = [lazily(_as_doubles, block) for block, _ in blocks.pairs]
-        marks = keep(
-            [lazily(find_labelled, y, blocks.positive) for _, y in blocks.pairs]
-        )
+        marks = keep(lazily(find_labelled, y, blocks.positive) for _, y in blocks.pairs)
         fold = keep(
-            [
-                lazily(folds.fold_of, mark, *map(int, start))
-                for mark, start in zip(marks, before.T, strict=True)
-            ]
+            lazily(folds.fold_of, mark, *map(int, start))
+            for mark, start in zip(marks, before.T, strict=True)
         )
         self._samples = _as_array(samples, n_rows, np.float64, blocks.n_columns)
         self._labelled = _as_array(marks, n_rows, bool)
@@ -154,7 +138,7 @@ def _as_array(
 def _choose(values: Array, mask: Array) -> Array:
     """Return the rows where a mask is true, as a dask array of known length."""
     pairs = list(zip(np.ravel(values.to_delayed()), mask.to_delayed(), strict=True))
-    sizes = gather([lazily(np.count_nonzero, part) for _, part in pairs])
+    sizes = gather(lazily(np.count_nonzero, part) for _, part in pairs)
     parts = [lazily(getitem, *pair) for pair in pairs]
     return _as_array(parts, sizes, values.dtype, *values.shape[1:])
 
@@ -202,6 +186,7 @@ def _share(
     rounded: bool,
 ) -> Vector:
     """Return the weight of each row as a positive; NaN if it is left out."""
-    posteriors = curve.evaluate(gap, log_odds_of(gap))
-    share = posteriors.relabel(labelled, rule, keep_labelled=kept).positive_share
+    scores = log_odds_of(gap)
+    found = curve.relabel(gap, scores, labelled, rule, keep_labelled=kept)
+    share = found.positive_share
     return round_small_parts(share) if rounded else share

@@ -47,8 +47,7 @@ class Blocks:
     @property
     def n_rows(self) -> Positions:
         """Rows of each block."""
-        n_rows: Positions = self.sizes.sum(axis=0)
-        return n_rows
+        return self.sizes.sum(axis=0)
 
     @property
     def smaller_group(self) -> int:
@@ -69,9 +68,7 @@ class Sample:
 def open_blocks(X: Any, y: Any, pos_label: object) -> Blocks:
     """Read the labels of all blocks, and count labelled and unlabelled rows."""
     pairs = pair_blocks(X, y)
-    counted: list[Counter[Any]] = gather(
-        [lazily(_count_labels, labels) for _, labels in pairs]
-    )
+    counted = gather(lazily(_count_labels, labels) for _, labels in pairs)
     kinds = list(sum(counted, Counter()))
     if not kinds:
         msg = "X must hold rows. Got none."
@@ -109,10 +106,8 @@ def draw_sample(blocks: Blocks, max_memory: float, seed: int) -> Sample:
     parts = enumerate(zip(blocks.pairs, first, *by_kind, strict=True))
     expected = blocks.positive, blocks.n_columns
     taken = gather(
-        [
-            lazily(_take, *pair, *expected, at, start, *inside)
-            for at, (pair, start, *inside) in parts
-        ]
+        lazily(_take, *pair, *expected, at, start, *inside)
+        for at, (pair, start, *inside) in parts
     )
     for part in taken:
         if isinstance(part, str):
@@ -139,7 +134,7 @@ def _divide_memory(n_columns: int, numbers: list[int], max_memory: float) -> lis
             f"{max_memory:.3g}: {few:,} of them are drawn, and as many others, each "
             "weighted to represent all. Use a larger max_memory to fit to more.",
             ProbgapWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return [few, min(n_unlabelled, most - few)]
 
@@ -171,10 +166,8 @@ def _as_labels(y: Any) -> NDArray[Any]:
 def _count_labels(y: Any) -> Counter[Any]:
     labels = _as_labels(y)
     missing = is_missing(labels)
-    counts = Counter(labels[~missing].tolist())
-    return Counter(dict(counts.most_common(_MOST_LABELS))) + Counter(
-        {None: int(missing.sum())}
-    )
+    counts = Counter(labels[~missing].tolist()).most_common(_MOST_LABELS)
+    return Counter(dict(counts)) + Counter({None: int(missing.sum())})
 
 
 def find_labelled(y: Any, positive: Any) -> Mask:
@@ -202,37 +195,29 @@ def _take(
     error message about the block.
     """
     mask = find_labelled(y, positive)
-    misfit = _find_misfit(X, mask.size, n_columns)
-    fault = (misfit, 0) if misfit else _find_bad_value(X)
+    fault = _find_fault(X, mask.size, n_columns)
     if fault is not None:
         return _describe_fault(X, *fault, at, first)
-    inside = np.sort(
-        np.concatenate([np.flatnonzero(mask)[labelled], np.flatnonzero(~mask)[others]])
-    )
+    chosen = [np.flatnonzero(mask)[labelled], np.flatnonzero(~mask)[others]]
+    inside = np.sort(np.concatenate(chosen))
     return as_samples(X)[inside], mask[inside], inside + first
 
 
-def _find_misfit(X: Any, n_labels: int, n_columns: int) -> str:
-    """Describe a block of the wrong type or shape; empty if it is neither."""
+def _find_fault(X: Any, n_labels: int, n_columns: int) -> tuple[str, int] | None:
+    """Return what is wrong with a block, and in which of its rows; None if nothing is."""
     n_rows, width = X.shape
     kinds = X.dtypes if hasattr(X, "dtypes") else [X.dtype]
     strange = [kind for kind in kinds if getattr(kind, "kind", "O") in "cmMSUV"]
-    what = ""
-    if issparse(X):
-        what = "a sparse matrix"
-    elif isinstance(X, np.ma.MaskedArray):
-        what = "a masked array"
-    elif strange:
-        what = f"values of type {strange[0]}"
-    elif n_rows != n_labels:
-        what = f"{n_rows:,} rows of X beside {n_labels:,} of y"
-    elif width != n_columns:
-        what = f"{width} columns in place of {n_columns}"
-    return what
-
-
-def _find_bad_value(X: Any) -> tuple[str, int] | None:
-    """Return the first value that is not a finite number, and its row."""
+    faults = {
+        "a sparse matrix": issparse(X),
+        "a masked array": isinstance(X, np.ma.MaskedArray),
+        f"values of type {[*strange, None][0]}": bool(strange),
+        f"{n_rows:,} rows of X beside {n_labels:,} of y": n_rows != n_labels,
+        f"{width} columns in place of {n_columns}": width != n_columns,
+    }
+    for what, found in faults.items():
+        if found:
+            return what, 0
     try:
         values = as_samples(X)
         bad = ~np.isfinite(values)
@@ -242,11 +227,10 @@ def _find_bad_value(X: Any) -> tuple[str, int] | None:
     if not bad.any():
         return None
     row, column = np.argwhere(bad)[0]
-    value = values[row, column]
-    shown = repr(value[:40]) if isinstance(value, str) else str(value)
-    name = f"feature {column}"
+    value, name = values[row, column], f"feature {column}"
     if hasattr(X, "columns"):
         name = f"column {str(X.columns[column])!r}"
+    shown = repr(value[:40]) if isinstance(value, str) else str(value)
     return f"{shown} in {name}", int(row)
 
 
@@ -292,9 +276,9 @@ def pair_blocks(X: Any, y: Any) -> list[tuple[Lazy, Lazy]]:
     """Return the blocks of X, each with the labels of its rows."""
     blocks = _blocks_of(X, "X")
     if X.ndim != 2 or X.shape[1] == 0:
-        msg = f"X must have rows and columns. Got {X.ndim} dimension(s)"
-        more = "." if X.ndim != 2 else " and no column."
-        raise InvalidInputError(msg + more)
+        more = "" if X.ndim != 2 else " and no column"
+        msg = f"X must have rows and columns. Got {X.ndim} dimension(s){more}."
+        raise InvalidInputError(msg)
     if hasattr(X, "chunks") and hasattr(y, "chunks") and sum(X.chunks[0]) == y.shape[0]:
         # Blocks of unknown length are assumed to match, and checked when they are read.
         y = y.rechunk((X.chunks[0], *y.chunks[1:]))

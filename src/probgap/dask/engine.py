@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from probgap._core.errors import load_library
@@ -24,11 +24,11 @@ def _on_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
 
 
-def gather(parts: Sequence[Lazy]) -> list[Any]:
+def gather(parts: Iterable[Lazy]) -> list[Any]:
     """Compute parts and return their values."""
     return list(dask.compute(*parts))
 
 
-def keep(parts: Sequence[Lazy]) -> list[Lazy]:
+def keep(parts: Iterable[Lazy]) -> list[Lazy]:
     """Compute parts and keep them on the workers; lost ones are computed again."""
     return list(dask.persist(*parts))

@@ -51,7 +51,7 @@ def find_pieces(
     given = [paths] if isinstance(paths, str) else list(paths)
     pieces: list[RowGroups] = []
     names = () if columns is None else tuple(columns)
-    for file in (file for path in given for file in find_tables(path)):
+    for file in (file for path in given for file in find_tables(path, text=False)):
         found, of_file = list_row_groups(file)
         names = names or of_file
         missing = [name for name in names if name not in of_file]

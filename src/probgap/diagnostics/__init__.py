@@ -1,5 +1,7 @@
 """Whether to believe a fit: checks of its assumptions, on rows held out."""
 
+from probgap.diagnostics._compare import METHODS as METHODS
+from probgap.diagnostics._compare import SLOW as SLOW
 from probgap.diagnostics._compare import compare_methods
 from probgap.diagnostics._examine import examine
 from probgap.diagnostics._held_out import (
@@ -11,6 +13,7 @@ from probgap.diagnostics._held_out import (
 from probgap.diagnostics._scar import ScarTest, scar_test
 from probgap.diagnostics.account import Account
 
+# Names that are not listed are there for other rooms.
 __all__ = [
     "Account",
     "HeldOutCalibration",

@@ -19,8 +19,9 @@ from probgap._core.estimators import (
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Vector
-from probgap.active import suggest
-from probgap.diagnostics._compare import METHODS, OURS, Progress, compare_with_fit
+from probgap.audit import suggest
+from probgap.diagnostics import account as parts
+from probgap.diagnostics._compare import Progress, compare_with_fit
 from probgap.diagnostics._held_out import (
     LEVEL,
     calibrate,
@@ -29,22 +30,13 @@ from probgap.diagnostics._held_out import (
     hold_out,
 )
 from probgap.diagnostics._scar import scar_test
-from probgap.diagnostics.account import (
-    Account,
-    Caution,
-    Found,
-    Histogram,
-    NextRow,
-    OtherMethod,
-    Weights,
-    Worlds,
-)
+from probgap.diagnostics.account import Account, Caution
 from probgap.inspection import ColumnImportance, column_importance
 
 # Share, least and greatest number of rows for checks that fit models: with these, all
 # checks together cost less than the fit (benchmarks/examine.py).
-_TO_COMPARE = (0.2, 1000, 4000)
-_TO_SHUFFLE = (0.1, 500, 4000)
+_TO_COMPARE = (0.2, 1000, 2500)
+_TO_SHUFFLE = (0.1, 500, 2500)
 _MOST_TO_DRAW_LABELS = 2000
 _MOST_HELD_OUT, _N_FOLDS_HELD_OUT = 20_000, 3
 _N_SCAR = 59
@@ -52,16 +44,21 @@ _N_REPEATS, _MOST_COLUMNS = 2, 30
 _N_NEXT = 50
 _ABOUT_EVEN = 0.1
 _N_HISTOGRAM = 40
-# PGPUcv is left to compare_methods: its search takes as long as all the rest.
-_OTHERS = tuple(name for name in METHODS if name != OURS and "cv" not in name)
+# Trees and PGPUcv, whose search takes as long as all the rest, are left to compare_methods.
+_OTHERS = ("naive SVM", "Elkan-Noto", "Natarajan", "Liu-Tao", "PGPU (paper)")
 
 # Thresholds of the warnings.
 _FEWEST_LABELLED = 30
 _LOWEST_AUC, _HIGHEST_AUC = 0.6, 0.999
 _LOWEST_RECALL = 0.7
-# One column explains this share of the AUC above chance, and the next less than this share
-# of what it explains.
+# One column explains this share of the AUC above chance, and the next less than this
+# share of what it explains.
 _ALL_BY_ITSELF, _NEXT_TO_NOTHING = 0.5, 0.2
+
+_WITHOUT_IT = (
+    "Read the rest of the page without it. It is often a sign of too few rows or "
+    "labels: more of them may bring it back."
+)
 
 Evidence = dict[str, Any]
 
@@ -71,16 +68,17 @@ def examine(
     X: Any,
     labelled: ArrayLike,
     *,
+    fast: bool = False,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Account:
     """Make every check of a fitted model, and return the account of the fit.
 
-    Held-out predictions are those of the fit itself, where it has made any, as the
-    default does. Where a check must fit something else, it draws a sample of the rows;
-    the account says of how many. All checks together cost less than the fit of the
-    default (``benchmarks/examine.py``).
+    Held-out predictions are those of the fit itself if it made any, as the default
+    does. Checks that fit other models do so on a sample of the rows, whose size is in
+    the account. All checks together cost less than the fit of the default
+    (``benchmarks/examine.py``).
 
     Parameters
     ----------
@@ -90,19 +88,22 @@ def examine(
         The rows that it was fitted on.
     labelled : array-like of shape (n_samples,)
         True for labelled positives.
+    fast : bool, default=False
+        Leave out the checks that fit something else: whether labels fell at random, what
+        other methods say, and which columns matter. A warning of the account says so.
     random_state : int, Generator, RandomState or None, default=None
         Seeds everything. The same integer gives the same numbers whatever ``n_jobs``.
     n_jobs : int, default=None
-        Number of fits at once, where a fit has made no held-out predictions.
+        Number of fits at once, if the model made no held-out predictions.
     progress : callable, default=None
         Called with how much is done, how much there is, and what comes next.
 
     Returns
     -------
     Account
-        What was found and what the checks say; :func:`probgap.page.render_page` makes
-        a page of it, ``to_dict`` plain data. A check that could not be made is None, with
-        a warning that says why.
+        The results; :func:`probgap.page.render_page` turns them into a page,
+        ``to_dict`` into plain data. A check that failed is None, with a warning that
+        says why.
 
     Examples
     --------
@@ -118,36 +119,40 @@ def examine(
     """
     mask = check_rows(X, labelled)
     classifier = classifier_of(model)
-    if classifier.observed_gap_.size != mask.size:
-        msg = (
-            f"X must hold the {classifier.observed_gap_.size} rows that the model was "
-            f"fitted on. Got {mask.size}."
-        )
+    if (n_fitted := classifier.observed_gap_.size) != mask.size:
+        msg = f"X must hold the {n_fitted} rows of the fit. Got {mask.size}."
         raise InvalidInputError(msg)
     tell = progress or (lambda _done, _total, _what: None)
     rng, failures = as_generator(random_state), []
-    evidence: Evidence = {}
-    done, total = 0, sum(cost for cost, _ in _CHECKS.values())
+    evidence = _describe(classifier, mask)
+    left_out = _FITTING if fast else ()
+    checks = {name: check for name, check in _CHECKS.items() if name not in left_out}
+    done, total = 0, sum(cost for cost, _ in checks.values())
     for name, (cost, check) in _CHECKS.items():
+        seed = draw_seed(rng)  # the same for a check whatever is left out
+        if name in left_out:
+            continue
         tell(done, total, name)
-        seed = draw_seed(rng)
         try:
             evidence |= check(model, X, mask, seed, n_jobs)
         except Exception as error:  # noqa: BLE001 (the other checks must go on)
-            failures.append(_part_failed(name, error))
+            what = f"The check of {name} could not be made: {error}"
+            failures.append(Caution("mild", what, _WITHOUT_IT))
         done += cost
     tell(total, total, "")
-    account = Account(**_describe(classifier, mask), **evidence)
-    return replace(account, warnings=(*_find_warnings(account), *failures))
+    account = Account(**evidence)
+    # The gravest first.
+    found = sorted(_find_warnings(account), key=lambda w: w.level != "strong")
+    skipped = [_LEFT_OUT] if fast else []
+    return replace(account, warnings=(*found, *skipped, *failures))
 
 
 def _check_held_out(
     model: Any, X: Any, labelled: Mask, seed: int, n_jobs: int | None
 ) -> Evidence:
+    how = (_N_FOLDS_HELD_OUT, _MOST_HELD_OUT, seed, n_jobs)
     held = held_out_by_fit(classifier_of(model), labelled)
-    if held is None:
-        how = (_N_FOLDS_HELD_OUT, _MOST_HELD_OUT, seed, n_jobs)
-        held = hold_out(model, X, labelled, *how)
+    held = held or hold_out(model, X, labelled, *how)
     return {"held_out": calibrate(held), "labelling": draw_curve(held)}
 
 
@@ -165,7 +170,10 @@ def _check_others(model: Any, X: Any, labelled: Mask, seed: int, _: Any) -> Evid
     samples = samples_of(model, take_rows(X, rows))
     called = classifier_of(model).posterior_[rows] > 0.5
     others, n = compare_with_fit(_OTHERS, samples, labelled[rows], called, seed)
-    return {"others": tuple(OtherMethod(**row) for row in others), "n_compared": n}
+    return {
+        "others": tuple(parts.OtherMethod(**row) for row in others),
+        "n_compared": n,
+    }
 
 
 def _check_columns(model: Any, X: Any, labelled: Mask, seed: int, _: Any) -> Evidence:
@@ -184,8 +192,8 @@ def _choose_next(model: Any, X: Any, labelled: Mask, seed: int, _: Any) -> Evide
         why = "a toss-up for the model" if even else "like many other rows"
         if classifier.boundary_.value < gap[row] <= 0.0:
             why = f"undecided by the gap, {why}"
-        place = int(row) + 1
-        found.append(NextRow(place, None, float(gap[row]), float(chance[row]), why))
+        numbers = float(gap[row]), float(chance[row])
+        found.append(parts.NextRow(int(row) + 1, None, *numbers, why))
     return {"next": tuple(found)}
 
 
@@ -201,6 +209,15 @@ _CHECKS: Mapping[str, tuple[int, Callable[..., Evidence]]] = {
     "columns": (45, _check_columns),
     "what to label next": (10, _choose_next),
 }
+# Those that fit something else.
+_FITTING = ("random labelling", "other methods", "columns")
+_LEFT_OUT = Caution(
+    "mild",
+    "Three checks were left out to save time (--fast): random labelling, other methods "
+    "and columns.",
+    "Fit again without --fast before you act on the numbers.",
+    sign="fast",
+)
 
 
 def _describe(classifier: Any, labelled: Mask) -> Evidence:
@@ -214,7 +231,7 @@ def _describe(classifier: Any, labelled: Mask) -> Evidence:
         for kind in (~labelled, labelled)
     )
     called = (classifier.posterior_ > 0.5) & ~labelled
-    found = Found(
+    found = parts.Found(
         rows=round(reading.n_labelled + reading.n_unlabelled),
         labelled=round(reading.n_labelled),
         unlabelled=round(reading.n_unlabelled),
@@ -228,7 +245,7 @@ def _describe(classifier: Any, labelled: Mask) -> Evidence:
     matching, decided = classifier.kmm_, classifier.relabelling_.decided
     chosen: Vector = classifier.sample_weight_[decided]
     total, squares = float(chosen.sum()), float(np.sum(chosen**2))
-    weights = Weights(
+    weights = parts.Weights(
         reweighted=matching is not None and not decided.all(),
         effective_sample_size=total**2 / squares if squares > 0.0 else 0.0,
         n_weighted=int(chosen.size),
@@ -240,35 +257,21 @@ def _describe(classifier: Any, labelled: Mask) -> Evidence:
     return {
         "found": found,
         "boundary": classifier.boundary_,
-        "histogram": Histogram(*(tuple(n.tolist()) for n in (edges, *counts))),
+        "histogram": parts.Histogram(*(tuple(n.tolist()) for n in (edges, *counts))),
         "weights": weights,
-        "worlds": Worlds(low, high, reading.familiarity),
+        "worlds": parts.Worlds(low, high, reading.familiarity),
     }
 
 
-def _find_warnings(account: Account) -> list[Caution]:
-    """Return the warnings about an account, the gravest first."""
-    return sorted(_find(account), key=lambda caution: caution.level != "strong")
-
-
-def _part_failed(name: str, error: Exception) -> Caution:
-    """Return the warning that a check could not be made."""
-    return Caution(
-        "mild",
-        f"The check of {name} could not be made: {error}",
-        "Read the rest of the page without it. It is often a sign of too few rows or "
-        "labels: more of them may bring it back.",
-    )
-
-
-def _find(account: Account) -> Iterator[Caution]:
+def _find_warnings(account: Account) -> Iterator[Caution]:
     n, held_out, drivers = account.found.labelled, account.held_out, account.drivers
     if n < _FEWEST_LABELLED:
         yield Caution(
             "strong",
             f"Only {n} positives are labelled.",
-            f"Label at least {_FEWEST_LABELLED - n} more before you trust the count; "
-            "until then the ranking is worth more than any number here.",
+            f"Wait for at least {_FEWEST_LABELLED - n} more labels, collected as these "
+            "were, before you trust the count; until then the ranking is worth more than "
+            "any number here.",
             sign="few",
         )
     if account.boundary.fallback is not None:
@@ -289,16 +292,15 @@ def _find(account: Account) -> Iterator[Caution]:
     elif held_out.recall < _LOWEST_RECALL:
         yield Caution(
             "mild",
-            f"Of the labelled positives held out, only {held_out.recall:.0%} are called "
-            "positive.",
+            f"Of the labelled positives held out, only {held_out.recall:.0%} are "
+            "called positive.",
             "Expect as many of the hidden ones to be missed. Work by rank beyond the "
             "rows that are called positive.",
         )
     if held_out.roc_auc <= _HIGHEST_AUC:
         return
     what = "Labelled rows are told from unlabelled ones almost without error"
-    culprit = None if drivers is None else _one_column(drivers)
-    if culprit is not None:
+    if drivers is not None and (culprit := _one_column(drivers)) is not None:
         yield Caution(
             "strong",
             f"{what}, by the column {culprit!r} alone. That is too good to be true.",
@@ -308,8 +310,8 @@ def _find(account: Account) -> Iterator[Caution]:
     else:
         yield Caution(
             "mild",
-            f"{what}. Either nothing is hidden, or some columns were filled in because a "
-            "row was labelled.",
+            f"{what}. Either nothing is hidden, or some columns were filled in because "
+            "a row was labelled.",
             "Check where the columns that matter most come from; leave out those that "
             "follow the label.",
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -37,8 +37,7 @@ _FEWEST_TO_JUDGE = 10
 _SIGNIFICANT = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOut:
+class HeldOut(NamedTuple):
     """P(s=1 | x) and P(Y=1 | x) by models that were not fitted on the rows."""
 
     labelled: Mask
@@ -83,8 +82,8 @@ class LabellingCurve:
     bins : tuple of CurveBin
         From surely negative to surely positive.
     rises : bool or None
-        Whether, among rows that are likelier positive than not, labels go to the surer
-        ones; None with fewer than ten labelled or unlabelled rows among them.
+        Whether, among rows more likely positive than not, the clearer ones are labelled
+        more often; None with fewer than ten labelled or unlabelled rows among them.
     rank_correlation : float or None
         Spearman's, between gap and frequency of the bins; None with fewer than three.
     p_value : float or None
@@ -110,11 +109,11 @@ def held_out_calibration(
 ) -> HeldOutCalibration:
     """Check predictions of who is labelled on rows that were held out.
 
-    P(s=1 | x) is the one probability that positive and unlabelled data can check; that
-    it is right says nothing about P(Y=1 | x). Copies of the classifier are fitted on
-    folds, but not what comes before it in a pipeline, which does not see the labels.
-    The recall is that of labelled positives: where easy ones were labelled first, that
-    of all positives is lower.
+    P(s=1 | x) is the one probability that positive and unlabelled data can check; a
+    correct one does not make P(Y=1 | x) correct. Copies of the classifier are fitted on
+    folds, but not the other steps of a pipeline, which do not see the labels. The
+    recall is that of labelled positives: if easy ones were labelled first, that of all
+    positives is lower.
 
     Parameters
     ----------
@@ -125,11 +124,11 @@ def held_out_calibration(
     labelled : array-like of shape (n_samples,)
         True for labelled positives.
     n_bins : int, default=10
-        How many groups of about equal size to compare in.
+        Number of groups of about equal size.
     n_splits : int, default=5
-        Number of folds; fewer where fewer rows are labelled.
+        Number of folds; fewer if fewer rows are labelled.
     max_rows : int, default=20000
-        Of more rows, so many are drawn, with the share of labelled ones that there is.
+        Larger data are sampled down to so many rows, stratified by label.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the folds and the fits.
     n_jobs : int, default=None
@@ -148,7 +147,7 @@ def held_out_calibration(
     >>> X, y, posterior = make_square(200, random_state=0)
     >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
-    >>> found = held_out_calibration(model, X, s == 1, random_state=0)
+    >>> found = held_out_calibration(model, X, s == 1, n_splits=2, random_state=0)
     >>> bool(found.recall > 0.9), bool(found.error < 0.1)
     (True, True)
     """
@@ -170,29 +169,19 @@ def labelling_curve(
     """Compare how often rows are labelled with how surely positive they seem.
 
     The gap is 2 P(Y=1 | x) - 1 by copies of the model that were not fitted on the row.
-    Where labels go by the gap, as the method assumes, the frequency rises with it also
-    among rows with a gap above 0 (``rises``: a one-sided Mann-Whitney test at 5%). Where
-    classes overlap it rises in any case: a rise is no proof of a bias, but the lack of
-    one speaks against it.
+    If labels depend on the gap, as the method assumes, the frequency rises with it also
+    among rows with a gap above 0 (``rises``: a one-sided Mann-Whitney test at 5%).
+    Where classes overlap it rises in any case: a rise does not prove a bias, but its
+    absence is evidence against one.
 
     Parameters
     ----------
-    model : PGPUClassifier or Pipeline
-        A fitted classifier, or a pipeline that ends in one.
-    X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
-        Rows, as the model takes them.
-    labelled : array-like of shape (n_samples,)
-        True for labelled positives.
+    model, X, labelled : object
+        As in :func:`held_out_calibration`.
     n_bins : int, default=10
-        How many bins of equal width to cut [-1, 1] into; empty ones are left out.
-    n_splits : int, default=5
-        Number of folds; fewer where fewer rows are labelled.
-    max_rows : int, default=20000
-        Of more rows, so many are drawn, with the share of labelled ones that there is.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the folds and the fits.
-    n_jobs : int, default=None
-        Number of folds to fit at once.
+        Number of bins of equal width on [-1, 1]; empty ones are left out.
+    n_splits, max_rows, random_state, n_jobs : object
+        As in :func:`held_out_calibration`.
 
     Returns
     -------
@@ -208,7 +197,7 @@ def labelling_curve(
     >>> gap = platt_gap(X, y, random_state=0)
     >>> s = hide_labels(X, y, gap, ("linear", 1.0), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
-    >>> curve = labelling_curve(model, X, s == 1, random_state=0)
+    >>> curve = labelling_curve(model, X, s == 1, n_splits=2, random_state=0)
     >>> curve.bins[0].frequency < 0.1, curve.bins[-1].frequency > 0.9
     (True, True)
     """
@@ -217,10 +206,9 @@ def labelling_curve(
 
 
 def held_out_by_fit(classifier: Any, labelled: Mask) -> HeldOut | None:
-    """Return the held-out predictions of the fit itself; None where it made none."""
-    gap = classifier.gap_estimator_
-    mixed = isinstance(gap, MixedGapEstimator)
-    if not mixed or not hasattr(classifier.estimator_, "held_out_"):
+    """Return the held-out predictions of the fit itself; None if it made none."""
+    gap, final = classifier.gap_estimator_, classifier.estimator_
+    if not isinstance(gap, MixedGapEstimator) or not hasattr(final, "held_out_"):
         return None
     chance = 0.5 * (1.0 + classifier.observed_gap_)
     if gap.log_odds_shift_:  # back to the rows that were drawn
@@ -237,7 +225,7 @@ def hold_out(
     random_state: RandomStateLike,
     n_jobs: int | None,
 ) -> HeldOut:
-    """Fit copies of a model on folds, and predict the rows that each was not fitted on."""
+    """Fit copies of a model on folds, and predict the rows that each has not seen."""
     mask, rng = check_rows(X, labelled), as_generator(random_state)
     rows = sample_rows(mask, max_rows, rng)
     samples, known = samples_of(model, take_rows(X, rows)), mask[rows]
@@ -263,7 +251,7 @@ def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
     if n_folds < 2 or smallest - -(-smallest // n_folds) < 2:
         msg = (
             "labelled must mark at least 4 rows and leave as many, to hold some out. "
-            f"Got {int(labelled.sum())} of {labelled.size}."
+            f"Got {int(labelled.sum()):,} of {labelled.size:,}."
         )
         raise InvalidInputError(msg)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
@@ -291,7 +279,7 @@ def calibrate(held: HeldOut, n_bins: int = 10) -> HeldOutCalibration:
 
 
 def draw_curve(held: HeldOut, n_bins: int = 10) -> LabellingCurve:
-    """Bin rows by their gap, and test whether labels go to the surer ones."""
+    """Bin rows by their gap, and test whether clearer positives are labelled more."""
     gap, labelled = 2.0 * held.posterior - 1.0, held.labelled
     edges = np.linspace(-1.0, 1.0, n_bins + 1)
     at = np.clip(np.digitize(gap, edges) - 1, 0, n_bins - 1)

@@ -58,7 +58,8 @@ class ScarTest:
         that falls to a third from the clearest to the least clear.
     edge_p_value : float
         How often labels drawn at random give as wide an edge, where the chance to be
-        labelled is neither high nor low. Small where labels thin out, or classes overlap.
+        labelled is neither high nor low. Small where labels thin out, or classes
+        overlap.
     n_rows : int
         How many rows were looked at.
     """
@@ -96,11 +97,11 @@ def scar_test(
 ) -> ScarTest:
     """Test whether labels fell at random among the positives ("SCAR").
 
-    Taken for positive are all labelled rows, and those whose chance of being labelled, by
-    kernel logistic regression, is more than half of that of the clearest positives. If
-    labels fell at random among them, nothing predicts which of them are labelled: the
-    statistic is how well held-out chances do, compared with labels drawn at random from
-    these positives [1]_.
+    Rows are taken as positive if they are labelled, or if their chance of being
+    labelled, by kernel logistic regression, is more than half of that of the clearest
+    positives. If labels fell at random among them, nothing predicts which of them are
+    labelled: the statistic is how well held-out chances do so, compared with labels
+    drawn at random from these positives [1]_.
 
     Parameters
     ----------
@@ -122,13 +123,13 @@ def scar_test(
 
     Notes
     -----
-    The test assumes separable classes: labels at random from classes that overlap, and
-    labels that go by the gap from classes that do not, may give the very same data. It
-    returns "unclear" where classes seem to overlap, or where a threefold bias would often
-    go unnoticed. "random" is no proof: missed are a bias towards something that has
-    nothing to do with being positive (one clinic, one year), one that leaves out
-    positives in a narrow edge only, and any where at most 40% of the clearest positives
-    are labelled. ``benchmarks/scar_test.py`` measures how often each verdict is right.
+    The test assumes separable classes: random labels from classes that overlap, and
+    labels that depend on the gap from classes that do not, may give the same data. The
+    verdict is "unclear" if classes seem to overlap, or if a threefold bias would often
+    go unnoticed. "random" is no proof: the test misses a bias unrelated to being
+    positive (one clinic, one year), one that leaves out positives in a narrow edge
+    only, and any if at most 40% of the clearest positives are labelled.
+    ``benchmarks/scar_test.py`` measures how often each verdict is right.
 
     References
     ----------
@@ -155,7 +156,7 @@ def scar_test(
     if smaller_group(known) < _FEWEST_LABELLED:
         msg = (
             f"labelled must mark at least {_FEWEST_LABELLED} rows and leave as many, to "
-            f"test how labels fell. Got {int(known.sum())} of {known.size}."
+            f"test how labels fell. Got {int(known.sum()):,} of {known.size:,}."
         )
         raise InvalidInputError(msg)
     samples = as_matrix(take_rows(X, rows))
@@ -201,7 +202,8 @@ def scar_test(
 def _describe(features: Single, labels: Mask, seed: int) -> tuple[Array, Array]:
     """Estimate who gets labelled, for each column of labels, on the same folds.
 
-    Returns chances by the models of all rows, and for each column the ceiling (the chance
+    Returns chances by the models of all rows, and for each column the ceiling (the
+    chance
     of the clearest positives), overlap, statistic and width of the edge.
     """
     target = labels.astype(np.float32)
@@ -235,18 +237,16 @@ def _fit_all(features: Single, target: Single) -> Single:
     return coefs
 
 
-def _describe_one(
-    chance: Vector, held_out: Vector, labelled: Mask
-) -> tuple[float, float, float, float]:
+def _describe_one(chance: Vector, held_out: Vector, labelled: Mask) -> list[float]:
     ceiling = float(np.quantile(held_out[labelled], _CEILING_QUANTILE))
-    overlap = float(np.mean(held_out[labelled] < ceiling / 3.0))
+    overlap = np.mean(held_out[labelled] < ceiling / 3.0)
     likely = chance > ceiling / 3.0
     hits, others = held_out[likely & labelled], held_out[likely & ~labelled]
     statistic = 0.5  # the AUC of held-out chances among rows that seem positive
     if hits.size and others.size:
         pairs = mannwhitneyu(hits, others, method="asymptotic").statistic
-        statistic = float(pairs / (hits.size * others.size))
+        statistic = pairs / (hits.size * others.size)
     low, high = (share * ceiling for share in _EDGE)
     between = np.count_nonzero((chance > low) & (chance < high))
-    edge = float(between / np.maximum(1, np.count_nonzero(chance >= high)))
-    return ceiling, overlap, statistic, edge
+    edge = between / np.maximum(1, np.count_nonzero(chance >= high))
+    return [float(value) for value in (ceiling, overlap, statistic, edge)]

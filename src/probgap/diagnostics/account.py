@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from probgap._core.output import count_range, is_open, plural
+
 if TYPE_CHECKING:
     from probgap.boundary import Boundary
     from probgap.diagnostics import HeldOutCalibration, LabellingCurve, ScarTest
@@ -28,6 +30,23 @@ class Found:
     share_positive: float
     share_interval: tuple[float, float]
     called_positive: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the data set no upper end to the count."""
+        return is_open(self.hidden_interval[1], self.unlabelled)
+
+    @property
+    def headline(self) -> str:
+        """How many positives are hidden, as firmly as the interval allows."""
+        among = f"among {plural(self.unlabelled, 'unlabelled row')}"
+        words = count_range(*self.hidden_interval, self.unlabelled)
+        if words == "none":
+            return f"No sign of hidden positives {among}"
+        if words == "any number":
+            return f"Any number of hidden positives {among}"
+        noun = "positive" if words.endswith(" 1") else "positives"
+        return f"{words[0].upper()}{words[1:]} more {noun} {among}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +92,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class CurveBin:
-    """Rows of similar gaps; the share labelled, its 90% interval, and an isotonic fit."""
+    """Rows of similar gaps; the share labelled, a 90% interval, an isotonic fit."""
 
     gap_low: float
     gap_high: float
@@ -115,7 +134,10 @@ class NextRow:
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """A warning about the numbers; ``sign`` names the warning of ``fit`` it repeats."""
+    """A warning about the numbers.
+
+    ``sign`` names the warning of ``fit`` it repeats, or "fast" if checks were left out.
+    """
 
     level: Literal["strong", "mild"]
     what: str
@@ -125,10 +147,10 @@ class Caution:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What is known at the end of a fit: the content of the page and of ``run.json``.
+    """Results of a fit and its checks: the content of the page and of ``run.json``.
 
-    Checks that could not be made are None or empty; ``warnings`` say why. The classes of
-    the parts are those of ``probgap.diagnostics.account``.
+    Checks that failed are None or empty; ``warnings`` say why. The classes of the parts
+    are those of ``probgap.diagnostics.account``.
 
     Attributes
     ----------
@@ -170,6 +192,7 @@ class Account:
     def to_dict(self) -> dict[str, Any]:
         """Return dicts, lists, strings, finite numbers and None, ready for JSON."""
         plain = as_plain(self)
+        plain["found"]["headline"] = self.found.headline
 
         def take(part: dict[str, Any], *names: str) -> dict[str, Any]:
             return {name: part.pop(name) for name in names}
@@ -197,7 +220,7 @@ class Account:
 
 
 def as_plain(value: Any) -> Any:
-    """Turn numpy into Python, dataclasses into dicts, and what is not finite into None."""
+    """Turn numpy into Python, dataclasses into dicts, NaN and infinity into None."""
     if is_dataclass(value):
         return {
             item.name: as_plain(getattr(value, item.name)) for item in fields(value)

@@ -84,7 +84,8 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
             refuse(f"it has an unknown part {name[:80]!r}")
     if HEADER not in members or SCHEMA not in members:
         refuse("it is a zip without a model of probgap in it")
-    header = _read_header(members.pop(HEADER))
+    header = json.loads(members.pop(HEADER))
+    _require_sound(header)
     if set(header["sha256"]) != set(members):
         refuse("it lists other parts than it has: it was altered")
     for name, content in members.items():
@@ -93,8 +94,7 @@ def unpack(data: bytes) -> tuple[dict[str, Any], dict[str, bytes]]:
     return header, members
 
 
-def _read_header(content: bytes) -> dict[str, Any]:
-    header = json.loads(content)
+def _require_sound(header: Any) -> None:
     number = header.get("format") if isinstance(header, dict) else None
     if type(number) is not int or number < 1:
         refuse("its header has no format number")
@@ -107,7 +107,6 @@ def _read_header(content: bytes) -> dict[str, Any]:
             f"it has format {number}, of probgap {written}; this version reads formats "
             f"up to {FORMAT}. Upgrade probgap to read it"
         )
-    return header
 
 
 def normalise_array(name: str, content: bytes) -> bytes:

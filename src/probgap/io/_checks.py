@@ -6,7 +6,7 @@ their range. A malicious file may have indices out of range.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from inspect import Parameter, signature
 from itertools import chain
@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from probgap._core.types import Mask
 from probgap.io._archive import refuse
 from probgap.io._parts import PARTS, RULES, SCIKIT_LEARN, public_name
-from probgap.io._trees import NO_CHILD, OF_ROUND, OF_TREE, Table, depth_of
+from probgap.io._trees import NO_CHILD, OF_ROUND, OF_TREE, Table
 
 Sizes = dict[str, int]
 
@@ -51,7 +51,7 @@ def walk(model: object) -> Iterator[Any]:
 def require_sound_parts(model: object) -> None:
     """Refuse a model that lacks something, or whose numbers do not fit together."""
     trees: set[int] = set()
-    owned: set[int] = set()
+    owned: set[int] = set()  # trees that are judged with an estimator
     for thing in walk(model):
         name = _NAMES.get(type(thing), type(thing).__name__)
         try:
@@ -60,21 +60,15 @@ def require_sound_parts(model: object) -> None:
             refuse(f"its {name} is not sound ({e})", e)
         if fault:
             refuse(f"its {name} {fault}")
-        owned.update(map(id, _trees_of(thing)))
         if name in ("Tree", "TreePredictor"):
             trees.add(id(thing))
+        bases = {base.__name__ for base in type(thing).__mro__}
+        if "BaseDecisionTree" in bases:
+            owned.add(id(getattr(thing, "tree_", None)))
+        if "BaseHistGradientBoosting" in bases:
+            owned.update(map(id, chain(*getattr(thing, "_predictors", ()))))
     if not trees <= owned:
         refuse("it has a tree that belongs to no forest")
-
-
-def _trees_of(thing: Any) -> Iterable[Any]:
-    """Return the trees that are judged with an estimator."""
-    bases = [base.__name__ for base in type(thing).__mro__]
-    if "BaseDecisionTree" in bases:
-        return [getattr(thing, "tree_", None)]
-    if "BaseHistGradientBoosting" in bases:
-        return chain.from_iterable(getattr(thing, "_predictors", ()))
-    return ()
 
 
 def _find_fault(thing: Any) -> str:
@@ -97,7 +91,7 @@ def _find_fault(thing: Any) -> str:
         names[0] = "scikit-learn"
     for name in dict.fromkeys(names):
         sizes: Sizes = {}
-        wrong = _misfit(thing, RULES.get(name, ""), sizes)
+        wrong = _misfit(thing, name, sizes)
         if wrong:
             return f"was altered: {wrong} is invalid"
         if name in _JUDGES and not _JUDGES[name](thing, sizes):
@@ -114,37 +108,25 @@ def _fill_in(estimator: Any) -> None:
             setattr(estimator, name, parameter.default)
 
 
-# The language of the rules. A rule is "fields: form", or several forms with "|" between
-# them. Forms are "float n d" for a matrix of finite numbers, "matrix n d" for one that may be
-# sparse, "float? n" for a vector that may have gaps, "bool n*" for one that may be empty,
-# "float n >0" and "float n 0..1" for vectors within bounds, "number 0.." for a single one,
-# "whole n" for one of the sizes, "tuple 2 number" for two numbers, the name of a part, or one
-# of ``_WORDS``. Where the name of a size occurs again, in an object or in a part of it, it
-# must be the same. "+name" adds the rules of another.
+# The language of the rules, which ``parts.toml`` explains.
 _KINDS = {"float": "f", "float?": "f", "matrix": "f", "int": "i", "any": "biufOSUT"}
 
 
-def _misfit(thing: object, rules: str, sizes: Sizes) -> str:
+def _misfit(thing: object, name: str, sizes: Sizes) -> str:
     """Return the first field that is not as the rules say, "" if all are."""
-    for clause in filter(None, rules.split(";")):
-        names, _, forms = clause.partition(":")
-        if not forms:
-            wrong = _misfit(thing, RULES[clause.strip(" +")], sizes)
-            if wrong:
-                return wrong
-        for name in names.split() if forms else ():
-            value: Any = thing
-            for attribute in name.split("."):
-                value = getattr(value, attribute, None)
-            if not any(_has_form(value, f.split(), sizes) for f in forms.split("|")):
-                return name
+    for field, forms in RULES.get(name, ()):
+        value: Any = thing
+        for attribute in field.split("."):
+            value = getattr(value, attribute, None)
+        if not any(_has_form(value, form.split(), sizes) for form in forms.split("|")):
+            return field
     return ""
 
 
 def _has_form(value: Any, words: list[str], sizes: Sizes) -> bool:
     kind, *names = words
     if kind in PARTS:
-        return type(value) is PARTS[kind] and not _misfit(value, RULES[kind], sizes)
+        return type(value) is PARTS[kind] and not _misfit(value, kind, sizes)
     if kind in _WORDS:
         return bool(_WORDS[kind](value, sizes))
     if kind == "tuple":
@@ -237,12 +219,12 @@ def _categories_are_sound(encoder: Any, _: Sizes) -> bool:
             sizes[column] -= rare.size - 1
             if not _within(mapping, sizes[column]):
                 return False
-    if encoder._drop_idx_after_grouping is not None:
-        for column, dropped in enumerate(encoder._drop_idx_after_grouping):
-            if dropped is not None:
-                if not 0 <= dropped < sizes[column]:
-                    return False
-                sizes[column] -= 1
+    dropped = encoder._drop_idx_after_grouping
+    for column, at in enumerate([] if dropped is None else dropped):
+        if at is not None:
+            if not 0 <= at < sizes[column]:
+                return False
+            sizes[column] -= 1
     return list(encoder._n_features_outs) == sizes
 
 
@@ -290,7 +272,7 @@ def _tree_is_sound(estimator: Any, sizes: Sizes) -> bool:
         and sizes["c"] == n_classes.max()
         and np.array_equal(is_leaf, right == NO_CHILD)
         and _are_sound(nodes, is_leaf, sizes["d"], OF_TREE)
-        and depth_of(left, right) == tree.max_depth
+        and tree.compute_node_depths().max() - 1 == tree.max_depth
     )
 
 

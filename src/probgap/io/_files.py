@@ -10,8 +10,7 @@ import os
 import platform
 import warnings
 import zipfile
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,18 @@ from probgap._core.errors import (
     ModelVersionWarning,
     load_library,
 )
-from probgap._core.mixture import Mixture
 from probgap._core.output import whole_file
-from probgap.active import CorrectedClassifier
+from probgap.audit import CorrectedClassifier
 from probgap.io import _archive, _plan, _trees
 from probgap.io._archive import SCHEMA, refuse
 from probgap.io._checks import require_sound_parts, walk
 from probgap.io._older import bring_up_to_date, translate_format_1
+
+# Trees of the default, and how files have them.
+_STORED: dict[type, Any] = {
+    learners.Forest: _trees.Forest,
+    learners.Boosting: _trees.Boosting,
+}
 
 
 def save(
@@ -55,7 +59,7 @@ def save(
     ----------
     model : estimator
         A fitted classifier of probgap, a pipeline that ends in one, or one corrected by
-        :func:`probgap.active.correct`.
+        :func:`probgap.audit.correct`.
     path : str or path
         Where to write, usually ``*.skops``. A file that is there is replaced.
     metadata : mapping, default=None
@@ -81,13 +85,12 @@ def save(
     >>> bool((io.load(path).predict(X) == model.predict(X)).all())
     True
     """
-    kind, corrected = type(model).__name__, isinstance(model, CorrectedClassifier)
-    if not (
-        corrected or (isinstance(model, BaseEstimator) and hasattr(model, "predict"))
-    ):
+    kind = type(model).__name__
+    estimator = model.model if isinstance(model, CorrectedClassifier) else model
+    if not (isinstance(estimator, BaseEstimator) and hasattr(model, "predict")):
         refuse(f"model must be an estimator that predicts. Got {kind}.")
     try:
-        check_is_fitted(model.model if corrected else model)
+        check_is_fitted(estimator)
         noted = json.loads(json.dumps(dict(metadata or {})))
     except NotFittedError as error:
         refuse(f"model must be fitted. Got an unfitted {kind}.", error)
@@ -110,12 +113,10 @@ def load(
 
     Refused are a pickle; a file that is truncated, damaged or altered; a newer format; any
     type or function that is neither on probgap's list (its own, and those of scikit-learn
-    that a table's pipeline needs) nor in ``trusted``; and arrays that have the wrong shape
-    or type, hold NaN where none is allowed, or indices out of range.
-
-    So a file can run no code of its own. It can still be a wrong model: digests guard
-    against accidents, not against someone who forges a whole file. Get models from
-    people you know.
+    that a table's pipeline needs) nor in ``trusted``; and arrays of the wrong shape or
+    type, with NaN where none is allowed, or with indices out of range. So a file can run
+    no code of its own. It can still be a wrong model: digests guard against accidents,
+    not against someone who forges a whole file. Get models from people you know.
 
     Parameters
     ----------
@@ -128,8 +129,8 @@ def load(
     Returns
     -------
     estimator
-        The model. It predicts as the one that was saved, to the last bit, with the
-        same versions of the libraries on the same kind of machine.
+        It predicts as the one that was saved, to the last bit, with the same versions
+        of the libraries on the same kind of machine.
 
     Raises
     ------
@@ -147,10 +148,9 @@ def load(
     >>> io.load("model.skops")  # doctest: +SKIP
     PGPUClassifier(random_state=0)
     """
-    items = () if trusted is None else trusted
-    if isinstance(items, str | type | bool) or not all(
-        isinstance(item, str | type) for item in items
-    ):
+    items: Any = () if trusted is None else trusted
+    wrong = isinstance(items, str | type | bool)
+    if wrong or not all(isinstance(item, str | type) for item in items):
         refuse(f"trusted must be a list of names or types. Got {trusted!r}.")
     by_caller = [
         item if isinstance(item, str) else f"{item.__module__}.{item.__qualname__}"
@@ -198,8 +198,7 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     with _model_file_errors(path):
         header, _ = _archive.unpack(Path(path).read_bytes())
-    metadata: dict[str, Any] = header["metadata"]
-    return metadata
+    return dict(header["metadata"])
 
 
 @contextlib.contextmanager
@@ -221,15 +220,14 @@ def _model_file_errors(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]
             reason = f"it is damaged ({error})"
         elif not isinstance(error, ModelFileError):
             reason = f"it does not load ({type(error).__name__}: {error})"
-        here = _versions() if written else {}
         differ = [
             f"{name}=={str(written[name])[:40]} (here {version})"
-            for name, version in here.items()
+            for name, version in (_versions() if written else {}).items()
             if name != "python" and written.get(name, version) != version
         ]
         if differ:
-            saved_with = f". It was saved with {', '.join(differ)}"
-            reason += f"{saved_with}: install these, or fit again"
+            others = ", ".join(differ)
+            reason += f". It was saved with {others}: install these, or fit again"
         refuse(f"Cannot load {path}: {reason}.", error)
 
 
@@ -247,8 +245,9 @@ def _skops() -> Any:
 
 def _take_apart(model: Any) -> dict[str, bytes]:
     """Turn a model into the members of its file."""
+    makers = {kind: stored.of for kind, stored in _STORED.items()}
     try:
-        dumped = _skops().io.dumps(_with_stored_trees(model))
+        dumped = _skops().io.dumps(_swap(model, makers))
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
         refuse(f"model has a part that skops cannot save: {error}", error)
     with zipfile.ZipFile(io.BytesIO(dumped)) as archive:
@@ -269,21 +268,10 @@ def _take_apart(model: Any) -> dict[str, bytes]:
     return {SCHEMA: json.dumps(schema, separators=(",", ":")).encode(), **arrays}
 
 
-def _with_stored_trees(model: Any) -> Any:
-    """Return a model with trees as files have them, and the rest as it is."""
-    stored: dict[type, Any] = {
-        learners.Forest: _trees.Forest.of,
-        learners.Boosting: _trees.Boosting.of,
-    }
-    others = {
-        id(thing): replace(
-            thing,
-            learners=tuple(stored.get(type(p), lambda p: p)(p) for p in thing.learners),
-        )
-        for thing in walk(model)
-        if type(thing) is Mixture
-    }
-    return copy.deepcopy(model, others) if others else model
+def _swap(model: Any, makers: Mapping[type, Callable[[Any], Any]]) -> Any:
+    """Return a model whose parts of some types are replaced by what is made of them."""
+    made = {id(t): makers[type(t)](t) for t in walk(model) if type(t) in makers}
+    return copy.deepcopy(model, made) if made else model
 
 
 def _put_together(
@@ -316,10 +304,4 @@ def _put_together(
         for thing in list(walk(model)):
             bring_up_to_date(thing)
     require_sound_parts(model)
-    for thing in walk(model):
-        if type(thing) is Mixture:
-            built = (
-                p.restore() if hasattr(p, "restore") else p for p in thing.learners
-            )
-            object.__setattr__(thing, "learners", tuple(built))  # it is frozen
-    return model
+    return _swap(model, {kind: kind.restore for kind in _STORED.values()})

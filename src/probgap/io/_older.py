@@ -13,19 +13,11 @@ import numpy as np
 from probgap.boundary import MeanSmallest, Quantile
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.io._archive import refuse
-from probgap.io._parts import PARTS
+from probgap.io._parts import PARTS, RENAMED
 from probgap.io._plan import Node, make_node, nodes_of, translate
 from probgap.reading.network import Curves
 from probgap.reweight import KernelMeanMatching
 
-_RENAMED = {
-    "DeviceMachine": "DeviceSVM",
-    "FeatureMachine": "FeatureSVM",
-    "Nodes": "Trees",
-    "RBFMachine": "SVM",
-    "StoredBoosting": "Boosting",
-    "StoredForest": "Forest",
-}
 # Attributes that were replaced by others, or that are computed from others now.
 _MOVED = (
     "n_smallest quantile gap_method kernel gamma upper slack kernel_features "
@@ -36,11 +28,6 @@ _MOVED = (
 
 def translate_format_1(schema: Node) -> None:
     """Rename the types and fields of a plan of format 1 as in today's files."""
-
-    def find_part(module: str, name: str) -> str | None:
-        known = _RENAMED.get(name, name)
-        return known if module.startswith("probgap.") and known in PARTS else None
-
     kinds: dict[int, tuple[str, str]] = {}
     for node in nodes_of(schema):
         number = node.get("__id__")
@@ -50,13 +37,16 @@ def translate_format_1(schema: Node) -> None:
         if kinds.setdefault(number, kind) != kind:
             refuse(f"its object number {number} occurs in two forms")
     for node in nodes_of(schema):
-        name = node["__class__"]
+        name: str = node["__class__"]
         values = node["content"]["content"] if name in ("Boundary", "Curves") else []
         if name == "Boundary" and len(values) == 11:
             del values[6]  # a field that was removed
         if name == "Curves" and len(values) == 6:
             values.insert(5, make_node("JsonNode", "str", "0.25"))  # the spread of all
-    translate(schema, find_part)
+        known = PARTS.get(RENAMED.get(name, name))
+        if known and str(node.get("__module__")).startswith("probgap."):
+            node["__module__"], node["__class__"] = known.__module__, known.__name__
+    translate(schema)
 
 
 def bring_up_to_date(thing: Any) -> None:

@@ -8,18 +8,26 @@ arrays, so that a plan cannot refer to itself, or grow when it is built.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from probgap.io._archive import refuse
-from probgap.io._parts import MODULE_OF_STEPS, PARTS, STEPS, is_trusted, public_name
+from probgap.io._parts import PARTS, STEPS, is_trusted, public_name
 
 Node = dict[str, Any]
 
 _PROTOCOL = 2  # the layout of nodes that this module understands
 _POOL_SIZES = [str(size) for size in range(4, 33)]  # numpy has 4 unless told otherwise
-_NAMES = {(kind.__module__, kind.__name__): name for name, kind in PARTS.items()}
+# Our classes and functions, by the loader and the name that a file has for them.
+_OURS: dict[tuple[str, str], Any] = {
+    **{("ObjectNode", name): kind for name, kind in PARTS.items()},
+    **{("FunctionNode", name): step for name, step in STEPS.items()},
+}
+_NAMES = {
+    (loader, thing.__module__, thing.__name__): name
+    for (loader, name), thing in _OURS.items()
+}
 
 
 def nodes_of(part: Any) -> Iterator[Node]:
@@ -50,26 +58,22 @@ def find_untrusted(schema: Node, by_caller: Collection[str]) -> list[str]:
     return sorted(names.difference(by_caller))
 
 
-def translate(
-    schema: Node, find_part: Callable[..., str | None] = lambda *name: _NAMES.get(name)
-) -> None:
+def translate(schema: Node) -> None:
     """Turn a schema of skops into a plan of a file, except for the names of arrays."""
     for node in nodes_of(schema):
         node.pop("__id__", None)
-        loader, module, name = (
+        loader, module, kind = (
             str(node.get(key)) for key in ("__loader__", "__module__", "__class__")
         )
-        part = find_part(module, name) if loader == "ObjectNode" else None
-        if part is not None:
-            node["__module__"], node["__class__"] = "probgap", part
-            if node.get("content", {}).get("__loader__") == "ListNode":
-                values = node.pop("content")["content"]
-                names = (field.name for field in fields(PARTS[part]))
-                node["fields"] = dict(zip(names, values, strict=False))
-        elif loader == "FunctionNode" and module == MODULE_OF_STEPS and name in STEPS:
-            node["__module__"] = "probgap"
-        else:
-            node["__module__"] = public_name(loader, module, name).rpartition(".")[0]
+        name = _NAMES.get((loader, module, kind))
+        if name is None:
+            node["__module__"] = public_name(loader, module, kind).rpartition(".")[0]
+            continue
+        node["__module__"], node["__class__"] = "probgap", name
+        if node.get("content", {}).get("__loader__") == "ListNode":
+            values = node.pop("content")["content"]
+            keys = (field.name for field in fields(_OURS[loader, name]))
+            node["fields"] = dict(zip(keys, values, strict=False))
 
 
 def rename_arrays(schema: Node) -> dict[str, str]:
@@ -78,8 +82,7 @@ def rename_arrays(schema: Node) -> dict[str, str]:
     for node in nodes_of(schema):
         if "file" in node:
             suffix = node["file"].rpartition(".")[2]
-            new = files.setdefault(node["file"], f"{len(files) + 1}.{suffix}")
-            node["file"] = new
+            node["file"] = files.setdefault(node["file"], f"{len(files) + 1}.{suffix}")
     return files
 
 
@@ -93,7 +96,8 @@ def require_sound(schema: Any, files: Collection[str]) -> None:
         if "__id__" in node:
             refuse(f"an object in it has the number {node['__id__']!r}")
         # numpy's work grows with the square of the pool of a seed.
-        pool = _inner(node, "pool_size")
+        content = node.get("content")
+        pool = content.get("pool_size") if isinstance(content, dict) else None
         if isinstance(pool, dict) and str(pool.get("content")) not in _POOL_SIZES:
             refuse("a random generator in it has a pool of another size than numpy's")
         if "file" in node:
@@ -105,11 +109,6 @@ def require_sound(schema: Any, files: Collection[str]) -> None:
         refuse(f"it has and uses different parts: {str(odd)[:80]!r} is one of them")
 
 
-def _inner(node: Node, key: str) -> Any:
-    content = node.get("content")
-    return content.get(key) if isinstance(content, dict) else None
-
-
 def resolve(schema: Node) -> None:
     """Turn a plan of a file, whose names are trusted, into a schema of skops."""
     numbers: dict[object, int] = {}
@@ -118,15 +117,11 @@ def resolve(schema: Node) -> None:
         shared = node.get("file", f"node {len(numbers)}")
         node["__id__"] = numbers.setdefault(shared, len(numbers) + 1)
         name = node["__class__"]
-        if node["__module__"] != "probgap":
-            continue
-        if node["__loader__"] == "FunctionNode":
-            node["__module__"] = MODULE_OF_STEPS
-        elif name in PARTS:
-            kind = PARTS[name]
-            node["__module__"], node["__class__"] = kind.__module__, kind.__name__
-            if is_dataclass(kind):
-                values = _values(name, kind, node.pop("fields", {}))
+        if node["__module__"] == "probgap" and (node["__loader__"], name) in _OURS:
+            thing = _OURS[node["__loader__"], name]
+            node["__module__"], node["__class__"] = thing.__module__, thing.__name__
+            if is_dataclass(thing):
+                values = _values(name, thing, node.pop("fields", {}))
                 node["content"] = make_node("ListNode", "list", values)
 
 

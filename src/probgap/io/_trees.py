@@ -20,7 +20,6 @@ from probgap._core.types import Mask, Vector
 from probgap.io._archive import refuse
 
 Table = NDArray[Any]
-Indices = NDArray[np.intp]
 
 NO_CHILD = -1
 # Fields of scikit-learn's tables of nodes, in trees and in rounds of boosting.
@@ -131,13 +130,13 @@ class Forest:
         leaf["left_child"] = leaf["right_child"] = NO_CHILD
         leaf["feature"] = leaf["threshold"] = -2  # as scikit-learn has it for leaves
         for table, value in self.nodes.to_tables(leaf, OF_TREE):
-            state.update(nodes=table, values=value[:, None, None])
-            depth = depth_of(table["left_child"], table["right_child"])
-            state.update(node_count=table.size, max_depth=depth)
+            state |= {"nodes": table, "values": value[:, None, None]}
+            state["node_count"] = table.size
             one = copy.copy(first)
             one.n_features_in_ = self.n_features
             one.tree_ = type(first.tree_)(self.n_features, np.ones(1, dtype=np.intp), 1)
             one.tree_.__setstate__(state)
+            one.tree_.max_depth = one.tree_.compute_node_depths().max() - 1
             forest.estimators_.append(one)
         forest.n_estimators = len(forest.estimators_)
         forest.n_features_in_ = self.n_features
@@ -195,13 +194,3 @@ class Boosting:
             model.n_features_in_ = model._n_features = self.n_features
             models.append(model)
         return learners.Boosting(tuple(models), self.margin)
-
-
-def depth_of(left: Indices, right: Indices) -> int:
-    """Return the depth of a tree whose leaves have -1 for children."""
-    depth, level = 0, np.zeros(1, dtype=np.intp)
-    while True:
-        inner = level[left[level] != NO_CHILD]
-        if inner.size == 0:
-            return depth
-        depth, level = depth + 1, np.concatenate([left[inner], right[inner]])

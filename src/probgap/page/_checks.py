@@ -14,7 +14,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from probgap._core.output import count, listed, plural
-from probgap.page._words import p_words, percent, whole_number
+from probgap.page._text import p_words, percent, whole
 
 if TYPE_CHECKING:
     from probgap.diagnostics import Account, LabellingCurve, ScarTest
@@ -59,7 +59,7 @@ def all_checks(account: Account) -> dict[str, Check]:
         "rising": _judge_rising(account.labelling),
         "held-out": _judge_held_out(account),
         "settled": _judge_settled(account.worlds),
-        "others": _judge_others(account.others),
+        "others": _judge_others(account.others, account.n_compared),
     }
     return {key: _check(key, *outcome) for key, outcome in outcomes.items()}
 
@@ -86,7 +86,7 @@ def overall(checks: dict[str, Check], account: Account) -> dict[str, str]:
     n_fitting, n_tested = len(doubts["fits"]), len(checks) - len(doubts["missing"])
     verb = "is a good sign" if n_fitting == 1 else "are good signs"
     why = f"{n_fitting} of {plural(n_tested, 'check')} {verb}"
-    why += f"; {len(doubts['missing'])} could not be run." if doubts["missing"] else "."
+    why += f"; {len(doubts['missing'])} not run." if doubts["missing"] else "."
     if doubts["against"]:
         why += f" Against it: {listed(doubts['against'])}."
         return {"state": "against", "answer": "Not as it stands.", "why": why}
@@ -138,7 +138,7 @@ def _judge_held_out(account: Account) -> Outcome:
 def _judge_settled(worlds: Worlds) -> Outcome:
     low, high = worlds.low, worlds.high
     near = high <= _FACTOR * low or high - low <= _FEW
-    numbers = {"low": whole_number(low), "high": whole_number(high)}
+    numbers = {"low": whole(low), "high": whole(high)}
     return "nearly" if near else "apart", numbers
 
 
@@ -148,13 +148,12 @@ def overlap(other: OtherMethod) -> float | None:
     Where positives are few, any two methods agree on nearly every row, but need not
     overlap.
     """
-    if other.both is None or other.only_here is None or other.only_there is None:
-        return other.agreement
-    either = other.both + other.only_here + other.only_there
-    return other.both / either if either else other.agreement
+    both = other.both or 0
+    either = both + (other.only_here or 0) + (other.only_there or 0)
+    return both / either if either else other.agreement
 
 
-def _judge_others(others: tuple[OtherMethod, ...]) -> Outcome:
+def _judge_others(others: tuple[OtherMethod, ...], n_compared: int) -> Outcome:
     alike = [share for other in others if (share := overlap(other)) is not None]
     if not alike:
         return "missing", {}
@@ -163,12 +162,13 @@ def _judge_others(others: tuple[OtherMethod, ...]) -> Outcome:
         "overlap": percent(median(alike)),
         "fewest": count(min(counts)),
         "most": count(max(counts)),
+        "compared": plural(n_compared, "row"),
     }
 
 
 def called_on_compared(account: Account) -> int:
     """Return how many of the unlabelled rows of the comparison we call positive."""
     for other in account.others:
-        if other.both is not None and other.only_here is not None:
-            return other.both + other.only_here
+        if other.both is not None:
+            return other.both + (other.only_here or 0)
     return account.found.called_positive

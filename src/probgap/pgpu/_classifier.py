@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
-from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
+from numpy.random import Generator
 
-from probgap._core.checks import check_fit_inputs
-from probgap._core.runtime import RandomStateLike, as_generator
+from probgap._core.checks import ObservedLabels
+from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Matrix
 from probgap.boundary import BoundaryRule, MeanSmallest
 from probgap.pgpu.base import BasePGPU, paper_steps
@@ -46,53 +45,43 @@ class PGPUClassifier(BasePGPU):
         (-1, 0), or a rule of :mod:`probgap.boundary`.
     class_prior : float or tuple of float, default=None
         The share of all samples that are positive, labelled or not, or a range that it
-        lies in, if that is known. It settles what the data leave open.
+        lies in, if that is known.
     gap_estimator : classifier with predict_proba, default=None
-        Estimates P(s=1 | x). ``None`` takes a
-        :class:`~probgap.gap.MixedGapEstimator`. A
+        Estimates P(s=1 | x). ``None`` takes a :class:`~probgap.gap.MixedGapEstimator`. A
         :class:`~probgap.gap.ObservedGapEstimator` keeps its own settings and, without
         an estimator of its own, is the paper's Platt-scaled support vector machine; any
         other classifier is fitted out of fold, as ``cv`` says.
     relabelling : {"auto", "expectation", "corollary", "theorem"}, default="auto"
-        "corollary"
-            Gaps at or below the boundary are negative, gaps above 0 positive; samples
-            in between are left out.
-        "theorem"
-            Gaps above the boundary are positive; nothing is left out.
-        "expectation"
-            An unlabelled sample counts as a positive with weight P(Y=1 | x, unlabelled)
-            and as a negative with the rest. Nothing is left out.
-        "auto"
-            "expectation" with the automatic boundary and without ``reweight``,
-            "corollary" with any other.
+        "corollary": gaps at or below the boundary are negative, gaps above 0 positive, and
+        samples in between are left out. "theorem": gaps above the boundary are positive.
+        "expectation": an unlabelled sample counts as a positive with weight
+        P(Y=1 | x, unlabelled) and as a negative with the rest. "auto": "expectation" with
+        the automatic boundary and without ``reweight``, "corollary" with any other.
     keep_labelled : bool, default=True
         Whether labelled positives stay positive. The paper's algorithm, taken literally,
         uses the gap alone and leaves out those between boundary and 0.
     reweight : KernelMeanMatching or None, default=None
-        How to weight the chosen samples so that they represent all. With it,
-        ``relabelling="auto"`` leaves out samples that the boundary does not decide; the
-        default leaves nothing out and needs no weights.
+        How to weight the chosen samples so that they represent all. The default leaves
+        nothing out and needs no weights.
     estimator : classifier whose fit takes sample_weight, default=None
         The final classifier. ``None`` takes the mixture of learners with the automatic
         boundary, an RBF support vector machine with any other; beyond 6000 samples, a
         linear one on 300 to 1000 Nystroem features of the kernel.
     device : str, default=None
         torch's name of a device, "cuda", "cuda:0" or "cpu", for exact kernels at any
-        number of samples; needs the extra ``gpu``. On the device: the support vector
-        machines of an ``ObservedGapEstimator``, kernel mean matching, the final
-        classifier where ``estimator`` is None, and its predictions. On the processor: the
-        mixture of learners or a classifier of your own, the boundary and the relabelling.
-        Sparse samples become dense. The fitted model consists of numpy arrays and predicts
-        without torch, too.
+        number of samples; needs the extra ``gpu``. It solves the support vector machines
+        of an ``ObservedGapEstimator`` and of the final classifier, if ``estimator`` is
+        None, and kernel mean matching. Sparse samples become dense. The fitted model
+        consists of numpy arrays and predicts without torch, too.
     cv : int, splitter or None, default=None
         Folds for held-out gaps. ``None`` takes five stratified folds, or as many as there
         are labelled positives; the default's learners repeat them up to 2,000 samples.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive. ``None`` takes the
-        greater of the two.
+        greater of the two; between two strings such as "fraud" and "ok", of which none
+        is known to mean unlabelled, ``fit`` asks for it.
     random_state : int, Generator, RandomState or None, default=None
-        Seeds folds and estimators. The same integer gives the same bits, whatever
-        ``n_jobs`` is.
+        Seeds folds and estimators. The same integer gives the same bits for any ``n_jobs``.
     n_jobs : int, default=None
         Number of learners of the default to fit at once, in threads; with another
         ``gap_estimator``, number of its folds.
@@ -107,32 +96,38 @@ class PGPUClassifier(BasePGPU):
         P(Y=1 | x) of each training sample. By default from models that have not seen the
         sample: rank training samples by this, not by ``predict_proba``.
     reading_ : Reading
-        Estimates of hidden positives from the scores: the posterior of any score, and the
-        count with its interval. Every count that is shown comes from here.
+        The posterior of any score, and the count of hidden positives with its interval.
+        Every count that is shown comes from here.
     boundary_ : Boundary
-        The boundary: value, rule, spread, how many samples fall on each side, and the
-        candidates that were considered with their scores.
+        The boundary, how many samples fall on each side, and the candidates.
     relabelling_ : Relabelling
         Labels of the training samples, and the mask of those that were decided.
     sample_weight_ : ndarray of shape (n_samples,)
         Weight of each training sample; 0 for those left out.
     kmm_ : KMMResult or None
         Result of kernel mean matching; None if ``reweight`` is None.
-    gap_estimator_ : MixedGapEstimator or ObservedGapEstimator
-        The fitted estimator of the gap.
-    estimator_ : object
-        The fitted final classifier.
+    gap_estimator_, estimator_ : object
+        The fitted estimator of the gap, and the fitted final classifier.
     classes_ : ndarray of shape (2,)
         The two labels, in ascending order; ``positive_index_`` is that of the positive.
     n_labelled_ : int
         Number of labelled positives among the training samples.
     estimated_class_prior_, estimated_class_prior_interval_ : float, tuple of float
         Share of the training samples that are positive, labelled or not, and its 90%
-        interval; see Notes.
+        interval, both from ``reading_``.
     estimated_labelling_rate_, estimated_labelling_rate_interval_ : float, tuple of float
         Share of the positives that is labelled, and its 90% interval.
     n_features_in_, feature_names_in_ : int, ndarray
         Features seen in ``fit``, and their names if they were all strings.
+
+    Warns
+    -----
+    UnreliableFitWarning
+        By ``fit``, if the method may not work on the data: labels look random, too few
+        positives are labelled, the task is unlike all simulated ones, or two very different
+        counts are both possible.
+    BoundaryWarning
+        By ``fit``, if the boundary that was found had to be moved.
 
     See Also
     --------
@@ -143,11 +138,9 @@ class PGPUClassifier(BasePGPU):
     -----
     ``predict_proba`` is about the true label. If the final classifier has no probabilities
     of its own, its decision is put through a sigmoid that is 1/2 at 0 and whose slope makes
-    it agree best with the posterior of step 2.
-
-    ``estimated_class_prior_`` and its interval are those of ``reading_``.
-    ``benchmarks/reading.py`` measures how often the interval holds on simulated tasks,
-    ``benchmarks/default.py`` how often on real tables with labels hidden in many ways.
+    it agree best with the posterior of step 2. ``benchmarks/reading.py`` measures how often
+    the interval of the count holds on simulated tasks, ``benchmarks/default.py`` on real
+    tables with labels hidden in many ways.
 
     References
     ----------
@@ -164,11 +157,6 @@ class PGPUClassifier(BasePGPU):
     >>> bool(model.score(X, y_true) > 0.97)
     True
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BasePGPU._parameter_constraints,
-        "boundary": "no_validation",  # checked by check_rule
-    }
 
     def __init__(
         self,
@@ -206,16 +194,14 @@ class PGPUClassifier(BasePGPU):
         """Return the paper's Algorithm 1 to the letter.
 
         In-sample Platt-scaled gaps, the mean of the three smallest gaps of labelled
-        positives as the boundary, Corollary 1 by the gap alone (so that labelled
-        positives between the boundary and 0 are left out), kernel mean matching, and a
-        weighted support vector machine.
+        positives as the boundary, Corollary 1 by the gap alone, kernel mean matching, and
+        a weighted support vector machine.
 
         Parameters
         ----------
         **parameters : dict
             Parameters to override, as ``set_params`` takes them, such as
-            ``boundary__n_smallest=1`` for the infimum, which the paper uses on real
-            data.
+            ``boundary__n_smallest=1`` for the infimum, as in the paper's real data.
 
         Returns
         -------
@@ -230,44 +216,9 @@ class PGPUClassifier(BasePGPU):
         """
         return cls(boundary=MeanSmallest(), **paper_steps()).set_params(**parameters)
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Fit the classifier: Algorithm 1 of the paper.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            *Observed* labels: labelled positive, or unlabelled. Two values, of which
-            the greater is positive (or see ``pos_label``), or one value beside NaN,
-            None or pandas.NA.
-
-        Returns
-        -------
-        PGPUClassifier
-            The fitted classifier.
-
-        Warns
-        -----
-        UnreliableFitWarning
-            If the method may not work on the data: labels look random, too few positives
-            are labelled, the task is unlike all simulated ones, or two very different
-            counts are both possible.
-        BoundaryWarning
-            If the boundary that was found had to be moved.
-        """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         steps = self._choose_steps(samples.shape[0])
-        rng = as_generator(self.random_state)
-        return self._fit_checked(self._in_double(samples), labels, steps, rng)
+        self._fit_checked(self._in_double(samples), labels, steps, rng)
 
     def _choose_steps(self, n_samples: int) -> Steps:
-        return choose_steps(
-            self,
-            n_samples,
-            boundary=self.boundary,
-            cv=self.cv,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
+        return choose_steps(self, n_samples, self.boundary, self.cv)

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from numbers import Real
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+import sklearn
 from joblib import Parallel, delayed
+from numpy.random import Generator
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
+from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC
 from sklearn.utils._param_validation import StrOptions
 
-from probgap._core.checks import check_fit_inputs, require_labelled_and_unlabelled
-from probgap._core.errors import InvalidInputError
-from probgap._core.runtime import (
-    RandomStateLike,
-    as_generator,
-    draw_seed,
-    one_thread,
-    stage,
+from probgap._core.checks import ObservedLabels, require_labelled_and_unlabelled
+from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.estimators import weigh_copies
+from probgap._core.kernels import TrainingFeatures
+from probgap._core.runtime import RandomStateLike, draw_seed, one_thread, stage
+from probgap._core.svm import FastSVC
+from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.validation import (
+    Fold,
+    Rows,
+    lee_liu,
+    make_splitter,
+    observed_accuracy,
 )
-from probgap._core.types import Matrix, Vector
-from probgap._core.validation import lee_liu, make_splitter, observed_accuracy
-from probgap.pgpu._search import Criterion, score_fold
 from probgap.pgpu.base import BasePGPU, paper_steps
-from probgap.pgpu.steps import choose_steps
-from probgap.reweight import KernelMeanMatching
+from probgap.pgpu.steps import SoftLabels, Steps, choose_steps, fit_pgpu
+from probgap.reweight import KernelMeanMatching, KMMResult
+
+Criterion = Callable[[Mask, Mask], float]
 
 _FEWEST_FOLDS = 3
 # Scores whose relative difference is below this are ties.
@@ -36,27 +47,26 @@ _CRITERIA: dict[str, Criterion] = {
 }
 # The boundaries that the paper tries: -0.90, -0.89, ..., -0.60.
 _PAPER_GRID = np.round(np.linspace(-0.90, -0.60, 31), 2)
+# Beyond this many training rows a kernel matrix does not fit well into memory.
+_MOST_ROWS = 12_000
 
 
 class PGPUClassifierCV(BasePGPU):
     """PGPU with the boundary chosen by cross-validation, the paper's PGPUcv.
 
     Tries each boundary of a grid on held-out folds and takes the one with the best mean
-    score. The score is often flat: boundaries whose scores are within 1e-12 of the best
-    (relative to it, if that is above 1) are tied. Of the tied boundaries in ascending
-    order, adjacent on the grid or not, the median one is chosen, the lower of two.
+    score. The score is often flat: of boundaries whose scores are equal up to rounding the
+    median one is chosen, the lower of two.
 
     Held-out folds have only observed labels. Accuracy against them, which the paper seems
     to use, favours boundaries near that of a classifier that takes unlabelled for
     negative; the criterion of Lee and Liu does well with few labels. Neither detects a
-    bias in the labels: where labels are biased, prefer :class:`PGPUClassifier`.
+    bias in the labels: where labels are biased, prefer :class:`PGPUClassifier`, whose
+    assumption is the same.
 
     The search gives the same scores as refitting for each fold and boundary, at a fraction
     of the cost: a fold has one gap, one kernel matrix for matching, and one fit for all
-    boundaries that choose the same samples. ``n_jobs`` folds run at once, each on one
-    thread.
-
-    The assumption is that of :class:`PGPUClassifier`.
+    boundaries that choose the same samples.
 
     Parameters
     ----------
@@ -74,7 +84,7 @@ class PGPUClassifierCV(BasePGPU):
     pos_label, random_state : object
         As in :class:`PGPUClassifier`.
     n_jobs : int, default=None
-        Number of folds to fit at once.
+        Number of folds to fit at once, each on one thread.
     verbose : int, default=0
         With 1, reports on standard error what it is doing and how long that took.
 
@@ -90,6 +100,11 @@ class PGPUClassifierCV(BasePGPU):
         standard deviation of the best boundaries of single folds.
     observed_gap_, posterior_, reading_, relabelling_, sample_weight_, kmm_ : object
         As in :class:`PGPUClassifier`, like all its other attributes.
+
+    Warns
+    -----
+    UnreliableFitWarning, BoundaryWarning
+        By ``fit``, as for :class:`PGPUClassifier`.
 
     See Also
     --------
@@ -173,48 +188,24 @@ class PGPUClassifierCV(BasePGPU):
         """
         return cls(cv=5, **paper_steps()).set_params(**parameters)
 
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Matrix, y: ArrayLike) -> Self:
-        """Choose the boundary by cross-validation, then fit with it on all samples.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            Observed labels: labelled positive, or unlabelled.
-
-        Returns
-        -------
-        PGPUClassifierCV
-            The fitted classifier.
-
-        Warns
-        -----
-        UnreliableFitWarning
-            If the method may not work on the data, as for :class:`PGPUClassifier`.
-        BoundaryWarning
-            If the boundary that was found had to be moved.
-        """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=True)
-        samples = self._in_double(samples)
-        labelled = labels.labelled
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        """Choose the boundary by cross-validation, then fit with it on all samples."""
+        samples, labelled = self._in_double(samples), labels.labelled
         grid = _check_grid(self.boundaries)
-        rng = as_generator(self.random_state)
         # With a fold held out, the rest must still hold two labelled samples.
         require_labelled_and_unlabelled(labels, n_folds=_FEWEST_FOLDS)
         splitter = make_splitter(self.cv, labels, rng)
         folds = list(splitter.split(samples, labelled))
         scoring = self.scoring
         criterion = _CRITERIA[scoring] if isinstance(scoring, str) else scoring
+        quiet = clone(self).set_params(n_jobs=None, verbose=0)
         jobs = [
             delayed(score_fold)(
-                self, criterion, samples, labelled, fold, grid, draw_seed(rng)
+                quiet, criterion, samples, labelled, fold, grid, draw_seed(rng)
             )
             for fold in folds
         ]
-        # Each fold limits its threads, but if folds are threads of one process, the first
-        # to end would lift the limit of the others.
+        # Of folds in threads, the first to end would lift the limit of the others.
         task = f"{len(folds)} folds of {grid.size} boundaries"
         with one_thread(), stage(self.verbose, task):
             scores = np.array(Parallel(n_jobs=self.n_jobs)(jobs))
@@ -229,13 +220,7 @@ class PGPUClassifierCV(BasePGPU):
             **{f"split{k}_test_score": row for k, row in enumerate(scores)},
         }
         self.best_score_ = float(mean[best])
-        steps = choose_steps(
-            self,
-            labelled.size,
-            boundary=float(grid[best]),
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
+        steps = choose_steps(self, labelled.size, float(grid[best]))
         self._fit_checked(samples, labels, steps, rng)
         self.boundary_ = replace(
             self.boundary_,
@@ -245,14 +230,10 @@ class PGPUClassifierCV(BasePGPU):
             scores=tuple(map(float, mean)),
             names=(),
         )
-        return self
 
 
 def _middle_of_the_best(scores: Vector) -> int:
-    """Return the median of equally good boundaries: the score is often flat.
-
-    Of an even number, the lower of the two. Scores that differ by rounding are equal.
-    """
+    """Return the median of the boundaries that are best up to rounding, the lower of two."""
     best = float(scores.max())
     # If no boundary is usable, all scores are minus infinity.
     rounding = _ROUNDING * max(1.0, abs(best)) if np.isfinite(best) else 0.0
@@ -271,3 +252,157 @@ def _check_grid(boundaries: ArrayLike | None) -> Vector:
         msg = f"boundaries must be numbers in (-1, 0). Got {boundaries!r}."
         raise InvalidInputError(msg)
     return grid
+
+
+def score_fold(
+    model: Any,
+    criterion: Criterion,
+    samples: Matrix,
+    labelled: Mask,
+    fold: Fold,
+    grid: Vector,
+    seed: int,
+) -> Vector:
+    """Score every boundary on one fold.
+
+    The algorithm runs once for each distinct selection of samples; gap, kernel features
+    and kernel matrices are computed once for all.
+    """
+    train, test = fold
+    rows, known = samples[train], labelled[train]
+    scores = np.full(grid.size, -np.inf)
+    # One thread, so that the bits do not depend on how many folds run at once.
+    with one_thread(), warnings.catch_warnings():
+        # Warn of the chosen boundary only, not of candidates that lose.
+        warnings.simplefilter("ignore", ProbgapWarning)
+        rng = np.random.default_rng(seed)
+        steps = choose_steps(model, train.size, float(grid[0]))
+        gap = steps.estimate_gap(rows, known, None, rng)
+        features = steps.map_features(rows, known, rng)
+        final = FinalOnFold(steps.fit_final, rows, samples[test], features)
+        steps = replace(
+            steps,
+            n_landmarks=None,
+            fit_gap=lambda *_: gap,
+            read=lambda *_, **__: None,
+            fit_final=final.fit_and_predict,
+        )
+        final_seed = draw_seed(rng)
+        first, which = _distinct(steps, gap.observed_gap_, grid)
+        chosen = {}
+        for i in first:
+            at_value = replace(steps, boundary=float(grid[i]))
+            curve = at_value.place_boundary(gap, known, None, None, rng)
+            if curve.boundary.fallback is None:  # there are negatives to learn from
+                chosen[i] = steps.relabel(curve, gap, known).decided
+        matched = _match_each(steps.reweight, rows, chosen, features)
+        for i in chosen:
+            reweight = PrecomputedMatching(matched[i]) if i in matched else None
+            at_value = replace(steps, boundary=float(grid[i]), reweight=reweight)
+            fitted = fit_pgpu(rows, known, at_value, np.random.default_rng(final_seed))
+            scores[i] = criterion(labelled[test], fitted.classifier)
+    if np.isnan(scores).any():
+        msg = f"scoring must return a number. Got NaN from {criterion!r}."
+        raise InvalidInputError(msg)
+    return scores[first][which]
+
+
+def _distinct(steps: Steps, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
+    """Return the values with distinct selections, and which of them each value equals."""
+    if steps.rule == "expectation":
+        # Here the weights of samples depend on the value itself.
+        every = np.arange(grid.size)
+        return every, every
+    # Samples at or below the boundary are the first in the order of gaps, so that their
+    # number determines the selection.
+    below = [np.count_nonzero(gap <= value) for value in grid]
+    _, first, which = np.unique(below, return_index=True, return_inverse=True)
+    return first, which
+
+
+class PrecomputedMatching(NamedTuple):
+    """The result of a kernel mean matching, computed with those of other candidates."""
+
+    result: KMMResult
+
+    def match(self, *_: Any, **__: Any) -> KMMResult:
+        """Return the result."""
+        return self.result
+
+
+def _match_each(
+    matching: KernelMeanMatching | None,
+    samples: Matrix,
+    chosen: dict[Any, Mask],
+    features: TrainingFeatures | None,
+) -> dict[Any, KMMResult]:
+    """Match selections by one kernel matrix, except those that need no weights."""
+    if matching is None:
+        return {}
+    # A selection of all samples needs no weights, unless the upper bound is below 1.
+    some = {i: c for i, c in chosen.items() if matching.upper < 1.0 or not c.all()}
+    if features is not None or not some:
+        # Kernel features exist to avoid a kernel matrix of all samples.
+        return {
+            i: matching.match(samples, c, features=features) for i, c in some.items()
+        }
+    found = matching.match_each(samples, list(some.values()))
+    return dict(zip(some, found, strict=True))
+
+
+@dataclass(eq=False)
+class FinalOnFold:
+    """Fits final classifiers on a fold, with one kernel matrix where possible.
+
+    In place of a fitted classifier it returns its predictions, which are then scored.
+    """
+
+    fit: Callable[[Any, SoftLabels], Any]
+    train: Matrix
+    test: Matrix
+    features: TrainingFeatures | None
+    kernels: dict[float, tuple[Matrix, Matrix]] = field(default_factory=dict)
+
+    def fit_and_predict(self, estimator: Any, data: SoftLabels) -> Mask:
+        """Fit to soft labels of training rows, and return which test rows are positive."""
+        share = data.share
+        is_hard = not ((share > 0.0) & (share < 1.0)).any()
+        if is_hard and share.size <= _MOST_ROWS and _shares_a_kernel(estimator):
+            return self._predict_by_kernel(estimator, share, data.weight)
+        # If the kernel width depends on the rows, libsvm computes the values that it needs
+        # faster than we could compute a new matrix of all rows.
+        fitted = self.fit(estimator, replace(data, features=self.features))
+        if isinstance(fitted, FastSVC):
+            return fitted.decision_function(self.test) > 0.0  # faster than predict
+        return fitted.predict(self.test) == 1
+
+    def _predict_by_kernel(self, estimator: SVC, share: Vector, weight: Vector) -> Mask:
+        """Fit libsvm to all rows, with weight 0 for those left out, which it skips."""
+        gamma = estimator.gamma
+        gamma = 1.0 / self.train.shape[1] if gamma == "auto" else float(gamma)
+        if gamma not in self.kernels:
+            self.kernels[gamma] = (
+                rbf_kernel(self.train, gamma=gamma),
+                rbf_kernel(self.test, self.train, gamma=gamma),
+            )
+        train, test = self.kernels[gamma]
+        positive, negative = weigh_copies(share, weight)
+        weights = positive + negative
+        model = clone(estimator).set_params(kernel="precomputed")
+        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
+            model.fit(train, positive > 0.0, sample_weight=weights)
+        # libsvm counts support vectors among the rows that have weight.
+        support = np.flatnonzero(weights)[model.support_]
+        decision = test[:, support] @ model.dual_coef_[0] + model.intercept_[0]
+        return decision > 0.0
+
+
+def _shares_a_kernel(estimator: Any) -> bool:
+    """Return whether the kernel does not depend on the rows that are fitted on."""
+    return (
+        type(estimator) in (SVC, FastSVC)
+        and estimator.kernel == "rbf"
+        and (estimator.gamma == "auto" or isinstance(estimator.gamma, Real))
+        and estimator.class_weight is None
+        and estimator.probability in (False, "deprecated")
+    )

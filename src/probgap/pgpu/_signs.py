@@ -6,10 +6,10 @@ import warnings
 from collections.abc import Iterator
 
 import numpy as np
+from scipy.special import xlogy
 
 from probgap._core.errors import UnreliableFitWarning
 from probgap._core.types import Mask, Vector
-from probgap._core.validation import in_standard_errors, log_likelihoods
 from probgap.pgpu.steps import FittedSteps
 
 # Largest share of undecided samples without a warning.
@@ -19,8 +19,9 @@ _MOST_UNDECIDED = 0.8
 _FEWEST_ERRORS = 1.0
 # Thresholds for readings; benchmarks/default.py measures how often the warnings are right.
 _FEWEST_LABELLED = 12
-_STRANGEST = 0.998
 _FARTHEST_WORLDS = 0.35
+# Probabilities are clipped here, or one wrong label would decide a log-likelihood.
+_LEAST_PROBABILITY = 1e-6
 
 
 def warn_of_signs(
@@ -35,8 +36,18 @@ def warn_of_signs(
 def _evidence(observed_gap: Vector, labelled: Mask, weight: Vector | None) -> float:
     """Return the gain of held-out gaps over the label frequency, in standard errors."""
     frequency = np.full(labelled.size, np.average(labelled, weights=weight))
-    gain = log_likelihoods(0.5 * (1.0 + observed_gap), labelled)
-    return in_standard_errors(gain - log_likelihoods(frequency, labelled), weight)
+    gain = _log_likelihood(0.5 * (1.0 + observed_gap), labelled)
+    gain = gain - _log_likelihood(frequency, labelled)
+    share = np.ones(gain.size) if weight is None else weight
+    share = share / share.sum()
+    mean = float(share @ gain)
+    error = float(np.sqrt(share**2 @ (gain - mean) ** 2))
+    return mean / max(error, float(np.finfo(np.float64).tiny))
+
+
+def _log_likelihood(chance: Vector, labelled: Mask) -> Vector:
+    p = np.clip(chance, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
+    return xlogy(labelled, p) + xlogy(~labelled, 1.0 - p)
 
 
 def _find_signs(fitted: FittedSteps, errors: float) -> Iterator[UnreliableFitWarning]:
@@ -64,11 +75,11 @@ def _find_signs(fitted: FittedSteps, errors: float) -> Iterator[UnreliableFitWar
     if reading.n_labelled < _FEWEST_LABELLED:
         yield UnreliableFitWarning(
             f"Only {reading.n_labelled:.0f} positives are labelled: the count rests on "
-            f"the simulated tasks more than on these data. Label at least "
-            f"{_FEWEST_LABELLED}, or pass class_prior.",
+            f"the simulated tasks more than on these data. Collect at "
+            f"least {_FEWEST_LABELLED} labels, or pass class_prior.",
             sign="few",
         )
-    if reading.strangeness > _STRANGEST:
+    if reading.extrapolates:
         yield UnreliableFitWarning(
             "The scores look like those of no simulated task (more unusual than "
             f"{reading.strangeness:.1%} of them): boundary and count are "

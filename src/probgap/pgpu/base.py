@@ -1,29 +1,27 @@
-"""What both classifiers share: parameter checks, fitted attributes and predictions."""
+"""What the classifiers share: parameters, fitted attributes and predictions."""
 
 from __future__ import annotations
 
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit, xlogy
 from sklearn.utils._param_validation import HasMethods, StrOptions
 
 from probgap._core.checks import ObservedLabels, check_predict_input
-from probgap._core.defaults import DEFAULTS
-from probgap._core.estimators import SignClassifier
+from probgap._core.defaults import DEFAULTS, LIMITS
+from probgap._core.estimators import ProbabilisticPUClassifier
 from probgap._core.mixture import MixedClassifier
+from probgap._core.output import fact_table, is_open, number, share
 from probgap._core.types import Matrix, Vector
 from probgap._core.validation import spread_rows
 from probgap.boundary import Boundary
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
-from probgap.pgpu._html import fit_table
 from probgap.pgpu._signs import warn_of_signs
 from probgap.pgpu.steps import Steps, fit_pgpu
 from probgap.reading import Reading
-from probgap.reweight import KernelMeanMatching
+from probgap.reweight import KernelMeanMatching, KMMResult
 
 _LOG_SLOPES = (-10.0, 10.0)
 # Probabilities are clipped here, or certain ones would outweigh any other in an average.
@@ -68,30 +66,26 @@ class ClassPriorMixin:
         return known / (known + high), known / (known + low)
 
 
-class BasePGPU(ClassPriorMixin, SignClassifier):
+class BasePGPU(ClassPriorMixin, ProbabilisticPUClassifier):
     """The algorithm of the paper, fitted."""
 
+    _keeps_single = True
     boundary_: Boundary
     device: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ProbabilisticPUClassifier._parameter_constraints,
+        "boundary": "no_validation",  # checked by check_rule
         "class_prior": "no_validation",  # checked by read
         "gap_estimator": [HasMethods(["fit"]), None],
         "relabelling": [StrOptions({"auto", "expectation", "corollary", "theorem"})],
         "keep_labelled": ["boolean"],
         "reweight": [KernelMeanMatching, None],
-        "estimator": [HasMethods(["fit"]), None],
-        "cv": ["cv_object"],
-        "device": [str, None],
-        "pos_label": "no_validation",
-        "random_state": "no_validation",
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
     }
 
     def _in_double(self, samples: Matrix) -> Matrix:
         """Convert samples to double precision, unless a copy would cost much memory."""
-        if samples.shape[0] <= DEFAULTS.most_exact or self.device is not None:
+        if samples.shape[0] <= DEFAULTS.most_rows or self.device is not None:
             return samples.astype(np.float64, copy=False)
         return samples
 
@@ -102,7 +96,7 @@ class BasePGPU(ClassPriorMixin, SignClassifier):
         steps: Steps,
         rng: np.random.Generator,
         weight: Vector | None = None,
-    ) -> Self:
+    ) -> None:
         """Run the steps, store their results, and warn if the fit looks unreliable.
 
         ``weight`` is the number of samples that each one represents.
@@ -118,7 +112,7 @@ class BasePGPU(ClassPriorMixin, SignClassifier):
         self.relabelling_ = fitted.relabelling
         self.kmm_, self.sample_weight_ = fitted.matching, fitted.sample_weight
         self.estimator_, self.slope_ = fitted.classifier, None
-        self.row_weight_, self.posterior_ = weight, fitted.posteriors.posterior
+        self.row_weight_, self.posterior_ = weight, fitted.posterior
         mixed = isinstance(self.estimator_, MixedClassifier)
         if mixed:
             self.posterior_ = expit(self.estimator_.held_out_)
@@ -127,17 +121,15 @@ class BasePGPU(ClassPriorMixin, SignClassifier):
         self.averages_ = (
             mixed
             and isinstance(fitted.gap, MixedGapEstimator)
-            and self.observed_gap_.size <= DEFAULTS.most_exact
+            and self.observed_gap_.size <= DEFAULTS.most_rows
         )
         if self.averages_:
-            of_gap = fitted.posteriors.posterior
-            self.posterior_ = average_chances(self.posterior_, of_gap)
+            self.posterior_ = average_chances(self.posterior_, fitted.posterior)
         if not hasattr(self.estimator_, "predict_proba"):
-            rows = spread_rows(len(self.posterior_), DEFAULTS.most_calibrated)
+            rows = spread_rows(len(self.posterior_), LIMITS.most_calibrated)
             decision = self.estimator_.decision_function(samples[rows])
             self.slope_ = fit_slope(decision, self.posterior_[rows])
-        warn_of_signs(fitted, labels.labelled, weight, stacklevel=5)
-        return self
+        warn_of_signs(fitted, labels.labelled, weight, stacklevel=6)
 
     def _repr_html_inner(self) -> str:
         diagram: str = super()._repr_html_inner()
@@ -157,39 +149,19 @@ class BasePGPU(ClassPriorMixin, SignClassifier):
                 scores = self.gap_estimator_.log_odds(samples)
                 positive = average_chances(positive, self.reading_.posterior(scores))
             return 2.0 * positive - 1.0
-        decision: Vector = self.estimator_.decision_function(samples)
-        return decision
+        return self.estimator_.decision_function(samples)
 
-    def predict_proba(self, X: Matrix) -> NDArray[np.float64]:
-        """Return P(Y | x), the probabilities of being negative and of being positive.
-
-        Only as good as the boundary: where few positives are labelled, or classes overlap,
-        the probabilities may be off by as much as the estimated share of positives.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Probabilities of the true label, in the order of ``classes_``. Not of the
-            observed one: that is ``gap_estimator_.predict_proba``.
-        """
+    def _chance(self, X: Matrix) -> Vector:
         decision = self._decide(X)
         if self.slope_ is None:
-            positive = 0.5 * (1.0 + decision)
-        else:
-            positive = expit(self.slope_ * decision)
-        columns = [1.0 - positive, positive]
-        return np.column_stack(columns[:: 1 if self.positive_index_ == 1 else -1])
+            return 0.5 * (1.0 + decision)
+        return expit(self.slope_ * decision)
 
 
 def average_chances(first: Vector, second: Vector) -> Vector:
     """Return probabilities whose log-odds are the mean of those of two estimates."""
     odds = [logit(np.clip(p, _CERTAIN, 1.0 - _CERTAIN)) for p in (first, second)]
-    return np.asarray(expit(0.5 * (odds[0] + odds[1])))
+    return expit(0.5 * (odds[0] + odds[1]))
 
 
 def fit_slope(decision: Vector, posterior: Vector) -> float:
@@ -198,20 +170,60 @@ def fit_slope(decision: Vector, posterior: Vector) -> float:
     Closest in cross-entropy. There is no intercept, so that the probability passes
     1/2 where the decision passes 0.
     """
-    scale = float(np.abs(decision).mean())
+    scale, tiny = float(np.abs(decision).mean()), np.finfo(np.float64).tiny
     if scale == 0.0:
         return 1.0
-    scaled = decision / scale
 
     def cross_entropy(log_slope: float) -> float:
-        p = expit(np.exp(log_slope) * scaled)
-        tiny = np.finfo(np.float64).tiny
-        return -float(
-            np.mean(
-                xlogy(posterior, np.maximum(p, tiny))
-                + xlogy(1.0 - posterior, np.maximum(1.0 - p, tiny))
-            )
-        )
+        p = expit(np.exp(log_slope) * (decision / scale))
+        gain = xlogy(posterior, np.maximum(p, tiny))
+        gain += xlogy(1.0 - posterior, np.maximum(1.0 - p, tiny))
+        return -float(gain.mean())
 
     best = minimize_scalar(cross_entropy, bounds=_LOG_SLOPES, method="bounded")
     return float(np.exp(best.x)) / scale
+
+
+def fit_table(model: Any) -> str:
+    """Return what a notebook shows below the diagram of a fitted classifier."""
+    if not hasattr(model, "relabelling_"):
+        return ""
+    relabelling, reading, boundary = model.relabelling_, model.reading_, model.boundary_
+    n_samples = round(reading.n_labelled + reading.n_unlabelled)
+    low, high = reading.class_prior_interval
+    positives = f"{low:.1%} to {high:.1%}"
+    if is_open(reading.n_hidden_interval[1], reading.n_unlabelled):
+        positives = f"at least {low:.1%}"
+    facts = {
+        "hidden positives": f"{reading.hidden_range} (90% interval), best estimate "
+        f"{reading.n_hidden:,.0f}",
+        "labelled": f"{share(model.n_labelled_, n_samples)} of {n_samples:,} samples",
+        "share of positives": f"{positives} (90% interval), best estimate "
+        f"{reading.class_prior:.1%}",
+        "boundary": _boundary(boundary),
+        "undecided by the gap": share(boundary.n_undecided, n_samples),
+        "left out of training": share(relabelling.n_undecided, relabelling.labels.size),
+        "weights": _weights(model.kmm_, model.sample_weight_),
+    }
+    return fact_table(f"{type(model).__name__}: what the fit found", facts)
+
+
+def _boundary(boundary: Boundary) -> str:
+    spread = ""
+    if boundary.spread > 0.0:
+        spread = f" \N{PLUS-MINUS SIGN} {number(boundary.spread, 2)}"
+    moved = ", moved: see boundary_.fallback" if boundary.fallback else ""
+    return f"{number(boundary.value)}{spread} (rule {boundary.rule!r}{moved})"
+
+
+def _weights(matching: KMMResult | None, weight: Vector) -> str:
+    if matching is None:
+        return "all 1 (reweight=None)"
+    used = weight[weight > 0.0]
+    if used.size and np.ptp(used) == 0.0:
+        return f"all {number(float(used[0]))}"
+    state = "" if matching.converged else "; not converged"
+    return (
+        f"effective sample size {matching.effective_sample_size:,.0f} of {used.size:,}"
+        f", largest {number(float(weight.max()))}{state}"
+    )

@@ -34,14 +34,11 @@ from probgap._core.types import Mask, Matrix, Vector
 from probgap._device.estimators import DeviceSVM
 from probgap.boundary import (
     Boundary,
-    answer_by_rules,
     check_rule,
-    count_sides,
+    describe_boundary,
     estimate_boundary,
-    score_candidates,
 )
-from probgap.gap import MixedGapEstimator, ObservedGapEstimator
-from probgap.gap.base import GapClassifier
+from probgap.gap import GapClassifier, MixedGapEstimator, ObservedGapEstimator
 from probgap.reading import Reading, read
 from probgap.relabel import (
     Relabelling,
@@ -65,7 +62,7 @@ class FittedSteps:
     gap: GapClassifier
     reading: Reading  # None inside a search, which needs no count
     curve: PosteriorCurve
-    posteriors: Posteriors
+    posterior: Vector  # P(Y=1 | x)
     relabelling: Relabelling
     matching: KMMResult | None
     sample_weight: Vector
@@ -89,59 +86,64 @@ def fit_pgpu(
     scores, prior = gap._training_log_odds(), steps.class_prior
     reading = steps.read(scores, labelled, class_prior=prior, sample_weight=weight)
     curve = steps.place_boundary(gap, labelled, reading, weight, rng)  # 2  boundary
-    posteriors = curve.evaluate(gap.observed_gap_, scores)
-    relabelling = steps.relabel(posteriors, labelled)  # 3  Bayesian optimal relabelling
+    relabelling = steps.relabel(curve, gap, labelled)  # 3  Bayesian optimal relabelling
     matching, weights = steps.reweigh(  # 4  kernel mean matching
         samples, relabelling.decided, weight, features
     )
     share = relabelling.positive_share
     data = SoftLabels(samples, share, weights, labelled, features, curve)
     classifier = steps.classify(data, rng)  # 5  weighted classifier
+    posterior = curve.posterior(gap.observed_gap_, scores)
     return FittedSteps(
-        gap, reading, curve, posteriors, relabelling, matching, weights, classifier
+        gap, reading, curve, posterior, relabelling, matching, weights, classifier
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Posteriors:
-    """Gaps and posteriors of samples, and the boundary that they follow from."""
-
-    boundary: float
-    gap: Vector
-    posterior: Vector  # P(Y=1 | x)
-    hidden: Vector  # P(Y=1 | x, unlabelled)
-
-    def relabel(
-        self, labelled: Mask, rule: Rule, *, keep_labelled: bool
-    ) -> Relabelling:
-        """Relabel the samples by a rule."""
-        if rule == "expectation":
-            return relabel_in_expectation(
-                labelled, self.posterior, self.hidden, keep_labelled=keep_labelled
-            )
-        lower = self.boundary
-        upper = lower if rule == "theorem" else max(0.0, lower)
-        return relabel(
-            self.gap, labelled, lower=lower, upper=upper, keep_labelled=keep_labelled
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class PosteriorCurve:
-    """A boundary, and P(Y=1 | x) as a function of the observed gap."""
+    """A boundary, and P(Y=1 | x) as a function of the observed gap.
+
+    Without a reading, three points of the curve are known: a true gap of -1 has an observed
+    gap of -1, one of 0 has the boundary, and one of 1 has the gap of the clearest labelled
+    positives. Between them the curve is interpolated linearly.
+    """
 
     boundary: Boundary
     clearest: float  # the observed gap above which samples are certainly positive
     reading: Reading | None  # gives the posterior if the boundary was read off scores
 
-    def evaluate(self, gap: Vector, scores: Vector) -> Posteriors:
-        """Return the posteriors of samples, given their observed gaps and log-odds."""
-        value, reading = self.boundary.value, self.reading
-        if reading is not None:
-            hidden = reading.hidden_probability(scores)
-            return Posteriors(value, gap, reading.posterior(scores), hidden)
-        posterior = posterior_from_gap(gap, value, self.clearest)
-        return Posteriors(value, gap, posterior, hidden_probability(gap, posterior))
+    def posterior(self, gap: Vector, scores: Vector) -> Vector:
+        """Return P(Y=1 | x) of samples, given their observed gaps and log-odds."""
+        if self.reading is not None:
+            return self.reading.posterior(scores)
+        middle = min(max(self.boundary.value, -1.0 + 1e-6), 1.0 - 2e-6)
+        knots = [-1.0, middle, max(self.clearest, middle + 1e-6)]
+        return np.interp(gap, knots, [0.0, 0.5, 1.0])
+
+    def relabel(
+        self,
+        gap: Vector,
+        scores: Vector,
+        labelled: Mask,
+        rule: Rule,
+        *,
+        keep_labelled: bool,
+    ) -> Relabelling:
+        """Relabel samples by a rule."""
+        if rule != "expectation":
+            lower = self.boundary.value
+            upper = lower if rule == "theorem" else max(0.0, lower)
+            return relabel(
+                gap, labelled, lower=lower, upper=upper, keep_labelled=keep_labelled
+            )
+        eta = self.posterior(gap, scores)
+        if self.reading is None:
+            hidden = hidden_probability(gap, eta)
+        else:
+            hidden = self.reading.hidden_probability(scores)
+        return relabel_in_expectation(
+            labelled, eta, hidden, keep_labelled=keep_labelled
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,8 +215,8 @@ class Steps:
     ) -> PosteriorCurve:
         """Step 2: place the boundary."""
         observed = gap.observed_gap_
-        clearest = clearest_gap(observed, labelled)
-        if reading is None or not is_automatic(self.boundary):
+        clearest = float(np.quantile(observed[labelled], _CERTAIN_QUANTILE))
+        if reading is None or self.boundary != "auto":
             boundary = estimate_boundary(
                 observed,
                 labelled,
@@ -224,15 +226,17 @@ class Steps:
             )
             return PosteriorCurve(boundary, clearest, None)
         value, spread = reading.boundary, reading.boundary_spread
-        boundary = count_sides(observed, value, "auto", spread, weight)
-        named = {"auto": value, **answer_by_rules(observed[labelled])}
-        boundary = score_candidates(boundary, observed, labelled, named, weight)
+        boundary = describe_boundary(
+            observed, labelled, value, "auto", spread, weight, {"auto": value}
+        )
         return PosteriorCurve(boundary, clearest, reading)
 
-    def relabel(self, posteriors: Posteriors, labelled: Mask) -> Relabelling:
+    def relabel(
+        self, curve: PosteriorCurve, gap: GapClassifier, labelled: Mask
+    ) -> Relabelling:
         """Step 3: label the decided samples, or weight each by its posterior."""
-        keep = self.keep_labelled
-        result = posteriors.relabel(labelled, self.rule, keep_labelled=keep)
+        known = gap.observed_gap_, gap._training_log_odds(), labelled, self.rule
+        result = curve.relabel(*known, keep_labelled=self.keep_labelled)
         if result.n_positive > 0 or self.rule == "expectation":
             return result
         warnings.warn(
@@ -242,7 +246,7 @@ class Steps:
             ProbgapWarning,
             stacklevel=2,
         )
-        return posteriors.relabel(labelled, self.rule, keep_labelled=True)
+        return curve.relabel(*known, keep_labelled=True)
 
     def reweigh(
         self,
@@ -263,7 +267,12 @@ class Steps:
                     device=self.device,
                     verbose=self.verbose,
                 )
-        return matching, spread_weights(chosen, matching, weight)
+        weights = np.zeros(chosen.size)
+        if matching is not None:
+            weights[chosen] = matching.weights
+        else:
+            weights[chosen] = 1.0 if weight is None else weight[chosen]
+        return matching, weights
 
     def classify(self, data: SoftLabels, rng: Generator) -> Any:
         """Step 5: fit the weighted classifier."""
@@ -272,57 +281,13 @@ class Steps:
             return self.fit_final(classifier, data)
 
 
-def clearest_gap(observed_gap: Vector, labelled: Mask) -> float:
-    """Return the gap above which labelled positives count as certain."""
-    return float(np.quantile(observed_gap[labelled], _CERTAIN_QUANTILE))
-
-
-def posterior_from_gap(
-    observed_gap: Vector, boundary: float, clearest: float
-) -> Vector:
-    """Estimate P(Y=1 | x) from the observed gap and the boundary.
-
-    Three points of the curve are known: a true gap of -1 has an observed gap of -1, one of
-    0 has the boundary, and one of 1 has the gap of the clearest labelled positives. Between
-    them the curve is interpolated linearly.
-    """
-    middle = min(max(boundary, -1.0 + 1e-6), 1.0 - 2e-6)
-    knots = [-1.0, middle, max(clearest, middle + 1e-6)]
-    return np.interp(observed_gap, knots, [0.0, 0.5, 1.0])
-
-
-def spread_weights(
-    chosen: Mask, matching: KMMResult | None, weight: Vector | None = None
-) -> Vector:
-    """Return the weight of each sample: matched, or as given; 0 if it is left out."""
-    found = np.zeros(chosen.size)
-    if matching is not None:
-        found[chosen] = matching.weights
-    else:
-        found[chosen] = 1.0 if weight is None else weight[chosen]
-    return found
-
-
-def is_automatic(boundary: object) -> bool:
-    """Return whether the boundary is read off the scores."""
-    return isinstance(boundary, str) and boundary == "auto"
-
-
-def choose_steps(
-    model: Any,
-    n_samples: int,
-    *,
-    boundary: Any,
-    cv: Any = None,
-    n_jobs: int | None = None,
-    verbose: int = 0,
-) -> Steps:
+def choose_steps(model: Any, n_samples: int, boundary: Any, cv: Any = None) -> Steps:
     """Choose the steps by a classifier's parameters and the number of samples.
 
-    No other code branches on these. ``cv`` and ``n_jobs`` are for out-of-fold gaps.
+    No other code branches on these. ``cv`` is for out-of-fold gaps.
     """
-    automatic = is_automatic(boundary)
-    exact = n_samples <= DEFAULTS.most_exact or model.device is not None
+    automatic = isinstance(boundary, str) and boundary == "auto"
+    exact = n_samples <= DEFAULTS.most_rows or model.device is not None
     n_landmarks = None if exact or automatic else default_n_landmarks(n_samples)
     rule = model.relabelling
     if rule == "auto":
@@ -331,10 +296,9 @@ def choose_steps(
         rule = "expectation" if shared else "corollary"
     if model.reweight is not None:
         model.reweight._validate_params()
-    usual = MixedClassifier(n_jobs=n_jobs) if automatic else None
-    final, fit_final = _choose_final(model, n_landmarks, usual, verbose)
+    final, fit_final = _choose_final(model, n_landmarks, automatic=automatic)
     return Steps(
-        gap=_choose_gap(model, n_landmarks, cv, n_jobs, verbose),
+        gap=_choose_gap(model, n_landmarks, cv),
         boundary=boundary if automatic else check_rule(boundary),
         class_prior=model.class_prior,
         rule=rule,
@@ -344,23 +308,21 @@ def choose_steps(
         fit_final=fit_final,
         n_landmarks=n_landmarks,
         device=model.device,
-        verbose=verbose,
+        verbose=model.verbose,
     )
 
 
-def _choose_gap(
-    model: Any, n_landmarks: int | None, cv: Any, n_jobs: int | None, verbose: int
-) -> GapClassifier:
+def _choose_gap(model: Any, n_landmarks: int | None, cv: Any) -> GapClassifier:
     given = model.gap_estimator
     if given is None:
-        return MixedGapEstimator(cv=cv, n_jobs=n_jobs)
+        return MixedGapEstimator(cv=cv, n_jobs=model.n_jobs)
     if not isinstance(given, GapClassifier):
         require_predict_proba(given, "gap_estimator")
-        return ObservedGapEstimator(given, cv=cv, n_jobs=n_jobs)
+        return ObservedGapEstimator(given, cv=cv, n_jobs=model.n_jobs)
     gap = clone(given)
     if isinstance(gap, ObservedGapEstimator) and gap.estimator is None:
         # The SVM of the paper: with an exact kernel, on a device if given, or features.
-        gap.set_params(device=gap.device or model.device, verbose=verbose)
+        gap.set_params(device=gap.device or model.device, verbose=model.verbose)
         if n_landmarks is not None and gap.device is None:
             svm = NystroemSVM(n_components=n_landmarks)
             scaled = CalibratedClassifierCV(svm, method="sigmoid", ensemble=False)
@@ -369,15 +331,15 @@ def _choose_gap(
 
 
 def _choose_final(
-    model: Any, n_landmarks: int | None, usual: MixedClassifier | None, verbose: int
+    model: Any, n_landmarks: int | None, *, automatic: bool
 ) -> tuple[Any, Callable[[Any, SoftLabels], Any]]:
     if model.estimator is not None:
         require_sample_weight(model.estimator, "estimator")
         return model.estimator, _fit_copies
     if model.device is not None:
-        return DeviceSVM(device=model.device, verbose=verbose), _fit_copies
-    if usual is not None:
-        return usual, _fit_mixture
+        return DeviceSVM(device=model.device, verbose=model.verbose), _fit_copies
+    if automatic:
+        return MixedClassifier(n_jobs=model.n_jobs), _fit_mixture
     if n_landmarks is None:
         return FastSVC(), _fit_copies
     return NystroemSVM(n_components=n_landmarks), _fit_features

@@ -1,5 +1,5 @@
 """Read the boundary, the posterior and the number of hidden positives off scores."""
 
-from probgap.reading._reading import Reading, read
+from probgap.reading._reading import ProbabilityRange, Reading, read
 
-__all__ = ["Reading", "read"]
+__all__ = ["ProbabilityRange", "Reading", "read"]

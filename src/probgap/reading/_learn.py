@@ -21,12 +21,7 @@ from numpy.typing import NDArray
 from probgap._core.mixture import fit_mixture
 from probgap._core.runtime import one_thread
 from probgap._core.types import Vector
-from probgap.reading._simulator import (
-    BELIEF,
-    FAMILIES,
-    SimulatedTask,
-    simulate,
-)
+from probgap.reading._simulator import BELIEF, FAMILIES, SimulatedTask, simulate
 from probgap.reading.network import (
     CURVE_SIZE,
     LEAST_CHANCE,
@@ -44,10 +39,8 @@ _NARROWING = 1.7
 def describe(seed: int) -> dict[str, Any]:
     """Simulate a task, score it as ``fit`` does, and return the network's training data."""
     task = simulate(seed)
+    ones, target = np.ones(task.labelled.size), task.labelled.astype(np.float64)
     with one_thread():
-        n = task.labelled.size
-        ones = np.ones(n)
-        target = task.labelled.astype(np.float64)
         fitted = fit_mixture(task.X, target, ones, task.labelled, seed)
         log_odds = calibrate(fitted.held_out, task.labelled, ones)
         summary = summarise(log_odds, task.labelled, ones)
@@ -56,9 +49,7 @@ def describe(seed: int) -> dict[str, Any]:
         "summary": summary.astype(np.float32),
         **_bins(log_odds, task),
         "n_hidden": int((task.positive & ~task.labelled).sum()),
-        "family": [
-            list(known).index(task.families[kind]) for kind, known in FAMILIES.items()
-        ],
+        "family": [list(FAMILIES[k]).index(name) for k, name in task.families.items()],
     }
 
 
@@ -131,14 +122,12 @@ def fit_networks(tasks: dict[str, NDArray[Any]], seed: int) -> dict[str, NDArray
         _fit_network([array[~held_out] for array in data], counts[~held_out], seed + k)
         for k in range(N_NETWORKS)
     ]
-    layers = [[net[i] for net in nets] for i in (0, 2, 4)]
-    arrays: dict[str, NDArray[Any]] = {"mean": mean, "deviation": deviation}
-    for i, layer in enumerate(layers):
-        arrays[f"weight_{i}"] = np.stack(
-            [one.weight.detach().numpy().T for one in layer]
-        )
+    arrays = {"mean": mean, "deviation": deviation, **_places(standard, held_out, seed)}
+    for i in range(3):
+        layer = [net[2 * i] for net in nets]  # between them are activations
+        weights = [one.weight.detach().numpy().T for one in layer]
+        arrays[f"weight_{i}"] = np.stack(weights)
         arrays[f"bias_{i}"] = np.stack([one.bias.detach().numpy() for one in layer])
-    arrays |= _places(standard, held_out, seed)
     return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 
@@ -147,13 +136,12 @@ def _fit_network(data: list[Any], counts: Vector, seed: int) -> Any:
 
     torch.manual_seed(seed)
     n_tasks, width = data[0].shape
-    net = torch.nn.Sequential(
+    first, second = (
         torch.nn.Linear(width, N_HIDDEN),
-        torch.nn.SiLU(),
         torch.nn.Linear(N_HIDDEN, N_HIDDEN),
-        torch.nn.SiLU(),
-        torch.nn.Linear(N_HIDDEN, N_CURVES * CURVE_SIZE),
     )
+    last = torch.nn.Linear(N_HIDDEN, N_CURVES * CURVE_SIZE)
+    net = torch.nn.Sequential(first, torch.nn.SiLU(), second, torch.nn.SiLU(), last)
     with torch.no_grad():
         net[-1].weight *= 0.3
     optimiser = torch.optim.AdamW(net.parameters(), LEARNING_RATE, weight_decay=1e-2)
@@ -241,10 +229,8 @@ def main() -> None:
     step.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     if options.step == "tasks":
-        found = simulate_tasks(
-            options.first, options.count, options.jobs, options.seconds
-        )
-        np.savez_compressed(options.out, **found)
+        limits = options.count, options.jobs, options.seconds
+        np.savez_compressed(options.out, **simulate_tasks(options.first, *limits))
         return
     tasks = dict(np.load(options.tasks))
     arrays = fit_networks(tasks, options.seed)

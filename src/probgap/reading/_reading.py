@@ -13,8 +13,8 @@ from scipy.special import expit, logit, ndtr
 
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
-from probgap._core.output import fact_table, number
-from probgap._core.types import Vector
+from probgap._core.output import count_range, fact_table, number
+from probgap._core.types import Mask, Vector
 from probgap.reading.network import (
     MOST_LOG_ODDS,
     Curves,
@@ -31,6 +31,31 @@ _GRID = np.linspace(-MOST_LOG_ODDS, MOST_LOG_ODDS, 4001)
 _PRIOR_DOUBT = 0.05
 # Shares of hidden positives are clipped to this distance from 0 and 1.
 _LEAST_SHARE = 1e-4
+# Ranges of a probability at most this wide count as one probability.
+_NARROW = 0.1
+# A task stranger than this share of the simulated ones is unlike all of them.
+_STRANGEST = 0.998
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProbabilityRange:
+    """How likely each row is to be positive, by all curves that are plausible.
+
+    Attributes
+    ----------
+    low, high : ndarray of shape (n_rows,)
+        Ends of the 90% range of the probability over the curves.
+    mean : ndarray of shape (n_rows,)
+        The probability averaged over the curves.
+    agreed : ndarray of shape (n_rows,)
+        True where the curves agree: the range is at most 0.1 wide, and the task resembles
+        the simulated ones. Elsewhere the scores do not determine a probability.
+    """
+
+    low: Vector
+    high: Vector
+    mean: Vector
+    agreed: Mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +103,16 @@ class Reading:
         return 1.0 - self.strangeness
 
     @property
+    def extrapolates(self) -> bool:
+        """Whether the task is unlike all simulated ones."""
+        return self.strangeness > _STRANGEST
+
+    @property
+    def hidden_range(self) -> str:
+        """``n_hidden_interval`` in words, such as "between 280 and 1,400"."""
+        return count_range(*self.n_hidden_interval, self.n_unlabelled)
+
+    @property
     def boundary_spread(self) -> float:
         """Standard deviation of the boundary over the curves."""
         each = _find_boundary(self.curves.each(_GRID))
@@ -99,20 +134,64 @@ class Reading:
         labelled = expit(odds)
         return labelled + (1.0 - labelled) * self.curves.mean(odds)
 
+    def probability_range(
+        self, posterior: ArrayLike, *, unlabelled: ArrayLike = False
+    ) -> ProbabilityRange:
+        """Return what each posterior may mean: its 90% range over the curves.
+
+        A row that is known to be unlabelled is less likely positive than rows like it are
+        on average, of which some are labelled: far less where most are. So its range may
+        lie below its posterior.
+
+        Parameters
+        ----------
+        posterior : array-like of shape (n_rows,)
+            P(Y=1 | x) of rows that may be labelled or not, such as ``posterior_`` of a
+            fitted classifier or what ``posterior`` returns.
+        unlabelled : array-like of shape (n_rows,) or bool, default=False
+            True for rows that are known to be unlabelled.
+
+        Returns
+        -------
+        ProbabilityRange
+            Ends of the range, the mean, and where a single probability can be given.
+        """
+        grid, curves = _GRID[::20], self.curves.unfolded(self.scores)
+        hidden, labelled = curves.each(grid), expit(grid)
+        order = np.argsort(hidden, axis=0)
+        below = np.cumsum(curves.weights[order], axis=0)
+        sorted_hidden = np.take_along_axis(hidden, order, axis=0)
+        ends = [(below < level).sum(axis=0) for level in INTERVAL]
+        last = curves.weights.size - 1
+        low, high = (
+            sorted_hidden[np.minimum(end, last), np.arange(grid.size)] for end in ends
+        )
+        mean = self.curves.mean(grid)
+        # The score at which the mean over the curves is the posterior.
+        chances = np.asarray(posterior, dtype=np.float64)
+        odds = np.interp(chances, labelled + (1.0 - labelled) * mean, grid)
+        share = np.where(unlabelled, 0.0, expit(odds))
+        low, high, mean = (
+            share + (1.0 - share) * np.interp(odds, grid, curve)
+            for curve in (low, high, mean)
+        )
+        low, high = np.minimum(low, mean), np.maximum(high, mean)
+        narrow = high - low <= _NARROW
+        return ProbabilityRange(low, high, mean, narrow & (not self.extrapolates))
+
     def worlds(self) -> tuple[float, float]:
         """Return the numbers of hidden positives in two scenarios that are both possible.
 
         The weighted means over the curves below, and over those above, the median number.
         """
         counts = self.n_unlabelled * self.curves.each(self.scores).mean(axis=1)
-        order = np.argsort(counts)
-        below = np.cumsum(self.curves.weights[order]) - 0.5 * self.curves.weights[order]
-        halves = [order[below <= 0.5], order[below > 0.5]]
+        order, weights = np.argsort(counts), self.curves.weights
+        below = np.cumsum(weights[order]) - 0.5 * weights[order]
         low, high = (
-            float(np.average(counts[half], weights=self.curves.weights[half] + 1e-300))
+            float(np.average(counts[half], weights=weights[half] + 1e-300))
             if half.size
             else self.n_hidden
-            for half in halves
+            for half in (order[below <= 0.5], order[below > 0.5])
         )
         return low, high
 
@@ -129,25 +208,25 @@ class Reading:
         ----------
         class_prior : float or tuple of float, default=None
             Share of all rows that are positive, or a range that it lies in.
-        scores : array-like of shape (n_checked,), default=None
-            Scores of unlabelled rows that somebody has checked.
-        positive : array-like of shape (n_checked,), default=None
-            Which of them are positive.
+        scores, positive : array-like of shape (n_checked,), default=None
+            Scores of unlabelled rows that were checked, and which of them are positive.
 
         Returns
         -------
         Reading
             The reading given the evidence.
         """
+        if (scores is None) != (positive is None):
+            msg = "scores and positive must be given together. Got one of them."
+            raise InvalidInputError(msg)
         curves = self.curves
-        if scores is not None and positive is not None:
+        if scores is not None:
             odds = self.log_odds(np.atleast_1d(np.asarray(scores, dtype=np.float64)))
+            found = np.atleast_1d(np.asarray(positive, dtype=bool))
             curves = curves.unfolded(self.scores)
             each = curves.each(odds)
-            found = np.atleast_1d(np.asarray(positive, dtype=bool))
-            curves = curves.reweighted(
-                np.where(found, np.log(each), np.log1p(-each)).sum(axis=1)
-            )
+            likelihood = np.where(found, np.log(each), np.log1p(-each))
+            curves = curves.reweighted(likelihood.sum(axis=1))
         within = (0.0, self.n_unlabelled)
         if class_prior is not None:
             least, most = self._hidden_range(class_prior)
@@ -155,9 +234,8 @@ class Reading:
             doubt = _PRIOR_DOUBT * (self.n_labelled + most)
             within = (max(least - doubt, 0.0), min(most + doubt, self.n_unlabelled))
         sizes = self.n_labelled, self.n_unlabelled
-        return replace(
-            self, curves=curves, **_count(curves, self.scores, *sizes, within)
-        )
+        counted = _count(curves, self.scores, *sizes, within)
+        return replace(self, curves=curves, **counted)
 
     def _hidden_range(self, class_prior: Any) -> tuple[float, float]:
         """Return the range of hidden positives that follows from a class prior."""
@@ -200,11 +278,11 @@ class Reading:
         return replace(curves, shift=curves.shift + brentq(excess, -40.0, 40.0))
 
     def _repr_html_(self) -> str:
-        low, high = self.n_hidden_interval
         facts = {
-            "boundary": number(self.boundary),
+            "hidden positives": f"{self.hidden_range} (90% interval), best estimate "
+            f"{self.n_hidden:,.0f}",
             "class prior": number(self.class_prior),
-            "hidden positives": f"{self.n_hidden:.0f} ({low:.0f} to {high:.0f})",
+            "boundary": number(self.boundary),
             "familiarity": number(self.familiarity, 2),
         }
         return fact_table("Reading", facts)
@@ -221,10 +299,10 @@ def read(
 
     Positive and unlabelled data do not identify how many positives are hidden: steep
     labelling and overlapping classes look alike. The reading is the Bayesian answer under a
-    stated prior: a simulator of tasks whose labels are missing at random, or easy positives
-    are labelled first, mildly or steeply. A small neural network has learnt it from
-    simulated tasks. It fails where labelling depends on something that scores cannot show
-    (a region nobody looked at), and on tasks unlike all simulated ones (``familiarity``).
+    stated prior, learnt by a small neural network from simulated tasks: labels are missing
+    at random, or easy positives are labelled first, mildly or steeply. It fails where
+    labelling depends on something that scores cannot show (a region nobody looked at), and
+    on tasks unlike all simulated ones (``familiarity``).
 
     Parameters
     ----------
@@ -257,19 +335,12 @@ def read(
     True
     """
     values = np.asarray(scores, dtype=np.float64)
-    wrong = ""
-    if values.ndim != 1:
-        wrong = f"shape {values.shape}"
-    elif not np.isfinite(values).all():
-        wrong = f"{np.count_nonzero(~np.isfinite(values))} that are not finite"
-    if wrong:
+    if values.ndim != 1 or not np.isfinite(values).all():
+        odd = f"{np.count_nonzero(~np.isfinite(values))} that are not finite"
+        wrong = odd if values.ndim == 1 else f"shape {values.shape}"
         msg = f"scores must be a one-dimensional array of finite numbers. Got {wrong}."
         raise InvalidInputError(msg)
-    mask = check_labelled(labelled, values.size)
-    if not mask.any() or mask.all():
-        kind = "labelled" if not mask.any() else "unlabelled"
-        msg = f"labelled must mark some rows and leave others. Got no {kind} row."
-        raise InvalidInputError(msg)
+    mask = check_labelled(labelled, values.size, both=True)
     weight = np.ones(values.size)
     if sample_weight is not None:
         weight = np.asarray(sample_weight, dtype=np.float64)
@@ -307,9 +378,7 @@ def _count(
     low, high = np.clip(ends, *within).tolist()
     low, high = min(low, n_hidden), max(high, n_hidden)
     n_rows = n_labelled + n_unlabelled
-    prior, least, most = (
-        (n_labelled + number) / n_rows for number in (n_hidden, low, high)
-    )
+    prior, least, most = ((n_labelled + n) / n_rows for n in (n_hidden, low, high))
     return {
         "boundary": float(_find_boundary(curves.mean(_GRID)[None])[0]),
         "class_prior": prior,
@@ -330,9 +399,9 @@ def _thin_out(values: Vector, weight: Vector) -> Vector:
 
 
 def interval_of_share(curves: Curves, scores: Vector, n_rows: float) -> Vector:
-    """Return the ends of the 90% interval of the share of positives among unlabelled rows.
+    """Return the 90% interval of the share of positives among unlabelled rows.
 
-    The log-odds of the share have a mixture of normal distributions, one for each curve.
+    Its log-odds have a mixture of normal distributions, one for each curve.
     """
     shares, deviations = curves.shares(scores, n_rows)
     wide = 10.0 * float(deviations.max())
@@ -342,7 +411,7 @@ def interval_of_share(curves: Curves, scores: Vector, n_rows: float) -> Vector:
         return float(curves.weights @ ndtr((share - shares) / deviations)) - level
 
     found = [brentq(excess, *ends, args=(level,)) for level in INTERVAL]
-    return np.asarray(expit(found))
+    return expit(found)
 
 
 def _find_boundary(hidden: NDArray[np.float64]) -> Vector:
@@ -353,5 +422,5 @@ def _find_boundary(hidden: NDArray[np.float64]) -> Vector:
     labelled = expit(_GRID)
     above = labelled + (1.0 - labelled) * hidden > 0.5
     first = np.where(above.any(axis=1), above.argmax(axis=1), _GRID.size - 1)
-    gap: Vector = 2.0 * expit(_GRID[first]) - 1.0
+    gap = 2.0 * expit(_GRID[first]) - 1.0
     return np.where(first == 0, -1.0, np.where(above.any(axis=1), gap, 1.0))

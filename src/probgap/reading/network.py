@@ -10,8 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, log_softmax, logit
+from scipy.special import expit, log_softmax, logit
 
+from probgap._core.newton import Logistic
 from probgap._core.types import Array, Mask, Vector
 
 # Log-odds are clipped here, beyond what a finite sample can tell.
@@ -29,20 +30,17 @@ def platt_scaling(
     scores: Vector, labelled: Mask, weight: Vector
 ) -> tuple[float, float]:
     """Return slope and offset that turn scores into log-odds of being labelled."""
-    centre, deviation = float(scores.mean()), float(scores.std())
-    deviation = deviation if deviation > 0.0 else 1.0
+    centre, deviation = float(scores.mean()), float(scores.std()) or 1.0
     standard = (scores - centre) / deviation
     # Platt's targets, which keep probabilities from 0 and 1 if groups are separable.
-    n_labelled = weight[labelled].sum()
-    n_others = weight[~labelled].sum()
-    target = np.where(
-        labelled, (n_labelled + 1.0) / (n_labelled + 2.0), 1.0 / (n_others + 2.0)
-    )
+    n_labelled, n_others = weight[labelled].sum(), weight[~labelled].sum()
+    ends = (n_labelled + 1.0) / (n_labelled + 2.0), 1.0 / (n_others + 2.0)
+    target = np.where(labelled, *ends)
 
     def loss(parameters: Vector) -> tuple[float, Vector]:
         odds = parameters[0] * standard + parameters[1]
-        losses = -log_expit(odds) + (1.0 - target) * odds
-        slope = weight * (expit(odds) - target)
+        losses, slope = Logistic().slopes(target, odds)
+        slope = weight * slope
         return float(weight @ losses), np.array([slope @ standard, slope.sum()])
 
     start = np.array([1.0, logit(n_labelled / (n_labelled + n_others))])
@@ -83,9 +81,8 @@ class _Group:
         self.values, self.weight = values, weight = values[order], weight[order]
         self.count = float(weight.sum())
         self.mean = float(np.average(values, weights=weight))
-        self.deviation = float(
-            np.sqrt(np.average((values - self.mean) ** 2, weights=weight))
-        )
+        squares = (values - self.mean) ** 2
+        self.deviation = float(np.sqrt(np.average(squares, weights=weight)))
         # The share below the middle of each value.
         self.position = (np.cumsum(weight) - 0.5 * weight) / self.count
 
@@ -98,7 +95,7 @@ class _Group:
         right = np.searchsorted(self.values, values, side="right")
         total = np.append(0.0, np.cumsum(self.weight))
         share = 0.5 * (total[left] + total[right]) / self.count
-        return np.asarray(logit((share * self.count + 0.5) / (self.count + 1.0)))
+        return logit((share * self.count + 0.5) / (self.count + 1.0))
 
 
 # Parameters of a curve: ceiling, share, middle and width of each of two sigmoids, weight
@@ -112,6 +109,7 @@ MOST_STANDARD = 5.0
 _N_UNFOLDED = 9
 _LEAST_WEIGHT = 1e-6
 _FARTHEST_SHIFT = 20.0
+_ROWS_AT_ONCE = 50_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,8 +144,10 @@ class Curves:
 
     def mean(self, log_odds: Vector) -> Vector:
         """Return the probability averaged over the curves."""
-        mean: Vector = self.weights @ self.each(log_odds)
-        return mean
+        # In parts: of a million rows, all curves at once would take a gigabyte.
+        starts = range(0, max(1, log_odds.size), _ROWS_AT_ONCE)
+        parts = (log_odds[start : start + _ROWS_AT_ONCE] for start in starts)
+        return np.concatenate([self.weights @ self.each(part) for part in parts])
 
     def shares(self, log_odds: Vector, n_rows: float) -> tuple[Vector, Vector]:
         """Return log-odds of the share of positives by each curve, and their deviation.
@@ -156,14 +156,13 @@ class Curves:
         """
         share = self.each(log_odds).mean(axis=1)
         by_luck = 1.0 / (n_rows * share * (1.0 - share) + 1.0)
-        return np.asarray(logit(share)), np.sqrt(self.spread**2 + by_luck)
+        return logit(share), np.sqrt(self.spread**2 + by_luck)
 
     def reweighted(self, log_likelihood: Vector) -> Self:
         """Weight the curves by evidence."""
         with np.errstate(divide="ignore"):
             log_weights = np.log(self.weights) + log_likelihood
-        weights = np.exp(log_softmax(log_weights))
-        return replace(self, weights=weights)
+        return replace(self, weights=np.exp(log_softmax(log_weights)))
 
     def unfolded(self, log_odds: Vector) -> Self:
         """Replace each curve by several shifted over its spread, each with a small one.
@@ -176,10 +175,9 @@ class Curves:
         pull = (each * (1.0 - each)).mean(axis=1) / (share * (1.0 - share))
         steps = np.linspace(-2.0, 2.0, _N_UNFOLDED)
         wide = self.spread > 2.0 * LEAST_SPREAD
-        weights = self.weights[:, None] * np.where(
-            wide[:, None], np.exp(-0.5 * steps**2), steps == 0.0
-        )
-        weights = weights / weights.sum(axis=1, keepdims=True) * self.weights[:, None]
+        parts = np.where(wide[:, None], np.exp(-0.5 * steps**2), steps == 0.0)
+        parts = parts / parts.sum(axis=1, keepdims=True)
+        weights = parts * self.weights[:, None]
         kept = weights > _LEAST_WEIGHT
         curve, step = np.nonzero(kept)
         # The remaining spread is that of a uniform distribution between two steps.
@@ -247,18 +245,14 @@ class Network:
 def load_network() -> Network:
     """Load the network that comes with the package."""
     with files("probgap.reading").joinpath("weights.npz").open("rb") as file:
-        stored = np.load(file, allow_pickle=False)
-        return as_network({name: stored[name] for name in stored.files})
+        return as_network(dict(np.load(file, allow_pickle=False)))
 
 
 def as_network(arrays: dict[str, NDArray[Any]]) -> Network:
     """Make a network from its arrays."""
+    double = {k: v.astype(float) for k, v in arrays.items() if v.dtype.kind == "f"}
     n_layers = sum(name.startswith("weight_") for name in arrays)
-    kept = ("mean", "deviation", "axes", "places", "distances")
-    return Network(
-        layers=tuple(
-            (arrays[f"weight_{i}"].astype(float), arrays[f"bias_{i}"].astype(float))
-            for i in range(n_layers)
-        ),
-        **{name: arrays[name].astype(float) for name in kept},
+    layers = tuple(
+        (double.pop(f"weight_{i}"), double.pop(f"bias_{i}")) for i in range(n_layers)
     )
+    return Network(layers, **double)

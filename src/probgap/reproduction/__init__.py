@@ -1,11 +1,10 @@
-"""The paper's experiments: specification, plan, rows, and a report beside its print.
+"""The paper's experiments: specification, plan, rows, and a report.
 
 A table lists data sets, labellings, methods and the number of splits, in TOML. ``plan``
-lists its jobs, ``run`` yields a row for each, ``RowFile`` keeps them, and
-``build_report`` sets them beside the numbers that the paper prints.
+lists its jobs, ``run`` yields a row for each, ``RowFile`` stores them, and
+``build_report`` compares them with the numbers that the paper prints.
 """
 
-from probgap.reproduction._data import Labelling, check_data
 from probgap.reproduction._plan import (
     Block,
     Job,
@@ -18,7 +17,7 @@ from probgap.reproduction._plan import (
 )
 from probgap.reproduction._report import ReportFiles, build_report
 from probgap.reproduction._rows import RowFile, latest_rows, read_rows, write_rows
-from probgap.reproduction._run import run
+from probgap.reproduction._run import Labelling, check_data, run
 from probgap.reproduction._summary import summarise
 
 __all__ = [

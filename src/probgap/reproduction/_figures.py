@@ -11,7 +11,7 @@ import numpy as np
 
 from probgap._core.output import MINUS, fixed, load
 from probgap._core.types import Array
-from probgap.reproduction._cells import NAIVE, OURS, PLAIN
+from probgap.reproduction._summary import NAIVE, OURS, PLAIN, Facts
 
 # By role. In a page each becomes a CSS variable, so that the reader's light or dark
 # setting reaches the figures.
@@ -45,16 +45,11 @@ _DOT, _CROSS, _SPECK = "●", "\N{MULTIPLICATION SIGN}", "·"
 _STROKES = {_DOT: 3.2, _CROSS: 0.8, _SPECK: 2.0}  # width in points
 _ARM = 0.011  # of a cross, as a share of the picture
 
-Facts = dict[str, Any]
-
 
 def draw_all(summary: Facts) -> dict[str, str]:
-    """Draw every figure that the data suffice for: SVG by name of its file."""
-    figures = {
-        "shares": _draw_shares,
-        "panels": _draw_panels,
-        "boundaries": _draw_boundaries,
-    }
+    """Draw every figure for which there are data; return SVG by name of its file."""
+    figures = {"shares": _draw_shares, "panels": _draw_panels}
+    figures["boundaries"] = _draw_boundaries
     style = "probgap.reproduction.figures"  # whatever the user's settings
     with load("matplotlib.style").context(style, after_reset=True):
         drawn = {name: draw(summary) for name, draw in figures.items()}
@@ -69,15 +64,10 @@ def for_file(svg: str) -> str:
 
 
 def for_page(svg: str, label: str) -> str:
-    """Return part of a page: labelled for screen readers, coloured by the page."""
+    """Return an element of a page, labelled for screen readers, in its colours."""
     for name, colour in _COLOURS.items():
         svg = svg.replace(colour, f"var(--{name})")
     return svg.replace("<svg", f'<svg role="img" aria-label="{escape(label)}"', 1)
-
-
-def _new_figure(width: float, height: float) -> Any:
-    """Return an empty figure of a size in inches."""
-    return load("matplotlib.figure").Figure(figsize=(width, height))
 
 
 def _as_svg(figure: Any, name: str) -> str:
@@ -126,7 +116,7 @@ def _draw_shares(summary: Facts) -> Any:
     blocks = summary["blocks"]
     if not any(block["run"]["measure"] for block in blocks):
         return None
-    figure = _new_figure(8.6, 1.5 + 0.36 * len(blocks))
+    figure = load("matplotlib.figure").Figure((8.6, 1.5 + 0.36 * len(blocks)))
     axes = figure.subplots(1, 2, sharex=True, sharey=True)
     titles = {"run": "This run", "paper": "The paper, as printed"}
     for ax, (side, title) in zip(axes, titles.items(), strict=True):
@@ -172,7 +162,8 @@ def _draw_boundaries(summary: Facts) -> Any:
         return None
     columns = min(4, len(data_sets))
     lines = -(-len(data_sets) // columns)
-    figure = _new_figure(max(3.6, 0.5 + 2.1 * columns), 0.7 + 2.2 * lines)
+    size = max(3.6, 0.5 + 2.1 * columns), 0.7 + 2.2 * lines
+    figure = load("matplotlib.figure").Figure(size)
     axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
     for ax, data in zip(axes.flat, data_sets, strict=False):
         ax.plot([-1, 0], [-1, 0], color=_MUTED, lw=0.8, ls=_DASHED, zorder=1)
@@ -213,11 +204,12 @@ def _draw_panels(summary: Facts) -> Any:
         ],
     }
     extent = np.ptp(points, axis=0)
+    margin = 0.04 * extent + 1e-9
     (left, bottom), (right, top) = (
-        edge + sign * (0.04 * extent + 1e-9)
-        for edge, sign in ((points.min(axis=0), -1), (points.max(axis=0), 1))
+        points.min(axis=0) - margin,
+        points.max(axis=0) + margin,
     )
-    figure = _new_figure(8.6, 3.6)
+    figure = load("matplotlib.figure").Figure((8.6, 3.6))
     axes = figure.subplots(1, 3, sharex=True, sharey=True)
     for ax, (title, groups) in zip(axes, panels.items(), strict=True):
         ax.set_title(title, weight="bold")
@@ -232,12 +224,10 @@ def _draw_panels(summary: Facts) -> Any:
 
 
 def _scatter(ax: Any, points: Array, sign: str, colour: str, arm: float) -> None:
-    """Draw all points of a kind as one line with breaks: a hundredth of the usual size."""
+    """Draw all points of a kind as one line with breaks, which keeps the file small."""
     strokes = [(arm, arm), (arm, -arm)] if sign == _CROSS else [(0.0, 0.0)]
     gap = np.full_like(points, np.nan)
-    ends = [
-        np.stack([points - stroke, points + stroke, gap], axis=1) for stroke in strokes
-    ]
+    ends = [np.stack([points - end, points + end, gap], axis=1) for end in strokes]
     x, y = np.concatenate(ends).reshape(-1, 2).T
     style = {"lw": _STROKES[sign], "solid_capstyle": "round", "zorder": 1}
     ax.plot(x, y, color=colour, **style)

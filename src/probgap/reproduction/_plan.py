@@ -1,4 +1,4 @@
-"""What to run: tables of experiments read from TOML, and the jobs that they come to."""
+"""What to run: tables of experiments read from TOML, and the list of their jobs."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import json
 import tomllib
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from probgap._core.errors import InvalidInputError
-from probgap.reproduction._data import DATA_SIZES, Labelling, size_of
-from probgap.reproduction._methods import METHODS
+from probgap.reproduction._run import DATA_SIZES, METHODS, Labelling
 
-_QUICK_SPLITS = 2
-_QUICK_ROWS = 400
+_QUICK_SPLITS, _QUICK_ROWS = 2, 400
 # About how much longer a method takes than one SVM.
 _COST = {"PGPUcv": 60.0, "PGPU": 8.0, "Elkan": 8.0, "probgap": 12.0}
+_A_TABLE = "be a table, such as {}"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Data sets, labellings and methods, each with each."""
+    """Data sets, labellings and methods, in all combinations."""
 
     data: tuple[str, ...]
     labellings: tuple[Labelling, ...]
@@ -37,7 +36,7 @@ class TableSpec:
     Attributes
     ----------
     table, title : str
-        Its number, and what it is about.
+        Its number and its subject.
     splits : int
         Number of random splits, and so of runs, for each cell.
     test_share : float
@@ -78,17 +77,14 @@ class Job:
     @property
     def settings(self) -> dict[str, Any]:
         """All that the numbers of the row depend on, beside its key."""
-        return {
-            **self.parameters,
-            "svm": dict(self.svm),
-            "test_share": self.test_share,
-            "max_rows": self.max_rows,
-        }
+        svm, share = dict(self.svm), self.test_share
+        shared = {"svm": svm, "test_share": share, "max_rows": self.max_rows}
+        return {**self.parameters, **shared}
 
     @property
     def cost(self) -> float:
-        """Rough duration, in no unit: for progress and for the order of jobs."""
-        size = size_of(self.data, self.max_rows)
+        """Relative duration, for progress and for the order of jobs."""
+        size = min(DATA_SIZES[self.data], self.max_rows or DATA_SIZES[self.data])
         return _COST.get(self.method, 1.0) * (size + (size / 500.0) ** 2)
 
 
@@ -120,23 +116,17 @@ def load_spec(path: str | Path | Traversable) -> TableSpec:
     except (OSError, TypeError, ValueError) as error:
         msg = f"{path} must be a TOML file of values that JSON can hold. Got {error}."
         raise InvalidInputError(msg) from None
-    keys = {"table", "title", "splits", "test_share", "svm", "block"}
-    _require_keys(content, keys, f"{path}")
-    splits, share = content["splits"], content["test_share"]
+    _require_keys(content, "table title splits test_share svm block", f"{path}")
+    splits, share, svm = content["splits"], content["test_share"], content["svm"]
     whole = isinstance(splits, int) and splits >= 1
     _require(whole, "splits", "be an integer of at least 1", splits)
     inside = isinstance(share, float) and 0.0 < share < 1.0
     _require(inside, "test_share", "lie between 0 and 1", share)
-    _require_parameters(content["svm"], "svm")
+    _require(isinstance(svm, dict), "svm", _A_TABLE, svm)
     _require_list(content["block"], "block", "tables: [[block]]")
-    return TableSpec(
-        table=str(content["table"]),
-        title=str(content["title"]),
-        splits=splits,
-        test_share=share,
-        svm=content["svm"],
-        blocks=tuple(_read_block(block, path) for block in content["block"]),
-    )
+    blocks = tuple(_read_block(block, path) for block in content["block"])
+    table, title = str(content["table"]), str(content["title"])
+    return TableSpec(table, title, splits, share, svm, blocks)
 
 
 def paper_specs() -> list[TableSpec]:
@@ -153,9 +143,9 @@ def paper_specs() -> list[TableSpec]:
     >>> [spec.table for spec in paper_specs()]
     ['1', '2', '3', '4', '5', '6', '7', '8', 'boundaries', 'figure1']
     """
-    folder = resources.files("probgap.reproduction") / "specs"
-    files = [file for file in folder.iterdir() if file.name.endswith(".toml")]
-    return sorted((load_spec(file) for file in files), key=lambda spec: spec.table)
+    folder = files("probgap.reproduction") / "specs"
+    specs = [load_spec(f) for f in folder.iterdir() if f.name.endswith(".toml")]
+    return sorted(specs, key=lambda spec: spec.table)
 
 
 def plan(
@@ -176,7 +166,7 @@ def plan(
     rows : container of int, default=None
         Which rows of each table, counted from 1; ``None`` for all.
     quick : bool, default=False
-        Two splits of at most 400 samples: to see that all works, not to compare.
+        Two splits of at most 400 samples: a check that everything works.
 
     Returns
     -------
@@ -192,11 +182,10 @@ def plan(
     """
     known = {spec.table: spec for spec in specs}
     chosen = dict.fromkeys(known if tables is None else tables)
+    jobs = []
     for table in chosen:
         _require_one_of(table, known, "a table")
-    jobs = [
-        job for table in chosen for job in _jobs_of(known[table], rows, quick=quick)
-    ]
+        jobs += _jobs_of(known[table], rows, quick=quick)
     _require(jobs, "rows", "name some rows of the tables", rows)
     return jobs
 
@@ -209,12 +198,12 @@ def pending(jobs: Iterable[Job], done: Sequence[Mapping[str, Any]]) -> list[Job]
     jobs : iterable of Job
         The jobs of a run.
     done : sequence of mapping
-        Rows that are there already.
+        Rows that exist already.
 
     Returns
     -------
     list of Job
-        What is still to do, failed jobs included.
+        What is left to run, failed jobs included.
 
     Examples
     --------
@@ -223,8 +212,8 @@ def pending(jobs: Iterable[Job], done: Sequence[Mapping[str, Any]]) -> list[Job]
     >>> [job.method for job in pending(jobs, list(run(jobs[:1])))]
     ['Elkan']
     """
-    known = {_identity_of(row) for row in done if row.get("status") == "ok"}
-    return [job for job in jobs if _identity(job.key, job.settings) not in known]
+    known = {_identity(row) for row in done if row.get("status") == "ok"}
+    return [job for job in jobs if _identity_of(job) not in known]
 
 
 def rows_of(jobs: Iterable[Job], rows: Iterable[dict[str, Any]]) -> list[Any]:
@@ -235,12 +224,12 @@ def rows_of(jobs: Iterable[Job], rows: Iterable[dict[str, Any]]) -> list[Any]:
     jobs : iterable of Job
         The jobs.
     rows : iterable of dict
-        Rows of these and perhaps other jobs, or of other settings of these.
+        Rows of these and other jobs, or of these with other settings.
 
     Returns
     -------
     list of dict
-        The rows of the jobs, in the order they came.
+        The rows of the jobs, in their given order.
 
     Examples
     --------
@@ -249,20 +238,22 @@ def rows_of(jobs: Iterable[Job], rows: Iterable[dict[str, Any]]) -> list[Any]:
     >>> len(rows_of(jobs[:1], run(jobs)))
     1
     """
-    wanted = {_identity(job.key, job.settings) for job in jobs}
-    return [row for row in rows if _identity_of(row) in wanted]
+    wanted = {_identity_of(job) for job in jobs}
+    return [row for row in rows if _identity(row) in wanted]
 
 
-def _identity(key: str, settings: Any) -> tuple[str, str]:
-    return key, json.dumps(settings, sort_keys=True, default=str)
+def _identity(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["key"], json.dumps(row.get("parameters"), sort_keys=True, default=str)
 
 
-def _identity_of(row: Mapping[str, Any]) -> tuple[str, str]:
-    return _identity(row["key"], row.get("parameters"))
+def _identity_of(job: Job) -> tuple[str, str]:
+    return _identity({"key": job.key, "parameters": job.settings})
 
 
 def _jobs_of(spec: TableSpec, rows: Container[int] | None, *, quick: bool) -> list[Job]:
     splits = min(spec.splits, _QUICK_SPLITS) if quick else spec.splits
+    shared: dict[str, Any] = {"svm": spec.svm, "test_share": spec.test_share}
+    shared["max_rows"] = _QUICK_ROWS if quick else None
     lines = [
         (data, labelling, block.methods)
         for block in spec.blocks
@@ -270,17 +261,7 @@ def _jobs_of(spec: TableSpec, rows: Container[int] | None, *, quick: bool) -> li
         for labelling in block.labellings
     ]
     return [
-        Job(
-            table=spec.table,
-            data=data,
-            labelling=labelling,
-            method=method,
-            parameters=parameters,
-            svm=spec.svm,
-            split=split,
-            test_share=spec.test_share,
-            max_rows=_QUICK_ROWS if quick else None,
-        )
+        Job(spec.table, data, labelling, method, parameters, split=split, **shared)
         for number, (data, labelling, methods) in enumerate(lines, start=1)
         if rows is None or number in rows
         for split in range(splits)
@@ -289,16 +270,16 @@ def _jobs_of(spec: TableSpec, rows: Container[int] | None, *, quick: bool) -> li
 
 
 def _read_block(block: Any, path: Path | Traversable) -> Block:
-    _require_keys(block, {"data", "rates", "methods"}, f"a block of {path}")
+    _require_keys(block, "data rates methods", f"a block of {path}")
     data, rates, methods = block["data"], block["rates"], block["methods"]
     _require_list(data, "data", "names")
     _require_list(rates, "rates", "rates")
-    _require_parameters(methods, "methods")
+    _require(isinstance(methods, dict), "methods", _A_TABLE, methods)
     for name in data:
         _require_one_of(name, DATA_SIZES, "data")
     for name, parameters in methods.items():
         _require_one_of(name, METHODS, "a method")
-        _require_parameters(parameters, name)
+        _require(isinstance(parameters, dict), name, _A_TABLE, parameters)
     return Block(tuple(data), tuple(_read_labelling(rate) for rate in rates), methods)
 
 
@@ -322,14 +303,9 @@ def _require_one_of(value: object, known: Iterable[str], what: str) -> None:
 
 
 def _require_list(value: object, what: str, items: str) -> None:
-    valid = isinstance(value, list) and value
-    _require(valid, what, f"be a list of {items}", value)
+    _require(isinstance(value, list) and value, what, f"be a list of {items}", value)
 
 
-def _require_parameters(value: object, what: str) -> None:
-    _require(isinstance(value, dict), what, "be a table, such as {}", value)
-
-
-def _require_keys(content: Any, keys: set[str], what: str) -> None:
-    valid = isinstance(content, dict) and content.keys() == keys
-    _require(valid, what, f"have the keys {sorted(keys)}", content)
+def _require_keys(content: Any, keys: str, what: str) -> None:
+    valid = isinstance(content, dict) and content.keys() == set(keys.split())
+    _require(valid, what, f"have the keys {sorted(keys.split())}", content)

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from probgap._core.output import NONE, PAPER, fixed, load, make_environment, whole_file
-from probgap.reproduction._cells import OURS
 from probgap.reproduction._figures import draw_all, for_file, for_page
-from probgap.reproduction._summary import summarise
+from probgap.reproduction._summary import OURS, summarise
 
 # What Markdown or the HTML inside it would take for markup.
 _MARKDOWN = str.maketrans(
@@ -45,10 +44,10 @@ class ReportFiles:
 def build_report(
     rows: Sequence[Mapping[str, Any]], out: Path, *, command: str | None = None
 ) -> ReportFiles:
-    """Write a report of a run beside what the paper prints.
+    """Write a report of a run beside the numbers that the paper prints.
 
-    It is made from the rows alone, names what is missing where they are incomplete, and
-    is the same whatever order they come in.
+    It depends on the rows alone, not on their order, and names what is missing where
+    they are incomplete.
 
     Parameters
     ----------
@@ -83,10 +82,8 @@ def build_report(
     markdown = _render_markdown(summary, pictures)
     html = _render_html(markdown, pictures)
     folder = Path(out)
-    figures = [
-        _write(folder / "figures" / f"{name}.svg", for_file(svg))
-        for name, svg in pictures.items()
-    ]
+    drawn = {folder / "figures" / f"{n}.svg": svg for n, svg in pictures.items()}
+    figures = [_write(path, for_file(svg)) for path, svg in drawn.items()]
     return ReportFiles(
         html=_write(folder / "report.html", html),
         markdown=_write(folder / "report.md", markdown),
@@ -109,13 +106,11 @@ def _render_markdown(summary: dict[str, Any], pictures: dict[str, str]) -> str:
         plain = isinstance(value, str) and not isinstance(value, markup)
         return markup(str(value).translate(_MARKDOWN)) if plain else value
 
-    environment = make_environment(
-        "probgap.reproduction", autoescape=True, finalize=escape
-    )
+    options = {"autoescape": True, "finalize": escape}
+    environment = make_environment("probgap.reproduction", **options)
     environment.filters.update(score=_score, p_value=_p_value)
-    text = environment.get_template("report.md").render(
-        summary, pictures=pictures, paper=PAPER, dash=NONE
-    )
+    known = {"pictures": pictures, "paper": PAPER, "dash": NONE}
+    text = environment.get_template("report.md").render(summary, **known)
     # Templates leave empty lines behind.
     return re.sub(r"\n\s*\n", "\n\n", text).strip() + "\n"
 
@@ -129,14 +124,12 @@ def _render_html(markdown: str, pictures: dict[str, str]) -> str:
     _dress_tables(tokens)
     body = parser.renderer.render(tokens, parser.options, {})
     environment = make_environment("probgap.reproduction", autoescape=True)
-    page: str = environment.get_template("page.html").render(
-        body=load("markupsafe").Markup(body), contents=contents
-    )
-    return page
+    known = {"body": load("markupsafe").Markup(body), "contents": contents}
+    return str(environment.get_template("page.html").render(known))
 
 
 def _mark_headings(tokens: list[Any]) -> dict[str, str]:
-    """Name each heading, so that it can be linked to; return the sections by name."""
+    """Add an id to each heading; return the sections by id."""
     sections = {}
     for token, text in pairwise(tokens):
         if token.type == "heading_open":
@@ -158,7 +151,7 @@ def _draw_in_place(tokens: list[Any], pictures: dict[str, str]) -> None:
 
 
 def _dress_tables(tokens: list[Any]) -> None:
-    """Make the paragraph before a table its caption, and mark heads and our column."""
+    """Turn the paragraph before a table into its caption; mark heads and our column."""
     column, ours = 0, None
     for place, token in enumerate(tokens):
         if token.type == "table_open":

@@ -1,4 +1,4 @@
-"""Result rows on disk: one JSON line for each job, appended whole or not at all."""
+"""Result rows on disk: one JSON line for each job, appended in a single write."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Row = dict[str, Any]
 def read_rows(path: str | os.PathLike[str]) -> list[Row]:
     r"""Read result rows from a file of JSON lines, plain or compressed with gzip.
 
-    A last line without a line end was cut off when its writer was killed, and is left
-    out. Another line that is not a JSON object with a ``key`` is left out with a warning.
+    A last line without a line end, left by a writer that was killed, is skipped. Any
+    other line that is not a JSON object with a ``key`` is skipped with a warning.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ def read_rows(path: str | os.PathLike[str]) -> list[Row]:
         try:
             content = gzip.decompress(content)
         except (EOFError, OSError, zlib.error) as error:
-            msg = f"{path} must be a whole gzip file. Got: {error}."
+            msg = f"{path} is not a complete gzip file: {error}."
             raise InvalidInputError(msg) from None
     whole, _, _ = content.rpartition(b"\n")
     lines = [line for line in whole.split(b"\n") if line.strip()]
     rows = [row for line in lines if (row := _parse(line)) is not None]
     if len(rows) < len(lines):
         warnings.warn(
-            f"Left out {len(lines) - len(rows)} lines of {path} that are not a JSON "
+            f"Skipped {len(lines) - len(rows)} lines of {path} that are not a JSON "
             "object with a key.",
             ProbgapWarning,
             stacklevel=2,
@@ -120,15 +120,16 @@ def latest_rows(rows: Iterable[Row]) -> list[Row]:
 class RowFile:
     """A file to which one process at a time appends rows.
 
-    Each row is one write, so that a process killed at any moment leaves at most one torn
-    line, the last; the next to open the file removes it. ``rows`` holds what was there.
+    Each row is one write, so that a process killed at any moment leaves at most one
+    incomplete line, the last; it is removed when the file is opened again. ``rows``
+    holds the rows found in the file.
 
     Parameters
     ----------
     path : path-like
-        The file; it and its folder are created where they do not exist.
+        The file; it and its folder are created if they do not exist.
     fresh : bool, default=False
-        Whether to delete what is in the file.
+        Whether to delete the rows in the file.
 
     Examples
     --------
@@ -144,15 +145,15 @@ class RowFile:
     def __init__(self, path: str | os.PathLike[str], *, fresh: bool = False) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        # Unbuffered: a row is with the operating system when append returns.
+        # Unbuffered: the operating system has the row when append returns.
         self._file = self.path.open("ab", buffering=0)
         try:
-            # First the lock: another run that is writing keeps its rows.
+            # Lock first: another run that is writing keeps its rows.
             _lock(self._file.fileno(), self.path)
             if fresh:
                 os.truncate(self.path, 0)
             content = self.path.read_bytes()
-            os.truncate(self.path, content.rfind(b"\n") + 1)  # removes a torn line
+            os.truncate(self.path, content.rfind(b"\n") + 1)  # an incomplete line
             self.rows = read_rows(self.path)
         except BaseException:
             self._file.close()
@@ -164,7 +165,7 @@ class RowFile:
         Parameters
         ----------
         row : mapping
-            What JSON can hold; a number that is not finite is written as null.
+            Values that JSON can hold; a number that is not finite is written as null.
         """
         self._file.write(_line(row))
 
@@ -191,7 +192,7 @@ def _line(row: Mapping[str, Any]) -> bytes:
 
 def _lock(descriptor: int, path: Path) -> None:
     try:
-        import fcntl  # noqa: PLC0415 (not on Windows, where a second writer is not seen)
+        import fcntl  # noqa: PLC0415 (not on Windows, where nothing is locked)
     except ImportError:  # pragma: no cover
         return
     try:

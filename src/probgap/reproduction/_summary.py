@@ -1,40 +1,42 @@
-"""From rows to plain data, from which every page and figure is made."""
+"""Summarise rows as plain data, from which pages and figures are made."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from probgap._core.errors import InvalidInputError
 from probgap._core.output import load
-from probgap.reproduction._cells import (
-    CLEAN,
-    FIGURE_TABLE,
-    LINE,
-    NAIVE,
-    OURS,
-    PAPER_METHODS,
-    PLAIN,
-    RIVALS,
-    Frame,
-    lines_of,
-    make_cells,
-    order_methods,
-    read_jobs,
-)
 
+NAIVE, CLEAN, OURS = "SVM", "clean", "probgap"
+PLAIN = "probgap C=1"  # ours, with the SVM of the other methods at the end
+PAPER_METHODS = (NAIVE, "Elkan", "Natarajan", "Liu", "PGPU", "PGPUcv", CLEAN)
+RIVALS = PAPER_METHODS[:-1]
+FIGURE_TABLE = "figure1"
+# Labellings of the paper for which it prints no accuracies: for boundaries alone.
+BOUNDARY_TABLE = "boundaries"
+LINE = ["table", "data", "line"]  # what identifies a line of the tables
+_JOB = ["table", "data", "labelling", "method", "seed"]
+_KINDS = {
+    **dict.fromkeys(("details", "versions", "machine", "parameters"), dict),
+    "warnings": list,
+}
 _BOUNDARY_METHODS = ("PGPU", OURS)
 _OWN = ("PGPU", "PGPUcv")
-# A share is a ratio: with less than this between clean and naive, in points, it is noise.
+# With less than this between clean and naive, in points, the ratio is noise.
 _SMALLEST_COST = 0.5
 _LEAST_COVERAGE = 0.5
 _DECIMALS = 9
 
+Frame = Any  # pandas is imported when it is used
 Facts = dict[str, Any]
 
 
@@ -53,7 +55,7 @@ def summarise(
     Returns
     -------
     dict
-        Numbers, names and lists of them; nothing in it is formatted.
+        Numbers, names and lists of them, not formatted.
 
     Examples
     --------
@@ -99,22 +101,25 @@ def _compare_block(cells: Frame) -> Facts:
         "paper": paper,
         "rival": rival,
         "paper_rival": _best(paper["gains"], RIVALS),
-        # Whether each is ahead of all methods of the paper; None if that is unknown.
-        **{
-            name: round(gains[method] - gains[rival], _DECIMALS) > 0.0
-            if method in gains
-            else None
-            for name, method in (("ahead", OURS), ("ahead_plain", PLAIN))
-        },
+        "ahead": _is_ahead(gains, OURS, rival),
+        "ahead_plain": _is_ahead(gains, PLAIN, rival),
     }
 
 
-def _gains(lines: Frame) -> Facts:
-    """Return what each method gains on the naive SVM, given accuracies in percent.
+def _is_ahead(gains: Mapping[str, float], method: str, rival: Any) -> bool | None:
+    """Return whether a method is ahead of the best of the paper; None if unknown."""
+    if method not in gains:
+        return None
+    return round(gains[method] - gains[rival], _DECIMALS) > 0.0
 
-    Only lines with a naive and a clean SVM count, and with ours where there are any.
-    ``share`` is the mean of the lines' recovered shares where labels cost at least half
-    a point, ``points`` the mean gain, and ``gains`` the one of them to go by.
+
+def _gains(lines: Frame) -> Facts:
+    """Return the gain of each method over the naive SVM, given accuracies in percent.
+
+    Only lines with a naive and a clean SVM count, and with ours if there are any.
+    ``share`` is the mean recovered share of lines where missing labels cost at least
+    half a point, ``points`` the mean gain, and ``gains`` the one of the two that is
+    used.
     """
     if OURS in lines:
         lines = lines.dropna(subset=OURS)
@@ -124,19 +129,21 @@ def _gains(lines: Frame) -> Facts:
     costly = cost.round(6) >= _SMALLEST_COST
     points = lines.sub(lines[NAIVE], axis="index").drop(columns=CLEAN)
     shares = points.div(cost, axis="index")[costly]
-    found = {
-        "share": shares.mean().dropna().to_dict(),
-        "points": points.mean().dropna().to_dict(),
-    }
-    measure = "share" if costly.any() else "points"
-    return found | {
+    share, point = (part.mean().dropna().to_dict() for part in (shares, points))
+    gains = share if costly.any() else point
+    naive, clean = (
+        float(lines[m].mean()) if len(lines) else None for m in (NAIVE, CLEAN)
+    )
+    return {
+        "share": share,
+        "points": point,
         "labellings": len(lines),
         "qualifying": int(costly.sum()),
-        "measure": measure if len(lines) else None,
-        "naive": _value(lines[NAIVE].mean()),
-        "clean": _value(lines[CLEAN].mean()),
-        "gains": found[measure],
-        "best": _best(found[measure], found[measure]),
+        "measure": ("share" if costly.any() else "points") if len(lines) else None,
+        "naive": naive,
+        "clean": clean,
+        "gains": gains,
+        "best": _best(gains, gains),
     }
 
 
@@ -160,7 +167,7 @@ def _count_verdicts(blocks: list[Facts]) -> Facts:
 
 
 def _lay_out(cells: Frame) -> Facts:
-    """Set a table of the run beside the printed one."""
+    """Lay out a table of the run beside the printed one."""
     methods = order_methods(cells["method"])
     ran = set(cells["method"][cells["n"].notna()])
     counts = cells["n"][cells["n"] > 0]
@@ -188,17 +195,13 @@ def _lay_out(cells: Frame) -> Facts:
 
 
 def _records(cells: Frame, methods: list[str]) -> list[Facts]:
-    """Return a line as a list of cells; None stands for what is not known."""
-    line = cells.set_index("method").reindex(methods).reset_index()
-    is_missing = load("pandas").isna
-    return [
-        {name: None if is_missing(value) else value for name, value in cell.items()}
-        for cell in line.to_dict("records")
-    ]
+    """Return a line as a list of cells, with None for what is unknown."""
+    line = cells.set_index("method").reindex(methods).reset_index().astype(object)
+    return line.where(line.notna(), None).to_dict("records")
 
 
 def _compare_with_print(cells: Frame) -> Facts:
-    """Count the cells that differ from the print, in all and by block and method."""
+    """Count the cells that differ from the printed ones, in total and by block."""
     marked = cells[cells["differs"]]
     columns = {
         "difference": ("difference", "mean"),
@@ -261,7 +264,7 @@ def _compare_pair(other: str, gains: Frame) -> Facts:
 
 
 def _compare_boundaries(jobs: Frame) -> list[Facts]:
-    """Set the estimated boundary beside the true one, by data set and method."""
+    """Compare estimated and true boundaries, by data set and method."""
     found = jobs[jobs["ok"] & jobs["method"].isin(_BOUNDARY_METHODS)]
     found = found.dropna(subset=["boundary", "true_boundary"])
     points = found.groupby([*LINE, "method"], as_index=False).agg(
@@ -285,22 +288,19 @@ def _compare_boundaries(jobs: Frame) -> list[Facts]:
 
 
 def _read_panels(jobs: Frame) -> Facts | None:
-    """Take the points of Figure 1 out of their row; None where they are incomplete."""
-    if jobs.empty:
-        return None
-    job = jobs.iloc[0]
+    """Return the points of Figure 1 from their row; None if they are incomplete."""
     names = ("x1", "x2", "true", "observed", "relabelled")
     try:
+        job = jobs.iloc[0]
         points = np.array([job["details"]["panels"][n] for n in names], np.float64)
-    except (KeyError, TypeError, ValueError):
+    except (IndexError, KeyError, TypeError, ValueError):
         return None
     if points.ndim != 2 or not points.size or not np.isfinite(points).all():
         return None
     panels = dict(zip(names, points, strict=True))
     true, new = panels["true"], panels["relabelled"]
     return panels | {
-        "data": job["data"],
-        "labelling": job["labelling"],
+        **job[["data", "labelling"]],
         "samples": new.size,
         "positive": int(np.sum(true == 1)),
         "labelled": int(np.sum(panels["observed"] == 1)),
@@ -311,7 +311,7 @@ def _read_panels(jobs: Frame) -> Facts | None:
 
 
 def _describe_run(jobs: Frame, cells: Frame) -> Facts:
-    """Return what was run, by what, on what, and for how long."""
+    """Describe the run: its size, duration, versions, settings and warnings."""
     failed = jobs[~jobs["ok"]]
     return {
         "jobs": len(jobs),
@@ -353,7 +353,7 @@ def _by_method(texts: Iterable[tuple[str, str]]) -> list[tuple[str, int, str]]:
 
 
 def _settings(method: str, parameters: Mapping[str, Any]) -> str:
-    """Return the settings of a job as text; ours has a final classifier of its own."""
+    """Return the settings of a job as text; ours does not use the shared SVM."""
     unused = ("svm",) if method == OURS else ()
     used = {k: v for k, v in parameters.items() if v is not None and k not in unused}
     return json.dumps(used, sort_keys=True)[1:-1].replace('"', "")
@@ -365,5 +365,112 @@ def _best(values: Mapping[str, float], methods: Iterable[str]) -> str | None:
     return max(found, key=lambda method: values[method], default=None)
 
 
-def _value(number: float) -> float | None:
-    return None if np.isnan(number) else float(number)
+def read_jobs(rows: Sequence[Mapping[str, Any]]) -> Frame:
+    """Return one row for each job: the last success, or else the last failure."""
+    if not rows:
+        msg = "rows must hold at least one row. Got none."
+        raise InvalidInputError(msg)
+    jobs = load("pandas").DataFrame([_read_job(row) for row in rows])
+    jobs = jobs.sort_values(["ok", "finished", "accuracy"])
+    return jobs.drop_duplicates(_JOB, keep="last").sort_values(_JOB, ignore_index=True)
+
+
+def make_cells(jobs: Frame) -> Frame:
+    """Return mean accuracies over splits, in percent, beside the printed ones.
+
+    Every cell that was run or printed is a row, in the order of the paper. ``n`` is the
+    number of splits: missing if the method was not run, 0 if all its jobs failed.
+    """
+    scored = jobs[~jobs["table"].isin([FIGURE_TABLE, BOUNDARY_TABLE])]
+    run = scored.groupby([*LINE, "method"])["accuracy"]
+    run = run.agg(mean="mean", sd="std", n="count").reset_index()
+    printed = _read_printed()
+    cells = run.merge(printed, how="outer", on=[*LINE, "method"])
+    names = {}
+    for table, data, line in printed[LINE].itertuples(index=False):
+        long = f"Table {table} ({data}, {line.partition('(')[0]})"
+        names[table, data] = long if table < "7" else data
+    blocks = list(zip(cells["table"], cells["data"], strict=True))
+    order = [*names, *sorted(set(blocks) - set(names))]
+    cells["block"] = [names.get(b, f"Table {b[0]} ({b[1]})") for b in blocks]
+    cells["known"] = [block in names for block in blocks]
+    cells["place"] = [order.index(block) for block in blocks]
+    cells = cells.sort_values(["place", "line", "method"], ignore_index=True)
+    cells["difference"] = cells["mean"] - cells["paper_mean"]
+    deviation = cells[["sd", "paper_sd"]].max(axis="columns")
+    cells["differs"] = cells["difference"].abs() > 2.0 * deviation + 1e-9
+    for side in ("", "paper_"):
+        mean = cells[f"{side}mean"].where(cells["method"] != CLEAN).round(2)
+        best = mean.groupby([cells[name] for name in LINE]).transform("max")
+        cells[f"{side}best"] = mean == best
+    return cells
+
+
+def lines_of(cells: Frame, column: str = "mean") -> Frame:
+    """Pivot a column of the cells: a row for each line, a column for each method."""
+    known = cells.dropna(subset=column)
+    lines = known.pivot(index=LINE, columns="method", values=column)
+    return lines[order_methods(lines.columns)]
+
+
+def order_methods(methods: Iterable[str]) -> list[str]:
+    """Return methods in the order of the paper's columns, then ours and others."""
+    known = [*PAPER_METHODS, OURS, PLAIN]
+    found = set(methods)
+    return [m for m in known if m in found] + sorted(found - set(known))
+
+
+def _read_printed() -> Frame:
+    """Read the accuracies of the paper's eight tables, in percent."""
+    with files("probgap.reproduction").joinpath("printed.csv").open() as file:
+        printed = load("pandas").read_csv(file, dtype={"table": str})
+    rates = printed[["mislabelling", "alpha", "beta"]].itertuples(index=False)
+    printed["line"] = [_name_line(*rate) for rate in rates]
+    names = {"dataset": "data", "accuracy": "paper_mean", "std": "paper_sd"}
+    printed = printed.rename(columns=names).dropna(subset="paper_mean")
+    return printed[[*LINE, "method", "paper_mean", "paper_sd"]]
+
+
+def _read_job(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a row that the report uses, each of a known type."""
+    missing = [name for name in _JOB if name not in row]
+    if missing:
+        msg = f"Each row must have the fields {_JOB}. Got one without {missing}."
+        raise InvalidInputError(msg)
+    for name, kind in _KINDS.items():
+        if row.get(name) is not None and not isinstance(row[name], kind):
+            msg = f"{name} of a row must be a {kind.__name__}. Got {row[name]!r}."
+            raise InvalidInputError(msg)
+    details = row.get("details") or {}
+    accuracy = 100.0 * _number(row.get("accuracy"))
+    ended_well = row.get("status", "ok") == "ok"
+    rate = str(row.get("rate") or row["labelling"])
+    return {
+        **{name: str(row[name]) for name in _JOB},
+        "name": "/".join(str(row[name]) for name in _JOB),
+        "line": _name_line(rate, _number(row.get("alpha")), _number(row.get("beta"))),
+        "ok": ended_well and (str(row["table"]) == FIGURE_TABLE or accuracy >= 0.0),
+        "accuracy": accuracy if ended_well else math.nan,
+        "error": str(row.get("error") or "no finite accuracy"),
+        "seconds": np.nan_to_num(_number(row.get("seconds"))),
+        "finished": str(row.get("finished") or ""),
+        "profile": str(row.get("profile") or "full"),
+        "parameters": row.get("parameters") or {},
+        "versions": row.get("versions") or {},
+        "machine": row.get("machine") or {},
+        "warnings": [str(text) for text in row.get("warnings") or []],
+        "details": details,
+        "boundary": _number(details.get("boundary")),
+        "true_boundary": _number(details.get("true_boundary")),
+    }
+
+
+def _name_line(rate: str, alpha: float, beta: float) -> str:
+    numbers = ", ".join(f"{x:g}" for x in (alpha, beta) if not math.isnan(x))
+    return f"{rate}({numbers})" if numbers else rate
+
+
+def _number(value: Any) -> float:
+    """Return a finite number as a float, anything else as NaN."""
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if known and math.isfinite(value) else math.nan

@@ -1,7 +1,10 @@
 """Kernel mean matching: weights that make one sample represent another."""
 
-from probgap.reweight._kmm import kernel_mean_matching, match_selections
-from probgap.reweight._matching import KernelMeanMatching
+from probgap.reweight._kmm import (
+    KernelMeanMatching,
+    kernel_mean_matching,
+    match_selections,
+)
 from probgap.reweight._problem import KMMResult
 
 __all__ = [

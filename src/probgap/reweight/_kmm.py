@@ -1,4 +1,4 @@
-"""The entry point of kernel mean matching: check, choose a solver, warn."""
+"""The entry points of kernel mean matching: check, choose a solver, warn."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_array
+from sklearn.utils._param_validation import Interval
 
-from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import kernel_matrix, median_gamma
+from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.kernels import TrainingFeatures, kernel_matrix, median_gamma
 from probgap._core.runtime import one_thread, remark
-from probgap._core.types import Matrix
+from probgap._core.types import Mask, Matrix, Vector
 from probgap._core.validation import spread_rows
 from probgap._device.arrays import open_device
 from probgap.reweight._on_device import solve_on_device
 from probgap.reweight._pivoting import MatchingBatch
-from probgap.reweight._problem import Bounds, KMMResult, default_slack
+from probgap.reweight._problem import Bounds, KMMResult
 from probgap.reweight._solvers import SOLVERS, Task, solve, solve_batch
 
 # Kernels of distances, for which the median heuristic makes sense.
@@ -30,6 +32,11 @@ _KERNELS_OF_DISTANCE = ("rbf", "laplacian")
 # Rows from which the objective of a sample matched to itself is estimated.
 _MOST_FOR_OBJECTIVE = 1000
 _DEFAULT_MEMORY = 1.25 * 2**30
+# Warn if the effective sample size is below this share of the samples.
+_FEWEST_EFFECTIVE = 0.02
+# Kernel features come in ascending order of their eigenvalues; all but the last so many
+# contribute little to a mean.
+_MOST_FEATURES = 300
 
 
 def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
@@ -64,8 +71,8 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
     weights, and the ``effective_sample_size`` of the result falls.
 
     If several weightings match equally well, as with a flat kernel, one near uniform
-    weights is returned. Solvers agree in the objective to within ``tol``; in the weights
-    they agree only as far as the kernel determines them.
+    weights is returned. Solvers agree in the objective to within ``tol``, in the weights
+    only as far as the kernel determines them.
 
     Parameters
     ----------
@@ -81,51 +88,41 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
         The paper's epsilon, the half-width of the band for the mean weight. ``None``
         takes 1 - 1 / sqrt(n).
     tol : float, default=1e-4
-        Tolerance: ``duality_gap`` as a share of the possible gain over uniform weights.
-        A KKT residual of ``tol / 100`` suffices, too: if almost nothing can be gained,
-        rounding makes the gap too inexact to judge by.
+        Largest ``duality_gap``, as a share of the possible gain over uniform weights. A
+        KKT residual of ``tol / 100`` suffices, too: if almost nothing can be gained,
+        rounding spoils the gap.
     solver : {"auto", "low_rank", "iterative", "pivoting", "exact"}, default="auto"
-        "low_rank"
-            Replaces the kernel by a factor of low rank r, built from r of its columns, and
-            includes the approximation error in ``duality_gap``. O((n + m) r^2) time and
-            O(n r) memory. The rank grows until ``tol`` is met.
-        "iterative"
-            About 50 to 300 products with the kernel, each O(n^2), preconditioned by a
-            low-rank factor. In single precision beyond 1000 source samples, which keeps
-            seven digits of the objective.
-        "pivoting", "exact"
-            Block principal pivoting: guesses which weights lie at a bound, solves for the
-            others by Cholesky factorisation, and corrects the guess. Exact up to rounding;
-            a few factorisations, O(n^3). If it does not converge, an interior point method
-            takes over. Both names mean the same.
-        "auto"
-            With fewer than 500 source samples, with a ``tol`` below 1e-6, or with a kernel
-            that is not known to be positive semidefinite: "pivoting". Otherwise "low_rank"
-            if a low rank approximates the kernel well enough, and if not, "iterative". If
-            these do not meet ``tol``, "pivoting", up to 6000 source samples.
+        "low_rank" replaces the kernel by a factor of low rank r, in O((n + m) r^2) time,
+        and adds the error to ``duality_gap``. "iterative" takes about 50 to 300 products
+        with the kernel, each O(n^2), in single precision beyond 1000 source samples.
+        "pivoting", also called "exact", guesses which weights lie at a bound, solves for
+        the others, O(n^3), and corrects the guess: exact up to rounding. If it does not
+        converge, an interior point method takes over.
+
+        "auto" takes "pivoting" with fewer than 500 source samples, a ``tol`` below 1e-6 or
+        a kernel that is not known to be positive semidefinite; otherwise "low_rank" if a
+        low rank is accurate enough, and if not, "iterative". If these do not meet ``tol``,
+        "pivoting", up to 6000 source samples.
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
     kernel_params : dict, default=None
         Further parameters of the kernel.
     warm_start : array-like of shape (n_source,), default=None
-        Initial weights, projected to the bounds, for "low_rank" and "iterative". They
-        change the result within the tolerance.
+        Initial weights for "low_rank" and "iterative", projected to the bounds.
     max_memory : float, default=None
         Bytes for stored kernel values, 1.25 GiB by default. If they need more,
-        "iterative" evaluates them for each product. "pivoting" and "exact" always store
-        all of them.
+        "iterative" evaluates them for each product; "pivoting" stores all of them anyway.
     device : str, default=None
-        torch's name of a device to solve on, "cuda" or "cpu": by the method of "iterative"
-        with the exact RBF kernel, kept there if there is memory for it. ``solver`` and
-        ``max_memory`` are then not used. Needs the extra ``gpu``.
+        torch's name of a device to solve on, "cuda" or "cpu", as "iterative" does; only
+        with the RBF kernel. ``solver`` and ``max_memory`` are then not used. Needs the
+        extra ``gpu``.
     verbose : int, default=0
         With 1, reports on standard error what a device keeps in memory.
 
     Returns
     -------
     KMMResult
-        The weights, with objective, certified duality gap, KKT residual and whether the
-        solver converged.
+        The weights, with certificates of their optimality.
 
     Warns
     -----
@@ -172,9 +169,11 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
         )
         raise InvalidInputError(msg)
     bounds = _check_bounds(n, gamma, upper, slack, tol)
-    _require(solver in SOLVERS, "solver", f"one of {SOLVERS}", solver)
+    if solver not in SOLVERS:
+        msg = f"solver must be one of {SOLVERS}. Got {solver!r}."
+        raise InvalidInputError(msg)
     memory = _DEFAULT_MEMORY if max_memory is None else max_memory
-    _require(_is_positive(memory), "max_memory", "a positive number or None", memory)
+    _require_positive("max_memory", memory, "a positive number or None")
     params = _kernel_parameters(kernel, kernel_params, gamma, target)
     start = None
     if warm_start is not None:
@@ -211,7 +210,7 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
 
 def match_selections(
     samples: Matrix,
-    selections: Sequence[NDArray[np.bool_]],
+    selections: Sequence[Mask],
     *,
     gamma: float | None = None,
     upper: float = 1000.0,
@@ -230,16 +229,8 @@ def match_selections(
         The samples to match.
     selections : sequence of ndarray of shape (n,)
         Masks of the samples to weight; none may be empty.
-    gamma : float, default=None
-        Width of the kernel, as in :func:`kernel_mean_matching`.
-    upper : float, default=1000.0
-        The largest weight.
-    slack : float, default=None
-        Half-width of the band for the mean weight.
-    tol : float, default=1e-4
-        Tolerance, as in :func:`kernel_mean_matching`.
-    kernel : str or callable, default="rbf"
-        Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+    gamma, upper, slack, tol, kernel : float, str or callable
+        As in :func:`kernel_mean_matching`.
 
     Returns
     -------
@@ -267,16 +258,14 @@ def match_selections(
         raise InvalidInputError(msg)
     _check_bounds(int(chosen.sum(axis=1).min()), gamma, upper, slack, tol)
     params = _kernel_parameters(kernel, None, gamma, samples)
-    # Rows in every selection come first and rows in none last: rows in some selections are
-    # then contiguous, which the solver exploits, and the last can be cut off.
+    # Rows in every selection come first, which the solver exploits, and rows in none last.
     order = np.argsort(-chosen.sum(axis=0), kind="stable")
     used = int(np.count_nonzero(chosen.any(axis=0)))
     with one_thread():
         full = kernel_matrix(samples[order], None, kernel, params)
-        kappa = full.mean(axis=1)
         batch = MatchingBatch(
             kernel=full[:used, :used],
-            kappa=kappa[:used],
+            kappa=full.mean(axis=1)[:used],
             chosen=chosen[:, order[:used]],
             upper=float(upper),
             slack=slack,
@@ -289,6 +278,142 @@ def match_selections(
         replace(result, weights=result.weights[np.argsort(order[order_mask])])
         for result, order_mask in zip(results, chosen[:, order], strict=True)
     ]
+
+
+class KernelMeanMatching(BaseEstimator):
+    """Weight the chosen samples so that they represent all.
+
+    The paper's fourth step; the classifiers take it as ``reweight``. There must be chosen
+    samples wherever there are samples: otherwise no weights can compensate, and a warning
+    is issued.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
+    gamma : float, default=None
+        Width of the kernel; ``None`` takes the median heuristic.
+    upper, slack : float
+        The paper's B and epsilon, as in :func:`kernel_mean_matching`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probgap.reweight import KernelMeanMatching
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> result = KernelMeanMatching(upper=10.0).match(X, X[:, 0] < 0.5)
+    >>> result.weights.size
+    72
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [str, callable],
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "upper": [Interval(Real, 0, None, closed="neither")],
+        "slack": [Interval(Real, 0, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Any] = "rbf",
+        gamma: float | None = None,
+        upper: float = 1000.0,
+        slack: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.upper = upper
+        self.slack = slack
+
+    def match(
+        self,
+        X: Matrix,
+        chosen: Mask,
+        *,
+        weight: Vector | None = None,
+        features: TrainingFeatures | None = None,
+        device: str | None = None,
+        verbose: int = 0,
+    ) -> KMMResult:
+        """Weight the chosen samples so that their kernel mean is that of all.
+
+        Parameters
+        ----------
+        X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+            All samples.
+        chosen : ndarray of shape (n_samples,)
+            Mask of the samples to weight.
+        weight : ndarray of shape (n_samples,), default=None
+            How many samples each one represents.
+        features : TrainingFeatures, default=None
+            Kernel features of the samples, whose means are then matched instead.
+            Ignored with another kernel than RBF, or with ``gamma``.
+        device, verbose : str, int
+            As in :func:`kernel_mean_matching`.
+
+        Returns
+        -------
+        KMMResult
+            The weights with their certificates; a warning if they rest on few samples.
+        """
+        everything, weighed = bool(chosen.all()), chosen
+        usual = self.kernel == "rbf" and self.gamma is None and not everything
+        if usual and features is not None:
+            result = self._match_features(features, chosen, weight)
+            weighed = chosen[features.rows]
+        else:
+            result = kernel_mean_matching(
+                X if everything else X[chosen],
+                X if weight is None else X[_rows_for_all(weight)],
+                **self.get_params(),
+                device=device,
+                verbose=verbose,
+            )
+        n_weighed = int(np.count_nonzero(weighed))
+        if result.effective_sample_size < _FEWEST_EFFECTIVE * n_weighed:
+            warnings.warn(
+                "Kernel mean matching puts most weight on few samples: the effective "
+                f"sample size is {result.effective_sample_size:.1f} out of {n_weighed}. "
+                "The chosen samples do not cover those left out. Use a smaller upper, or "
+                "reweight=None.",
+                ProbgapWarning,
+                stacklevel=2,
+            )
+        return result
+
+    def match_each(self, X: Matrix, selections: Sequence[Mask]) -> list[KMMResult]:
+        """Match selections of samples to all by :func:`match_selections`."""
+        return match_selections(X, selections, **self.get_params())
+
+    def _match_features(
+        self, features: TrainingFeatures, chosen: Mask, weight: Vector | None
+    ) -> KMMResult:
+        """Match means of features. Samples without features in memory get weight 0."""
+        last = features.map.n_components
+        values = features.values[:, max(0, last - _MOST_FEATURES) : last]
+        counts = np.ones(len(values)) if features.weight is None else features.weight
+        represents = counts if weight is None else counts * weight[features.rows]
+        mean = np.average(values, axis=0, weights=represents)
+        here = chosen[features.rows]
+        # With a linear kernel the target matters only through its mean.
+        bounds: dict[str, Any] = {"upper": self.upper, "slack": self.slack}
+        result = kernel_mean_matching(
+            values[here], mean[None], kernel="linear", **bounds
+        )
+        if features.weight is None:
+            return result
+        weights = np.zeros(chosen.size)
+        share = counts[here] / counts[here].mean()
+        weights[np.arange(chosen.size)[features.rows][here]] = result.weights / share
+        return replace(result, weights=weights[chosen])
+
+
+def _rows_for_all(weight: Vector) -> NDArray[np.intp]:
+    """Resample n rows systematically, each in proportion to its weight."""
+    ends = np.cumsum(weight)
+    levels = (np.arange(weight.size) + 0.5) * (ends[-1] / weight.size)
+    return np.searchsorted(ends, levels).astype(np.intp)
 
 
 def _kernel_parameters(
@@ -313,30 +438,26 @@ def _kernel_parameters(
 
 def _check_bounds(n: int, gamma: Any, upper: Any, slack: Any, tol: Any) -> Bounds:
     """Return the bounds of n weights; refuse numbers out of range."""
-    slack = default_slack(n) if slack is None else slack
     if gamma is not None:
-        _require(_is_positive(gamma), "gamma", "a positive number or None", gamma)
-    _require(_is_positive(upper), "upper", "a positive number", upper)
-    rule = "a number not below 0, or None"
-    _require(slack == 0.0 or _is_positive(slack), "slack", rule, slack)
-    if upper < 1.0 - slack:
+        _require_positive("gamma", gamma, "a positive number or None")
+    _require_positive("upper", upper)
+    if slack is not None and slack != 0.0:
+        _require_positive("slack", slack, "a number not below 0, or None")
+    _require_positive("tol", tol)
+    bounds = Bounds.of(n, upper, slack)
+    if upper < 1.0 - bounds.slack:
         msg = (
             "upper must be at least 1 - slack, or no weights satisfy both bounds. "
-            f"Got upper={upper!r}, slack={slack!r}."
+            f"Got upper={upper!r}, slack={bounds.slack!r}."
         )
         raise InvalidInputError(msg)
-    _require(_is_positive(tol), "tol", "a positive number", tol)
-    return Bounds(n, float(upper), float(slack))
+    return bounds
 
 
-def _require(fits: bool, name: str, rule: str, value: Any) -> None:
-    if not fits:
+def _require_positive(name: str, value: Any, rule: str = "a positive number") -> None:
+    if not (isinstance(value, Real) and 0.0 < float(value) < float("inf")):
         msg = f"{name} must be {rule}. Got {value!r}."
         raise InvalidInputError(msg)
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, Real) and 0.0 < float(value) < float("inf")
 
 
 def _warn_unless_converged(result: KMMResult, tol: float) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from probgap._core.errors import InvalidInputError
 from probgap._device.arrays import Device
 from probgap._device.estimators import as_dense
-from probgap._device.hessian import DeviceHessian
 from probgap._device.kernel import DeviceKernel, Points
 from probgap._device.plan import MemoryPlan, plan_memory
 from probgap.reweight._problem import Best, KMMResult
@@ -33,16 +32,12 @@ def solve_on_device(
         report(plan)
     with device.computing():
         points = Points.of(device, source, task.params["gamma"], target)
-        kernel = DeviceKernel(points, plan)
+        kernel = DeviceKernel(points, plan, scale=1.0 / n)
         kappa = device.get(points.mean_with(target, plan.tile))
-        hessian = DeviceHessian(kernel, scale=1.0 / n)
         best = Best.of(task.bounds, kappa, task.tol)
-        steps = solve_by_products(hessian, best, task.start)
-        traffic = kernel.traffic
-        return best.result(
-            "device",
-            steps,
-            task.gamma,
-            n_passes=traffic.passes,
-            bytes_moved=traffic.bytes_moved,
-        )
+        steps = solve_by_products(kernel, best, task.start)
+        work = {
+            "n_passes": kernel.traffic.passes,
+            "bytes_moved": kernel.traffic.bytes_moved,
+        }
+        return best.result("device", steps, task.gamma, **work)

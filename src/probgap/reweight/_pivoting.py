@@ -16,20 +16,17 @@ batch, and one Cholesky factor of it serves them all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from contextlib import suppress
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf
 
-from probgap._core.types import Array, Mask, Matrix, Vector
-from probgap.reweight._growing import GrowingFactor
-from probgap.reweight._problem import Bounds, default_slack
-
-Rows = NDArray[np.intp]
+from probgap._core.types import Array, Mask, Vector
+from probgap.reweight._kernels import GrowingFactor, Rows
+from probgap.reweight._problem import Bounds
 
 AT_ZERO, FREE, AT_UPPER = -1, 0, 1
 
@@ -74,18 +71,15 @@ class MatchingBatch:
         """The ridge towards uniform weights, the same for a problem alone or in a batch."""
         return _RIDGE * min(self.n_target, 2 * self.kappa.size)
 
-    def guesses(self, *, certify: bool, patience: int) -> list[Guess]:
-        """Begin each problem with the guess that no bound is active."""
-        guesses = []
-        for rows in map(np.flatnonzero, self.chosen):
-            n = rows.size
-            slack = default_slack(n) if self.slack is None else self.slack
-            bounds = Bounds(n, self.upper, slack)
-            guesses.append(Guess(rows, bounds, certify, patience))
-        return guesses
+    def products(self, points: list[tuple[Rows, Vector]]) -> list[Vector]:
+        """Multiply the kernel of some rows for each point, in one pass over the kernel."""
+        spread = np.zeros((self.kappa.size, len(points)))
+        for k, (rows, u) in enumerate(points):
+            spread[rows, k] = u
+        found = self.kernel @ spread
+        return [found[rows, k] for k, (rows, _) in enumerate(points)]
 
 
-@dataclass(slots=True)
 class Guess:
     """The active set of one problem: which bounds of the weights and of their sum hold.
 
@@ -93,28 +87,23 @@ class Guess:
     solution, not feasible, whose tangent bounds the objective.
     """
 
-    rows: Rows
-    bounds: Bounds
-    certify: bool
-    patience: int
-    state: NDArray[np.int8] = field(init=False)
-    band: int = field(init=False)
-    centre: Vector = field(init=False)
-    answer: Vector | None = None
-    witness: Vector | None = None
-    fewest: int | None = None
-    failures: int = 0
-    steps: int = 0
-
-    def __post_init__(self) -> None:
-        low, high = self.bounds.band
-        self.state = np.zeros(self.rows.size, dtype=np.int8)
+    def __init__(
+        self, rows: Rows, bounds: Bounds, patience: int, certify: bool
+    ) -> None:
+        self.rows, self.bounds = rows, bounds
+        self._patience, self._certify = patience, certify
+        low, high = bounds.band
+        self.state = np.zeros(rows.size, dtype=np.int8)
         self.band = AT_UPPER if low == high else FREE
-        self.centre = np.full(self.rows.size, 1.0 / self.rows.size)
+        self.centre = np.full(rows.size, 1.0 / rows.size)
+        self.answer: Vector | None = None
+        self.witness: Vector | None = None
+        self.steps = self._failures = 0
+        self._fewest: int | None = None
 
     @property
     def done(self) -> bool:
-        return (self.witness if self.certify else self.answer) is not None
+        return (self.witness if self._certify else self.answer) is not None
 
     @property
     def weights(self) -> Vector:
@@ -126,10 +115,9 @@ class Guess:
     def edge(self) -> float:
         return self.bounds.band[0 if self.band == AT_ZERO else 1]
 
-    def values(self) -> Vector:
-        """Return the values of the weights at a bound."""
-        cap = self.bounds.upper / self.bounds.n
-        return np.where(self.state[self.state != FREE] == AT_UPPER, cap, 0.0)
+    def at_bounds(self) -> Vector:
+        """Return u where it lies at a bound, and 0 where it is free."""
+        return np.where(self.state == AT_UPPER, self.bounds.upper / self.bounds.n, 0.0)
 
     def correct(self, u: Vector, gradient: Vector, multiplier: float) -> None:
         """Correct the guess by the solution and the multiplier of the sum."""
@@ -158,10 +146,10 @@ class Guess:
         if count == 0:
             self.answer = self.centre = u
             return
-        if self.fewest is None or count < self.fewest:
-            self.fewest, self.failures = count, 0
-        elif self.failures < self.patience:
-            self.failures += 1
+        if self._fewest is None or count < self._fewest:
+            self._fewest, self._failures = count, 0
+        elif self._failures < self._patience:
+            self._failures += 1
         else:
             # One at a time, always the last: this cannot return to an earlier guess.
             if band == self.band:
@@ -176,15 +164,21 @@ def solve_by_pivoting(
     *,
     certify: bool,
     max_steps: int = _MAX_STEPS,
-    max_thin_steps: int = _MAX_THIN_STEPS,
     patience: int = _PATIENCE,
 ) -> list[Guess]:
-    """Solve the problems of a batch, with one factorisation if few bounds are active."""
-    guesses = batch.guesses(certify=certify, patience=patience)
+    """Solve the problems of a batch, with one factorisation if few bounds are active.
+
+    ``certify`` asks for the second solution of each, too.
+    """
+    guesses = []
+    for rows in map(np.flatnonzero, batch.chosen):
+        bounds = Bounds.of(rows.size, batch.upper, batch.slack)
+        guesses.append(Guess(rows, bounds, patience, certify))
     thin = _thin_factor(batch)
-    try:
+    # If the kernel is not positive definite, what was solved so far is returned.
+    with suppress(LinAlgError):
         if thin is None:
-            _solve_with_shared_factor(batch, guesses, max_steps)
+            _pivot_together(batch, guesses, max_steps)
         warm: NDArray[np.int8] | None = None
         # Largest selections first: they have the fewest active bounds, and warm-start the
         # others.
@@ -193,13 +187,10 @@ def solve_by_pivoting(
                 continue
             if warm is not None and guess.answer is None:
                 guess.state = warm[guess.rows]
-            steps = max_steps if thin is None else max_thin_steps
-            _solve_with_own_factor(batch, thin, guess, steps)
+            most = max_steps if thin is None else _MAX_THIN_STEPS
+            _pivot_alone(batch, thin, guess, most)
             warm = np.zeros(batch.kappa.size, dtype=np.int8)
             warm[guess.rows] = guess.state
-    except LinAlgError:
-        # The kernel is not positive definite: return what was solved so far.
-        pass
     return guesses
 
 
@@ -217,79 +208,67 @@ def _thin_factor(batch: MatchingBatch) -> Array | None:
     return np.ascontiguousarray(growing.factor)
 
 
-def _solve_with_shared_factor(
-    batch: MatchingBatch, guesses: list[Guess], max_steps: int
-) -> None:
+def _pivot_together(batch: MatchingBatch, guesses: list[Guess], max_steps: int) -> None:
     """Pivot with the factor of all rows, while few enough bounds are active."""
-    base = SharedFactor.of(batch)
+    shared = SharedFactor(batch)
     many = len(guesses) >= _MANY and batch.kappa.size >= _LARGE
     share = _LARGEST_SHARE_OF_MANY if many else _LARGEST_SHARE
-    going = guesses
     for _ in range(max_steps):
-        going = [
+        guesses = [
             guess
-            for guess in going
+            for guess in guesses
             if not guess.done
             and np.count_nonzero(guess.state) <= share * guess.rows.size
         ]
-        if not going:
+        if not guesses:
             return
-        for guess, outcome in zip(going, base.solve(going), strict=True):
-            guess.correct(*outcome)
+        shared.correct(guesses)
 
 
-def _solve_with_own_factor(
-    batch: MatchingBatch, thin: Matrix | None, guess: Guess, max_steps: int
+def _pivot_alone(
+    batch: MatchingBatch, thin: Array | None, guess: Guess, max_steps: int
 ) -> None:
     """Pivot with a factor of the free rows alone, if many bounds are active."""
-    ridge = batch.ridge
-    kappa = batch.kappa[guess.rows]
-    rows = thin[guess.rows] if thin is not None else None
+    ridge, rows = batch.ridge, guess.rows
+    own = None if thin is None else thin[rows]
+
+    def times_kernel(u: Vector) -> Vector:
+        return batch.products([(rows, u)])[0] if own is None else own @ (u @ own)
+
     while not guess.done and guess.steps < max_steps:
-        target = kappa + ridge * guess.centre
+        target = batch.kappa[rows] + ridge * guess.centre
         free = guess.state == FREE
-        u = np.zeros(guess.rows.size)
-        u[~free] = guess.values()
-        right = target[free] - _product_with(batch, rows, guess.rows, u)[free]
-        multiplier = 0.0
+        u, multiplier = guess.at_bounds(), 0.0
+        right = target[free]
+        if u.any():  # as a rule, no weight is at its upper bound
+            right -= times_kernel(u)[free]
         if free.any():
             rights = np.array([right, np.ones(right.size)]).T
-            if rows is None:
-                inside = guess.rows[free]
-                matrix = batch.kernel[np.ix_(inside, inside)]
-                matrix[np.diag_indices_from(matrix)] += ridge
-                both = cho_solve(_factorise(matrix.T), rights, check_finite=False)
+            if own is None:
+                inside = rows[free]
+                matrix = batch.kernel[inside].take(inside, axis=1)
+                factor = _factorise(matrix.T, ridge)
+                both = cho_solve(factor, rights, check_finite=False)
             else:
-                both = _solve_thin(rows[free], ridge, rights)
+                both = _solve_thin(own[free], ridge, rights)
             u[free] = both[:, 0]
             if guess.band != FREE:
                 short = guess.edge - float(u.sum())
                 multiplier = short / float(both[:, 1].sum())
                 u[free] += multiplier * both[:, 1]
-        gradient = _product_with(batch, rows, guess.rows, u) + ridge * u - target
+        gradient = times_kernel(u) + ridge * u - target
         guess.correct(u, gradient, multiplier)
 
 
-def _product_with(
-    batch: MatchingBatch, thin: Array | None, rows: Rows, u: Vector
-) -> Any:
-    if thin is not None:
-        return thin @ (u @ thin)
-    spread = np.zeros(batch.kappa.size)
-    spread[rows] = u
-    return (batch.kernel @ spread)[rows]
-
-
-def _factorise(matrix: Array) -> tuple[Array, bool]:
-    """Return the Cholesky factor, overwriting the matrix."""
+def _factorise(matrix: Array, ridge: float) -> tuple[Array, bool]:
+    """Return the Cholesky factor of the matrix and a ridge; overwrites the matrix."""
+    matrix[np.diag_indices_from(matrix)] += ridge
     return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
 
 
 def _solve_thin(thin: Array, ridge: float, right: Array) -> Array:
     """Solve with ``thin @ thin.T + ridge`` by the Woodbury identity."""
-    small = thin.T @ thin
-    small[np.diag_indices_from(small)] += ridge
-    factor = _factorise(small)
+    factor = _factorise(thin.T @ thin, ridge)
     solution = np.zeros_like(right)
     residual = right
     for _ in range(_REFINEMENTS):
@@ -299,7 +278,6 @@ def _solve_thin(thin: Array, ridge: float, right: Array) -> Array:
     return solution
 
 
-@dataclass(slots=True)
 class SharedFactor:
     """Cholesky factor L of ``K + ridge`` for all rows, which serves every guess.
 
@@ -309,34 +287,16 @@ class SharedFactor:
     problems of a batch fix mostly the same rows. The first column is that of the sum.
     """
 
-    lower: Array
-    ridge: float
-    to_kappa: Vector
-    to_ones: Vector
-    position: Rows
-    columns: Array
-    gram: Array
-
-    @classmethod
-    def of(cls, batch: MatchingBatch) -> SharedFactor:
-        n = batch.kappa.size
+    def __init__(self, batch: MatchingBatch) -> None:
+        self._n, self._ridge = n, ridge = batch.kappa.size, batch.ridge
         # K is symmetric: its transpose is already in LAPACK's (Fortran) order.
-        shifted = np.array(batch.kernel.T, order="F")
-        shifted[np.diag_indices(n)] += batch.ridge
-        lower, fault = dpotrf(shifted, lower=1, clean=0, overwrite_a=1)
-        if fault:
-            raise LinAlgError
+        lower, _ = _factorise(np.array(batch.kernel.T, order="F"), ridge)
         half = dtrsm(1.0, lower, np.array([batch.kappa, np.ones(n)]).T, lower=1)
-        both = dtrsm(1.0, lower, half, lower=1, trans_a=1)
-        base = cls(
-            lower=lower,
-            ridge=batch.ridge,
-            to_kappa=both[:, 0],
-            to_ones=both[:, 1],
-            position=np.append(np.full(n, -1), 0),
-            columns=half[:, 1:],
-            gram=half[:, 1:].T @ half[:, 1:],
-        )
+        self._lower = lower
+        self._to_kappa, self._to_ones = dtrsm(1.0, lower, half, lower=1, trans_a=1).T
+        self._position = np.append(np.full(n, -1), 0)
+        self._columns = half[:, 1:]
+        self._gram = self._columns.T @ self._columns
         # If the rows that some problem leaves out come last, their columns follow from a
         # small triangle.
         first_in_doubt = int(np.argmin(np.append(batch.chosen.all(axis=0), False)))
@@ -345,67 +305,64 @@ class SharedFactor:
             corner = np.asfortranarray(lower[first_in_doubt:, first_in_doubt:])
             fresh = np.zeros((n, last))
             fresh[first_in_doubt:] = dtrsm(1.0, corner, np.eye(last), lower=1)
-            base._keep(np.arange(first_in_doubt, n), fresh)
-        return base
+            self._keep(np.arange(first_in_doubt, n), fresh)
 
     def _keep(self, rows: Rows, fresh: Array) -> None:
-        self.position[rows] = self.columns.shape[1] + np.arange(rows.size)
-        cross = self.columns.T @ fresh
-        self.gram = np.block([[self.gram, cross], [cross.T, fresh.T @ fresh]])
-        self.columns = np.asfortranarray(np.vstack([self.columns.T, fresh.T]).T)
+        self._position[rows] = self._columns.shape[1] + np.arange(rows.size)
+        cross = self._columns.T @ fresh
+        self._gram = np.block([[self._gram, cross], [cross.T, fresh.T @ fresh]])
+        self._columns = np.asfortranarray(np.vstack([self._columns.T, fresh.T]).T)
 
-    def _learn(self, fixed: list[Rows]) -> None:
-        rows = np.unique(np.concatenate(fixed))
-        rows = rows[self.position[rows] < 0]
+    def _learn(self, rows: Rows) -> None:
+        rows = rows[self._position[rows] < 0]
         if rows.size > 0:
-            unit = np.zeros((self.lower.shape[0], rows.size), order="F")
+            unit = np.zeros((self._n, rows.size), order="F")
             unit[rows, np.arange(rows.size)] = 1.0
-            self._keep(rows, dtrsm(1.0, self.lower, unit, lower=1, overwrite_b=1))
+            self._keep(rows, dtrsm(1.0, self._lower, unit, lower=1, overwrite_b=1))
 
     def _without_bounds(self, guesses: list[Guess]) -> list[Vector]:
         """Return the unconstrained solution of each guess."""
         pulled = [guess for guess in guesses if guess.answer is not None]
-        right = np.zeros((self.lower.shape[0], len(pulled)), order="F")
+        right = np.zeros((self._n, len(pulled)), order="F")
         for k, guess in enumerate(pulled):
-            right[guess.rows, k] = self.ridge * guess.centre
-        half = dtrsm(1.0, self.lower, right, lower=1, overwrite_b=1)
-        both = iter(dtrsm(1.0, self.lower, half, lower=1, trans_a=1, overwrite_b=1).T)
+            right[guess.rows, k] = self._ridge * guess.centre
+        half = dtrsm(1.0, self._lower, right, lower=1, overwrite_b=1)
+        both = iter(dtrsm(1.0, self._lower, half, lower=1, trans_a=1, overwrite_b=1).T)
         free = []
         for guess in guesses:
-            share = self.ridge / guess.bounds.n
-            pull = share * self.to_ones if guess.answer is None else next(both)
-            free.append(self.to_kappa + pull)
+            share = self._ridge / guess.bounds.n
+            pull = share * self._to_ones if guess.answer is None else next(both)
+            free.append(self._to_kappa + pull)
         return free
 
-    def solve(self, guesses: list[Guess]) -> list[tuple[Vector, Vector, float]]:
-        """Return u, the gradient at fixed rows, and the multiplier of the sum, for each."""
-        n = self.lower.shape[0]
+    def correct(self, guesses: list[Guess]) -> None:
+        """Solve for each guess, and correct it."""
+        n, everything = self._n, np.arange(self._n)
         fixed, values = [], []
         for guess in guesses:
-            left_out = np.setdiff1d(np.arange(n), guess.rows, assume_unique=True)
-            rows = np.concatenate([left_out, guess.rows[guess.state != FREE]])
-            value = np.concatenate([np.zeros(left_out.size), guess.values()])
+            left_out = np.setdiff1d(everything, guess.rows, assume_unique=True)
+            active = guess.state != FREE
+            rows = np.concatenate([left_out, guess.rows[active]])
+            value = np.append(np.zeros(left_out.size), guess.at_bounds()[active])
             if guess.band != FREE:
                 rows, value = np.append(rows, n), np.append(value, guess.edge)
             fixed.append(rows)
             values.append(value)
-        self._learn(fixed)
+        self._learn(np.unique(np.concatenate(fixed)))
         free = self._without_bounds(guesses)
-        multipliers = np.zeros((self.columns.shape[1], len(guesses)))
+        multipliers = np.zeros((self._columns.shape[1], len(guesses)))
         for k, (rows, value) in enumerate(zip(fixed, values, strict=True)):
             if rows.size > 0:
-                at = self.position[rows]
-                factor = cho_factor(self.gram[np.ix_(at, at)], check_finite=False)
+                at = self._position[rows]
+                factor = cho_factor(self._gram[np.ix_(at, at)], check_finite=False)
                 plain = np.append(free[k], free[k].sum())[rows]
                 multipliers[at, k] = cho_solve(factor, value - plain)
-        spread = self.columns @ multipliers
-        bent = dtrsm(1.0, self.lower, spread, lower=1, trans_a=1, overwrite_b=1)
-        outcomes = []
+        spread = self._columns @ multipliers
+        bent = dtrsm(1.0, self._lower, spread, lower=1, trans_a=1, overwrite_b=1)
         for k, guess in enumerate(guesses):
             gradient = np.zeros(n)
             inside = fixed[k][fixed[k] < n]
-            gradient[inside] = multipliers[self.position[inside], k]
+            gradient[inside] = multipliers[self._position[inside], k]
             of_sum = float(multipliers[0, k]) if guess.band != FREE else 0.0
             u = free[k] + bent[:, k]
-            outcomes.append((u[guess.rows], gradient[guess.rows] + of_sum, of_sum))
-        return outcomes
+            guess.correct(u[guess.rows], gradient[guess.rows] + of_sum, of_sum)

@@ -42,10 +42,10 @@ class KMMResult:
         feature space, less the term that depends on the target alone. If a sample is
         matched to itself, it is estimated from 1000 rows.
     kkt_residual : float
-        Largest violation of the optimality conditions, in the scale in which the
-        gradient of the problem has entries of order one. Zero at a solution.
+        Largest violation of the optimality conditions, for a gradient with entries of
+        order one. Zero at a solution.
     band_slack : float
-        How far the mean weight is from the nearer edge of its band. Never negative.
+        How far the mean weight is from the nearer edge of its band.
     n_iter : int
         Iterations of the solver.
     converged : bool
@@ -53,13 +53,13 @@ class KMMResult:
     solver : str
         Which solver was used.
     gamma : float or None
-        Width of the kernel, where the kernel has one.
+        Width of the kernel, where it has one.
     duality_gap : float
         Upper bound of the distance to the optimal objective, if the kernel is positive
         semidefinite.
     n_passes, bytes_moved : float
-        Number of products with the whole kernel, and bytes that they read or wrote, for
-        a solver on a device; 0 otherwise.
+        Number of products with the whole kernel, and bytes that they read or wrote, on a
+        device; 0 otherwise.
     """
 
     weights: Vector
@@ -95,11 +95,6 @@ class KMMResult:
         return fact_table("Kernel mean matching", facts)
 
 
-def default_slack(n: int) -> float:
-    """Return the default half-width of the band for the mean of n weights."""
-    return float(1.0 - 1.0 / np.sqrt(n))
-
-
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """The box ``0 <= w_i <= upper`` and the band ``|mean(w) - 1| <= slack``."""
@@ -107,6 +102,12 @@ class Bounds:
     n: int
     upper: float
     slack: float
+
+    @classmethod
+    def of(cls, n: int, upper: float, slack: float | None) -> Bounds:
+        """Fill in the default slack, 1 - 1 / sqrt(n)."""
+        default = float(1.0 - 1.0 / np.sqrt(n))
+        return cls(n, float(upper), default if slack is None else float(slack))
 
     @property
     def band(self) -> tuple[float, float]:
@@ -118,14 +119,13 @@ class Bounds:
         return self.project(np.ones(self.n))
 
     def project(self, weights: Vector) -> Vector:
-        """Project weights to the box and the band, by a common shift and clipping."""
+        """Project weights to box and band: shift all by the same amount, and clip."""
         low, high = self.band
         clipped = np.clip(weights, 0.0, self.upper)
         mean = float(clipped.mean())
         if low <= mean <= high:
             return clipped
-        # The mean of clip(w + t) rises with t from 0 to upper: bisect for the edge of the
-        # band that was crossed.
+        # The mean of clip(w + t) rises with t: bisect for the edge that was crossed.
         edge = low if mean < low else high
         under, over = -float(weights.max()), self.upper - float(weights.min())
         for _ in range(_BISECTIONS):
@@ -138,11 +138,10 @@ class Bounds:
         return np.clip(weights + shift, 0.0, self.upper)
 
     def kkt_residual(self, weights: Vector, gradient: Vector) -> float:
-        """Return how far feasible weights are from satisfying the KKT conditions.
+        """Return the largest move of a feasible weight in a projected unit gradient step.
 
-        That is the largest move of a weight in a projected unit gradient step, with the
-        most favourable multiplier of the band: positive only at its upper edge, negative
-        only at its lower one. All moves increase with the multiplier, so that bisection
+        The multiplier of the band is the most favourable one: positive only at its upper
+        edge, negative only at its lower one. All moves increase with it, so that bisection
         finds the one that balances the largest move against the smallest.
         """
 
@@ -168,7 +167,7 @@ class Bounds:
         """Minimise the product of the gradient with feasible weights.
 
         The minimiser fills the box in ascending order of the gradient: as far as the band
-        allows where it is negative, no further than the band requires where it is not.
+        allows where it is negative, as far as it requires elsewhere.
         """
         low, high = self.band
         ascending = np.sort(gradient)
@@ -182,7 +181,7 @@ class Bounds:
 class Best:
     """The best weights and the best lower bound so far, and the stopping criterion.
 
-    It stops at a duality gap of ``share`` times the gain over uniform weights, or at a KKT
+    A duality gap of ``share`` times the gain over uniform weights is good enough, or a KKT
     residual of ``kkt_tol``. ``unit`` is the size of the kernel's diagonal. ``gap_error`` and
     ``kkt_error`` bound what an approximation of the kernel adds to gap and residual.
 
@@ -205,7 +204,6 @@ class Best:
 
     @classmethod
     def of(cls, bounds: Bounds, kappa: Vector, tol: float, unit: float = 1.0) -> Best:
-        """Begin without weights or bound, with a tolerance."""
         return cls(bounds, kappa, tol, _KKT_SHARE * tol * unit, unit)
 
     def update_bound(self, point: Vector, gradient: Vector) -> None:
@@ -251,10 +249,7 @@ class Best:
 
     @property
     def aim(self) -> float:
-        """The size that gradients of free weights may have, for the duality gap to be met.
-
-        If rounding makes that impossible, for the KKT residual.
-        """
+        """Gradient of free weights that the duality gap or else the KKT residual allows."""
         allowed = self.share * (self.at_uniform - self.objective) / self.bounds.n
         if allowed < _LEAST_SHARE * self.kkt_tol:
             return _SHARE_OF_RESIDUAL * self.kkt_tol
@@ -272,7 +267,6 @@ class Best:
     def result(
         self, solver: str, n_iter: int, gamma: float | None, **work: Any
     ) -> KMMResult:
-        """Return the weights with their certificates."""
         low, high = self.bounds.band
         mean = float(self.weights.mean())
         return KMMResult(

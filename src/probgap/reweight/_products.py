@@ -1,10 +1,9 @@
 """A solver by products with the kernel: pivoting with conjugate gradients.
 
-As in block principal pivoting, a guess says which weights lie at a bound, the others
-solve a linear system, and all wrong guesses are corrected at once. Here the system is
-solved by conjugate gradients, preconditioned by a low-rank factor, to an accuracy that
-increases as the guess improves. If guesses cycle, as they do if the weights are poorly
-determined, an interior point method takes over.
+As in block principal pivoting, a guess says which weights lie at a bound, the others solve a
+linear system, and all wrong guesses are corrected at once. Here the system is solved by
+conjugate gradients, ever more accurately. If guesses cycle, as they do if the weights are
+poorly determined, an interior point method takes over.
 
 A ridge towards uniform weights (``pull``) keeps the system well conditioned and the guesses
 from cycling. It is as strong as the tolerance allows; its cost is part of the certified
@@ -14,8 +13,8 @@ that remains, is about the same for every weight.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,8 @@ from sklearn.utils import gen_batches
 
 from probgap._core.types import Array, Mask, Vector
 from probgap._device.arrays import Arrays
-from probgap._device.interior import follow_barrier, solve_part
-from probgap._device.programme import Programmes
-from probgap.reweight._operators import PanelKernel, times, times_transposed
+from probgap._device.interior import Programmes, follow_barrier, solve_part
+from probgap.reweight._kernels import PanelKernel, times, times_transposed
 from probgap.reweight._pivoting import AT_UPPER, AT_ZERO, FREE
 from probgap.reweight._problem import Best
 
@@ -59,6 +57,8 @@ _CHUNK = 8192
 # Jitter for the diagonal, in units of its largest entry: sums are in single precision.
 _JITTER = (0.0, 1e-7, 1e-5, 1e-3)
 
+Inverse = Callable[[Array], Array]  # of columns, of shape (n, 1, k)
+
 
 class KernelHessian:
     """``K / n``, and its approximation ``(factor @ factor.T + rest * I) / n``.
@@ -86,12 +86,30 @@ class KernelHessian:
         product = times(self.factor, times_transposed(self.factor, vectors))
         return (product + self.rest * vectors) / self.n
 
-    def precondition(self, diagonal: Array, inside: Mask) -> Preconditioner:
-        """Invert the sum of the approximation and a diagonal, for some rows."""
-        inverse = 1.0 / (self.rest + self.n * diagonal[:, 0])
-        inverse = np.where(inside[:, 0], inverse, 0.0)
-        careful = self.rest == 0.0
-        return Preconditioner(self.factor, inverse, self.n, careful=careful)
+    def precondition(self, diagonal: Array, inside: Mask) -> Inverse:
+        """Invert the sum of the approximation and a diagonal, for some rows.
+
+        Where both are small, the inverse is a difference of almost equal numbers, and is
+        computed in double precision.
+        """
+        factor, n, careful = self.factor, self.n, self.rest == 0.0
+        inverse = np.where(inside, 1.0 / (self.rest + n * diagonal), 0.0)
+        small = np.eye(factor.shape[1])
+        for rows in gen_batches(factor.shape[0], _CHUNK):
+            some = inside[rows, 0]
+            part = factor[rows][some]
+            part *= np.sqrt(inverse[rows][some]).astype(factor.dtype)
+            small += part.T @ part
+        of_small = _factorise(small)
+
+        def apply(residual: Array) -> Array:
+            plain = inverse * residual[:, 0]
+            inner = times_transposed(factor, plain, careful=careful)
+            inner = cho_solve(of_small, inner, check_finite=False)
+            spread = times(factor, inner, careful=careful)
+            return (n * (plain - inverse * spread))[:, None]
+
+        return apply
 
     def part(self, free: Mask, near: Vector) -> tuple[NDArray[np.intp], KernelHessian]:
         """Return rows that include all free ones, and the Hessian of these rows.
@@ -119,55 +137,19 @@ class DenseHessian:
     def __init__(self, matrix: Array) -> None:
         self.device, self._matrix, self.n = Arrays(), matrix, matrix.shape[0]
 
-    def product(self, vectors: Array, *, careful: bool = False) -> Array:  # noqa: ARG002 (it always is)
-        """Multiply with columns."""
+    def product(self, vectors: Array, **_: bool) -> Array:
+        """Multiply with columns, always carefully."""
         product: Array = self._matrix @ vectors / self.n
         return product
 
     thin_product = product
 
-    def precondition(self, diagonal: Array, inside: Mask) -> Any:  # noqa: ARG002 (all are)
-        """Invert the sum of the matrix and a diagonal."""
+    def precondition(self, diagonal: Array, _: Mask) -> Inverse:
+        """Invert the sum of the matrix and a diagonal, for all rows."""
         factor = _factorise(self._matrix + np.diag(self.n * diagonal[:, 0]))
         return lambda residual: (
             self.n * cho_solve(factor, residual[:, 0], check_finite=False)[:, None]
         )
-
-
-class Preconditioner:
-    """Inverse of ``(F @ F.T + diag(d)) / n``; ``inverse`` is 1 / d, 0 for rows left out.
-
-    Where d is small it is a difference of almost equal numbers: ``careful`` computes it in
-    double precision.
-    """
-
-    def __init__(
-        self, factor: NDArray[Any], inverse: Vector, n: int, *, careful: bool
-    ) -> None:
-        self._factor, self._inverse, self._n = factor, inverse[:, None], n
-        self._careful = careful
-        small = np.eye(factor.shape[1])
-        for rows in gen_batches(factor.shape[0], _CHUNK):
-            inside = inverse[rows] > 0.0
-            part = factor[rows][inside]
-            part *= np.sqrt(inverse[rows][inside]).astype(factor.dtype)[:, None]
-            small += part.T @ part
-        self._small = _factorise(small)
-
-    def __call__(self, residual: Array) -> Array:
-        """Apply to columns, of shape (n, 1, k)."""
-        plain = self._inverse * residual[:, 0]
-        inner: Array
-        if self._careful:
-            inner = times_transposed(self._factor, plain)
-        else:
-            inner = self._factor.T @ plain.astype(self._factor.dtype, copy=False)
-        inner = cho_solve(self._small, inner, check_finite=False)
-        if self._careful:
-            spread = times(self._factor, inner)
-        else:
-            spread = self._factor @ inner.astype(self._factor.dtype, copy=False)
-        return (self._n * (plain - self._inverse * spread))[:, None]
 
 
 def _factorise(matrix: Array) -> Any:
@@ -198,7 +180,7 @@ def solve_by_products(
     best.at_uniform = float(uniform @ (0.5 * both[:, 0] - best.kappa))
     best.update_weights(uniform, both[:, 0] - best.kappa)
     best.update(weights, both[:, 1] - best.kappa)
-    search = _Search.begin(hessian, best, weights, both[:, 1] - best.kappa, uniform)
+    search = _Search(hessian, best, weights, both[:, 1] - best.kappa, uniform)
     steps = 0
     while not best.is_good_enough and steps < max_steps and search.patience >= 0:
         steps += 1
@@ -242,50 +224,23 @@ def _by_interior_point(hessian: Any, best: Best) -> int:
     return follow_barrier(hessian, problem, start, is_solved, max_steps=most)
 
 
-@dataclass(slots=True)
 class _Search:
     """The state of pivoting: the guess, and the weights that solve it."""
 
-    hessian: Any
-    best: Best
-    guess: NDArray[np.int8]
-    weights: Vector
-    gradient: Vector
-    centre: Vector
-    pull: Vector
-    near: Vector
-    error: float
-    band: int
-    multiplier: float = 0.0
-    fewest: int = -1
-    patience: int = _PATIENCE
-
-    @classmethod
-    def begin(
-        cls,
-        hessian: Any,
-        best: Best,
-        weights: Vector,
-        gradient: Vector,
-        uniform: Vector,
-    ) -> _Search:
-        bounds = best.bounds
+    def __init__(
+        self, hessian: Any, best: Best, start: Vector, gradient: Vector, centre: Vector
+    ) -> None:
+        self.hessian, self.best, bounds = hessian, best, best.bounds
+        self.weights, self.gradient, self.centre = start, gradient, centre
+        self.guess = np.zeros(bounds.n, dtype=np.int8)
+        self.guess[(start <= 0.0) & (gradient > 0.0)] = AT_ZERO
+        self.guess[(start >= bounds.upper) & (gradient < 0.0)] = AT_UPPER
+        self.pull = np.full(bounds.n, _FIRST_PULL * best.kkt_tol)
+        self.near = gradient
+        self.error = _FIRST_ERROR * bounds.kkt_residual(start, gradient)
         low, high = bounds.band
-        guess = np.zeros(bounds.n, dtype=np.int8)
-        guess[(weights <= 0.0) & (gradient > 0.0)] = AT_ZERO
-        guess[(weights >= bounds.upper) & (gradient < 0.0)] = AT_UPPER
-        return cls(
-            hessian=hessian,
-            best=best,
-            guess=guess,
-            weights=weights,
-            gradient=gradient,
-            centre=uniform,
-            pull=np.full(bounds.n, _FIRST_PULL * best.kkt_tol),
-            near=gradient,
-            error=_FIRST_ERROR * bounds.kkt_residual(weights, gradient),
-            band=AT_UPPER if low == high else FREE,
-        )
+        self.band, self.multiplier = AT_UPPER if low == high else FREE, 0.0
+        self.fewest, self.patience = -1, _PATIENCE
 
     def step(self) -> None:
         """Solve for the guess, update ``best``, and correct the guess."""
@@ -299,13 +254,9 @@ class _Search:
         point = self.weights.copy()
         if free.any():
             rows, part = hessian.part(free, self.near)
+            right, pull = -slope[rows], self.pull[rows]
             point[rows] += solve_part(
-                part,
-                free[rows],
-                -slope[rows],
-                self.pull[rows],
-                penalty / bounds.n,
-                self.error,
+                part, free[rows], right, pull, penalty / bounds.n, self.error
             )
         self.weights = np.clip(point, 0.0, bounds.upper)
         both = _multiply(hessian, np.array([self.weights, point - self.weights]).T)

@@ -18,9 +18,9 @@ from sklearn.utils import gen_batches
 from probgap._core.kernels import kernel_diagonal, kernel_matrix, mean_kernel
 from probgap._core.types import Array, Matrix, Vector
 from probgap._core.validation import spread_rows
-from probgap.reweight._growing import GrowingFactor
-from probgap.reweight._operators import (
+from probgap.reweight._kernels import (
     BlockKernel,
+    GrowingFactor,
     PanelKernel,
     times,
     times_transposed,
@@ -88,10 +88,10 @@ class Task:
 
 def solve(task: Task, solver: str) -> KMMResult:
     """Solve by the named solver, or by the one that "auto" chooses."""
-    n, auto = task.bounds.n, solver == "auto"
+    n, auto = task.bounds.n, solver == "auto" and task.kernel in _DEFINITE
     too_large = 8.0 * n**2 > task.max_memory
-    at_scale = too_large or (n >= _SMALL and task.tol >= _EXACT_TOL)
-    if auto and at_scale and task.kernel in _DEFINITE:
+    at_scale = auto and (too_large or (n >= _SMALL and task.tol >= _EXACT_TOL))
+    if at_scale:
         result = _solve_at_scale(task, solver)
         if result.converged or too_large or n > _LARGEST_DENSE:
             return result
@@ -105,42 +105,36 @@ def solve(task: Task, solver: str) -> KMMResult:
         slack=task.bounds.slack,
         n_target=task.target.shape[0],
     )
-    return solve_batch(batch, task.tol, task.gamma, certify=True)[0]
+    result = solve_batch(batch, task.tol, task.gamma, certify=True)[0]
+    if auto and not (at_scale or result.converged):
+        # A singular kernel can stop the dense solvers short of the certificate.
+        other = _solve_at_scale(task, solver)
+        return other if other.converged else result
+    return result
 
 
 def solve_batch(
-    batch: MatchingBatch,
-    tol: float,
-    gamma: float | None,
-    *,
-    certify: bool,
-    **limits: int,
+    batch: MatchingBatch, tol: float, gamma: float | None, **limits: Any
 ) -> list[KMMResult]:
     """Solve problems by pivoting, or by an interior point method where that fails.
 
-    ``certify`` computes a tighter bound on the optimal objective, which takes longer.
     ``limits`` are those of :func:`solve_by_pivoting`.
     """
-    guesses = solve_by_pivoting(batch, certify=certify, **limits)
-    points = [(g.rows, g.weights / g.bounds.n) for g in guesses]
-    points += [(g.rows, g.witness) for g in guesses if g.witness is not None]
-    columns = np.zeros((batch.kappa.size, len(points)))
-    for k, (rows, u) in enumerate(points):
-        columns[rows, k] = u
-    # One product for all gradients.
-    products = batch.kernel @ columns
-    witnessed = iter(range(len(guesses), len(points)))
-    results = []
-    for k, guess in enumerate(guesses):
-        best = Best.of(guess.bounds, batch.kappa[guess.rows], tol)
-        best.update(guess.weights, products[guess.rows, k] - best.kappa)
+    guesses, results = solve_by_pivoting(batch, **limits), []
+    answers = [(guess.rows, guess.weights / guess.bounds.n) for guess in guesses]
+    witnesses = [(g.rows, g.witness) for g in guesses if g.witness is not None]
+    products = iter(batch.products(answers + witnesses))
+    gradients = [next(products) - batch.kappa[guess.rows] for guess in guesses]
+    for guess, gradient in zip(guesses, gradients, strict=True):
+        rows, n = guess.rows, guess.bounds.n
+        best = Best.of(guess.bounds, batch.kappa[rows], tol)
+        best.update(guess.weights, gradient)
         if guess.witness is not None:
-            product = products[guess.rows, next(witnessed)]
-            best.update_bound(best.bounds.n * guess.witness, product - best.kappa)
+            best.update_bound(n * guess.witness, next(products) - best.kappa)
         if not best.is_good_enough:
-            kernel = batch.kernel[np.ix_(guess.rows, guess.rows)]
+            kernel = batch.kernel[np.ix_(rows, rows)]
             uniform = best.bounds.uniform()
-            half = 0.5 * (kernel @ uniform) / best.bounds.n
+            half = 0.5 * (kernel @ uniform) / n
             best.at_uniform = float(uniform @ (half - best.kappa))
         result = best.result("pivoting", guess.steps, gamma)
         if not result.converged:
@@ -186,14 +180,11 @@ def _solve_at_scale(task: Task, solver: str) -> KMMResult:
 
 def _by_features(task: Task) -> KMMResult:
     """Match means of features: with a linear kernel, the samples are the factor."""
-    features = task.source
-    m = task.target.shape[0]
-    kappa = times(features, times_transposed(task.target, np.full(m, 1.0 / m)))
-    diagonal = np.einsum("ij,ij->i", features, features, dtype=np.float64)
-    best = Best.of(task.bounds, kappa, task.tol, float(diagonal.mean()) or 1.0)
-    hessian = KernelHessian(None, features, 0.0, task.bounds.n)
-    steps = solve_by_products(hessian, best, task.start)
-    return best.result("low_rank", steps, None)
+    n, m = task.bounds.n, task.target.shape[0]
+    mean = times_transposed(task.target, np.full(m, 1.0 / m))
+    diagonal = np.einsum("ij,ij->i", task.source, task.source, dtype=np.float64)
+    unit = float(diagonal.mean()) or 1.0
+    return _with_factor(task, task.source, mean, unit, np.zeros(n), 0.0)
 
 
 def _by_low_rank(
@@ -207,17 +198,20 @@ def _by_low_rank(
         growing.grow(min(_PROBE, limit), _leaves_at_most(_ERROR * task.tol * unit))
         if growing.rest.mean() > _PROMISING * unit:
             return None
-    start, result = task.start, None
+    result = None
     level = max(_ERROR * task.tol, 2.0 * _FINEST)
     while level > _FINEST:
         enough = _leaves_at_most(level * unit)
         growing.grow(limit, enough)
         if not (insist or enough(growing.rest)):
             return None
-        result = _with_factor(task, growing, samples[growing.pivots], unit, start)
+        factor = np.ascontiguousarray(growing.factor[: task.bounds.n])
+        left = np.sqrt(growing.rest[: task.bounds.n])
+        mean, of_target = _reduce_target(task, growing, samples[growing.pivots])
+        result = _with_factor(task, factor, mean, unit, left, of_target)
         if result.converged or growing.exhausted:
             break
-        start = result.weights
+        task = replace(task, start=result.weights)
         level *= _FINER
     return result if insist or (result and result.converged) else None
 
@@ -229,21 +223,19 @@ def _leaves_at_most(level: float) -> Callable[[Vector], bool]:
 
 def _with_factor(
     task: Task,
-    growing: GrowingFactor,
-    pivots: Matrix,
+    factor: Array,
+    mean: Vector,
     unit: float,
-    start: Vector | None,
+    left: Vector,
+    left_of_target: float,
 ) -> KMMResult:
-    """Solve with the factor, and add its error to the duality gap.
+    """Solve with a factor and the target's mean features; add the error to the gap.
 
-    With ``a`` and ``b`` the mean norms of the residuals of weighted source and target,
-    squared distances of means are off by at most ``(a + b)^2``.
+    ``left`` are norms of the residuals of the source. With ``a`` and ``b`` the mean norms of
+    weighted source and target, squared distances of means are off by at most ``(a + b)^2``.
     """
     n = task.bounds.n
-    factor = np.ascontiguousarray(growing.factor[:n])
-    mean, left_of_target = _reduce_target(task, growing, pivots)
-    left = np.sqrt(growing.rest[:n])
-    best = Best.of(task.bounds, factor @ mean, task.tol, unit)
+    best = Best.of(task.bounds, times(factor, mean), task.tol, unit)
 
     def bound_error(weights: Vector) -> None:
         both = float((weights * left).mean()) + left_of_target
@@ -251,7 +243,7 @@ def _with_factor(
 
     # The weights are not known yet: assume uniform ones.
     bound_error(np.ones(n))
-    steps = solve_by_products(KernelHessian(None, factor, 0.0, n), best, start)
+    steps = solve_by_products(KernelHessian(None, factor, 0.0, n), best, task.start)
     bound_error(best.weights)
     return best.result("low_rank", steps, task.gamma)
 

@@ -6,18 +6,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from probgap.tables._labels import LabelColumn, read_labels
+from probgap.tables._labels import count_levels as count_levels
+from probgap.tables._labels import read_label_counts as read_label_counts
+from probgap.tables._parquet import RowGroups as RowGroups
+from probgap.tables._parquet import append_parquet as append_parquet
+from probgap.tables._parquet import list_row_groups as list_row_groups
+from probgap.tables._parquet import read_row_groups as read_row_groups
 from probgap.tables._plan import ColumnPlan, ColumnUse, plan_columns
+from probgap.tables._plan import missing_columns as missing_columns
+from probgap.tables._plan import needed_columns as needed_columns
 from probgap.tables._read import Table, TableReader, open_table, read_table
+from probgap.tables._source import find_tables as find_tables
+from probgap.tables._source import join_digests as join_digests
 from probgap.tables._write import write_csv
 
 if TYPE_CHECKING:
+    from probgap.tables._classifier import TableClassifier
+    from probgap.tables._drift import DriftWatch as DriftWatch
+    from probgap.tables._drift import describe_ranges as describe_ranges
     from probgap.tables._steps import make_preprocessor
 
+# Names that are not listed are there for other rooms.
 __all__ = [
     "ColumnPlan",
     "ColumnUse",
     "LabelColumn",
     "Table",
+    "TableClassifier",
     "TableReader",
     "make_preprocessor",
     "open_table",
@@ -30,6 +45,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Reading a table and refusing it needs no scikit-learn; preparing it does.
-    prepares = name == "make_preprocessor" or name.startswith("to_")
-    module = "probgap.tables." + ("_steps" if prepares else "engine")
-    return getattr(import_module(module), name)
+    files = {"DriftWatch": "_drift", "describe_ranges": "_drift"}
+    file = files.get(name, "_classifier" if name == "TableClassifier" else "_steps")
+    return getattr(import_module(f"probgap.tables.{file}"), name)

@@ -11,10 +11,15 @@ numbers also ``?``, ``-``, ``--``, ``.``, ``n.a.``, ``nil``, ``missing`` and
 
 A number may have blanks around it, a currency sign in front, commas between thousands
 or a percent sign behind: ``$1,234.50`` is 1234.5, and ``12%`` is 12.
+
+Dates are not left to pandas, which reads 3/4/2020 in the order of the first cell of a
+chunk, and 1/1/70 as 1970 or 2070, by today's date. Here a cell means the same everywhere.
 """
 
 from __future__ import annotations
 
+import re
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -22,7 +27,7 @@ from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask, Vector
-from probgap.tables._base import Cells, Series, pa, pc
+from probgap.tables._base import Cells, Frame, Series, pa, pc, pd
 
 _MISSING = ("", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none")
 _NO_NUMBER = ("?", "-", "--", ".", "n.a.", "nil", "missing", "unknown")
@@ -38,6 +43,22 @@ _CODE = r"^[+-]?0\d+$|^[+-]?\d{17,}$"
 _SAME_ANYWHERE = ("int", "uint", "bool", "null", "string", "large_string")
 # Above this, neighbouring integers are the same floating point number.
 _EXACT = 2.0**53
+# Sums and squares of numbers up to this stay finite.
+LARGEST = 1e100
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun"]
+_MONTHS += ["jul", "aug", "sep", "oct", "nov", "dec"]
+_MONTH = rf"((?:{'|'.join(_MONTHS)})[a-z]*\.?)"
+TIME = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?\s*([ap]m)?\s*(z|utc|[+-]\d{2}:?\d{2})?"
+# What the parts of a date are: year, month, day, or either of month and day.
+_FORMS = {
+    r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})": "ymd",
+    r"((?:19|20)\d{2})(\d{2})(\d{2})": "ymd",
+    r"(\d{1,2})[-/.](\d{1,2})[-/.](\d{4}|\d{2})": "??y",
+    rf"(\d{{1,2}})[-. ]+{_MONTH}[-, ]+(\d{{4}}|\d{{2}})": "dmy",
+    rf"{_MONTH}[- ]+(\d{{1,2}})(?:st|nd|rd|th)?[-, ]+(\d{{4}})": "mdy",
+}
+_COMPILED = [(re.compile(f"(?ai){form}"), order) for form, order in _FORMS.items()]
+_EPOCH = date(1970, 1, 1).toordinal()
 
 
 class NestedCellsError(InvalidInputError):
@@ -70,10 +91,10 @@ def to_cells(column: Series) -> Cells:
             return to_text(plain) if pa.types.is_boolean(plain.type) else plain
     except (pa.ArrowException, TypeError, OverflowError, UnicodeError):
         pass
-    return pa.array([_to_text(value) for value in column], pa.large_string())
+    return pa.array([text_of(value) for value in column], pa.large_string())
 
 
-def _to_text(value: Any) -> str | None:
+def text_of(value: Any) -> str | None:
     """Return one value as text, None if it means a missing value."""
     if isinstance(value, list | tuple | dict | set | frozenset | np.ndarray):
         msg = f"A cell holds a {type(value).__name__}, not a single value."
@@ -85,6 +106,8 @@ def _to_text(value: Any) -> str | None:
     if isinstance(value, float | np.floating) and value.is_integer():
         value = int(value) if abs(float(value)) < _EXACT else value
     text = str(value).encode("utf-8", "replace").decode()
+    if isinstance(value, date):
+        text = text.removesuffix(" 00:00:00")
     absent = not isinstance(value, str) and text.lower() in _NOT_A_VALUE
     return None if absent else text
 
@@ -101,8 +124,12 @@ def is_exact(cells: Cells) -> bool:
         return all(abs(end or 0) <= _EXACT for end in ends)
     if is_number_typed(cells):
         return True
-    coded = pc.match_substring_regex(pc.utf8_trim_whitespace(cells), _CODE)
-    return not pc.any(coded).as_py()
+    text = pc.utf8_trim_whitespace(cells)
+    if pc.any(pc.match_substring_regex(text, _CODE)).as_py():
+        return False
+    long = pc.filter(text, pc.match_substring_regex(text, r"^[+-]?\d{16}$"))
+    values = pc.cast(pc.utf8_ltrim(long, "+"), pa.int64())
+    return is_exact(values)
 
 
 def to_floats(cells: Cells) -> tuple[Vector, Mask]:
@@ -120,7 +147,7 @@ def to_floats(cells: Cells) -> tuple[Vector, Mask]:
         good = pc.match_substring_regex(text, f"{NUMBER}|{_INFINITE}")
         good = pc.and_(pc.fill_null(good, False), pc.invert(missing))
         bad = np.asarray(pc.and_(pc.invert(good), pc.invert(missing)))
-        values = pc.cast(_null_unless(good, text), pa.float64())
+        values = pc.cast(pc.if_else(good, text, None), pa.float64())
     # A copy: Arrow's arrays are read-only.
     return np.array(values.to_numpy(zero_copy_only=False), dtype=np.float64), bad
 
@@ -137,7 +164,7 @@ def to_levels(cells: Cells) -> Cells:
     boolean; ``01`` is another.
     """
     text = pc.utf8_trim_whitespace(to_text(cells))
-    text = _null_unless(pc.invert(_is_one_of(text, _MISSING)), text)
+    text = pc.if_else(_is_one_of(text, _MISSING), None, text)
     text = pc.replace_substring_regex(text, r"^([+-]?\d+)\.0+$", r"\1")
     text = pc.replace_substring_regex(text, r"^([+-]?\d+\.\d*[1-9])0+$", r"\1")
     truth = _is_one_of(text, ("true", "false"))
@@ -151,10 +178,48 @@ def encode_levels(cells: Cells) -> tuple[Cells, NDArray[np.int64]]:
     return encoded.dictionary, codes
 
 
+def to_days(cells: Cells, *, day_first: bool = False) -> tuple[Vector, Mask]:
+    """Return days since 1970, NaN where missing, and a mask of cells that are neither.
+
+    A time of day is cut off. With ``day_first``, 3/4/2020 is in April. Years of two digits
+    lie between 1969 and 2068.
+    """
+    levels, codes = encode_levels(cells)
+    without = pc.replace_substring_regex(levels, rf"(?i)[ t,]+{TIME}$", "")
+    encoded = pc.dictionary_encode(without)
+    days = np.array(
+        [_to_day(text, day_first) for text in encoded.dictionary.to_pylist()]
+    )
+    of_level = np.append(days[np.asarray(encoded.indices, dtype=np.intp)], np.nan)
+    found = of_level[codes]
+    return found, np.isnan(found) & (codes >= 0)
+
+
+def _to_day(text: str, day_first: bool) -> float:
+    """Return the days since 1970, NaN if there is no such day."""
+    for form, order in _COMPILED:
+        if found := form.fullmatch(text):
+            named = order.replace("??", "dm" if day_first else "md")
+            part = dict(zip(named, found.groups(), strict=True))
+            year, month = int(part["y"]), part["m"].lower()
+            if len(part["y"]) == 2:
+                year += 2000 if year < 69 else 1900
+            number = int(month) if month.isdigit() else _MONTHS.index(month[:3]) + 1
+            try:
+                return float(date(year, number, int(part["d"])).toordinal() - _EPOCH)
+            except ValueError:
+                break
+    return np.nan
+
+
+def to_frame(batches: list[Any], *, start: int) -> Frame:
+    """Return batches of rows as a frame, indexed by row from a given one on."""
+    table = pa.Table.from_batches(batches)
+    frame = table.to_pandas(date_as_object=False, integer_object_nulls=True)
+    frame.index = pd.RangeIndex(start, start + len(frame))
+    return frame
+
+
 def _is_one_of(text: Cells, words: tuple[str, ...]) -> Cells:
     found = pc.is_in(pc.utf8_lower(text), value_set=pa.array(words, text.type))
     return pc.or_(found, pc.is_null(text)) if "" in words else found
-
-
-def _null_unless(keep: Cells, cells: Cells) -> Cells:
-    return pc.if_else(keep, cells, pa.scalar(None, cells.type))

@@ -59,9 +59,17 @@ class CsvRows:
         if not body.strip():
             what = "is empty" if whole else "begins with many blank lines"
             refuse(f"{source.name} {what}; expected a header and rows.")
-        announced = re.match(r"\"?sep=([\x01-\x7f])\"?\r?\n", body)
-        body = body[announced.end() :] if announced else body
-        self._delimiter = announced[1] if announced else _sniff(body, whole=whole)
+        if announced := re.match(r"\"?sep=([\x01-\x7f])\"?\r?\n", body):
+            body = body[announced.end() :]
+        # A header may begin with #, as may lines of comments above it.
+        below = re.sub(r"\A(?:#[^\r\n]*[\r\n]+)*", "", body)
+        if announced:
+            self._delimiter = announced[1]
+        elif source.name.lower().endswith((".tsv", ".tsv.gz")):
+            self._delimiter = "\t"
+        else:
+            self._delimiter = _sniff(below or body, whole=whole)
+        self._refuse_comments(body, below)
         if kind := _DELIMITERS.get(self._delimiter):
             source.note(f"{kind} separated")
         cells, rest = self._read_header(body, whole=whole)
@@ -96,24 +104,38 @@ class CsvRows:
             return text.translate(_LATIN1)
         return text
 
+    def _refuse_comments(self, body: str, below: str) -> None:
+        """Refuse lines above the header, which have another number of cells."""
+        if not below.strip() or below == body:
+            return
+        first, next_line = (text.splitlines()[0] for text in (body, below))
+        counts = [
+            len(next(csv.reader([line], delimiter=self._delimiter), []))
+            for line in (first, next_line)
+        ]
+        if counts[0] != counts[1] or (counts[0] == 1 and re.match("##|# ", first)):
+            refuse(
+                f"{self._source.name} begins with lines of comments, such as "
+                f"{shorten(first, 60)!r}; remove the lines above the column names, for "
+                "example with grep -v '^#'."
+            )
+
     def _read_header(self, text: str, *, whole: bool) -> tuple[list[str], str]:
         """Return the cells of the first line, and the text that follows."""
         stream = io.StringIO(text, newline="")
-        cells: list[str] = []
-        fault = ""
+        line = f"The first line of {self._source.name}"
         try:
             cells = next(csv.reader(stream, delimiter=self._delimiter), [])
         except csv.Error:
-            fault = "has a name of more than 131,072 characters; is a quote left open?"
+            refuse(
+                f"{line} has a name of more than 131,072 characters; is a quote left open?"
+            )
         rest = text[stream.tell() :]
         if not rest and not whole:
-            fault = fault or "is several megabytes long; is a quote left open?"
-        elif not cells:
-            fault = fault or "has no column names."
-        elif len(cells) > 1 and all(re.match(NUMBER, cell.strip()) for cell in cells):
-            fault = f"has only numbers ({', '.join(cells[:4])} ...); add column names."
-        if fault:
-            refuse(f"The first line of {self._source.name} {fault}")
+            refuse(f"{line} is several megabytes long; is a quote left open?")
+        if not cells:
+            refuse(f"{line} has no column names.")
+        refuse_numbers(cells, line)
         return cells, rest
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -140,8 +162,7 @@ class CsvRows:
             check_utf8=False,
         )
         try:
-            options = (reading, parsing, converting)
-            for batch in arrow_csv.open_csv(self, *options):
+            for batch in arrow_csv.open_csv(self, reading, parsing, converting):
                 yield batch if self._delimiter != ";" else self._read_commas(batch)
         except pa.ArrowInvalid as error:
             refuse(self._explain(error, bad))
@@ -182,14 +203,19 @@ def _decode(source: OpenSource) -> io.TextIOWrapper:
     Bytes that are not UTF-8 are escaped one at a time, so that their meaning does not
     depend on the size of a read.
     """
-    head = source.peek(4)
-    found = (code for mark, code in _MARKS.items() if head.startswith(mark))
-    encoding = next(found, "utf-8")
-    errors = "surrogateescape"
+    found = (code for mark, code in _MARKS.items() if source.begins_with(mark))
+    encoding, errors = next(found, "utf-8"), "surrogateescape"
     if not encoding.startswith("utf-8"):
         errors = "strict"
         source.note(f"read as {encoding.upper()}")
     return io.TextIOWrapper(source.stream, encoding, errors, newline="\n")
+
+
+def refuse_numbers(cells: Sequence[str], line: str) -> None:
+    """Refuse a first line of numbers, where names of columns are expected."""
+    if len(cells) > 1 and all(re.match(NUMBER, cell.strip()) for cell in cells):
+        shown = ", ".join(cells[:4])
+        refuse(f"{line} has only numbers ({shown} ...); add column names.")
 
 
 def tidy_names(cells: Sequence[str], source: OpenSource) -> tuple[str, ...]:

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap._core.defaults import WORDS_FOR_UNLABELLED
+from probgap._core.defaults import WORDS_FOR_NO
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask
 from probgap.tables._base import Series, listed, pc, pd, refuse
 from probgap.tables._cells import to_cells, to_levels
 
-_UNLABELLED = WORDS_FOR_UNLABELLED | {"", "0", "-1", "f"}
 _ALIASES = {"1": "true", "true": "1", "0": "false", "false": "0"}
 _MORE = "more values"
 
@@ -113,11 +112,10 @@ def read_label_counts(
     others = dict(sorted(others.items(), key=lambda item: (item[0] != "", -item[1])))
     n_labelled = sum(marked.values())
     sentence = (
-        f"Reading {marker!r} as labelled positive ({n_labelled} "
+        f"Reading {marker!r} as labelled positive ({n_labelled:,} "
         f"row{'s' if n_labelled != 1 else ''}), {listed(others, _MORE)} as unlabelled."
     )
-    none = np.zeros(0, dtype=bool)
-    return LabelColumn(none, marker, others, n_labelled, sentence)
+    return LabelColumn(np.zeros(0, bool), marker, others, n_labelled, sentence)
 
 
 def _find_marker(name: str, values: list[str], positive: str | None) -> str:
@@ -135,17 +133,21 @@ def _find_marker(name: str, values: list[str], positive: str | None) -> str:
             f"{name} never holds {positive!r}, the value of positive (--positive); it "
             f"holds {listed(values, _MORE)}."
         )
-    markers = {key: value for key, value in keys.items() if key not in _UNLABELLED}
+    markers = {key: value for key, value in keys.items() if key not in WORDS_FOR_NO}
     if len(markers) == 1:
         return next(iter(markers))
     advice = "marks the known positives, with --positive (positive= in Python)."
     if markers:
-        refuse(
-            f"{name} holds several values besides those for unlabelled: "
+        why = (
+            "holds several values besides those for unlabelled: "
             f"{listed(markers.values(), _MORE)}; say which one {advice}"
         )
-    why = "all its cells are empty."
-    if any(values):
-        why = f"it holds only {listed(values, _MORE)}, read as unlabelled; say if one of them {advice}"
-    msg = f"{name} marks no row as positive: {why}"
+    elif any(values):
+        why = (
+            f"marks no row as positive: it holds only {listed(values, _MORE)}, read as "
+            f"unlabelled; say if one of them {advice}"
+        )
+    else:
+        why = "marks no row as positive: all its cells are empty."
+    msg = f"{name} {why}"
     raise InvalidInputError(msg)

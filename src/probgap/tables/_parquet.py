@@ -1,16 +1,17 @@
-"""Parquet files: columns in plain form, in bounded memory."""
+"""Parquet files: columns in plain form, in bounded memory; files in pieces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from probgap._core.errors import InvalidInputError
-from probgap.tables._base import pa, pq, refuse
-from probgap.tables._cells import NestedCellsError, to_plain
+from probgap.tables._base import Frame, Series, pa, pq, refuse
+from probgap.tables._cells import NestedCellsError, to_cells, to_frame, to_plain
 from probgap.tables._csv import tidy_names
-from probgap.tables._source import OpenSource
+from probgap.tables._source import PARQUET, OpenSource
 
 _BATCH_ROWS = 8_192
 _INDEX_PREFIX = "__index_level_"
@@ -80,3 +81,79 @@ class ParquetRows:
         except (pa.ArrowException, OSError, ValueError) as error:
             what = " ".join(str(error).split()).rstrip(".")[:160]
             refuse(f"{self._name} is a truncated or damaged Parquet file: {what}.")
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroups:
+    """Row groups of a Parquet file that are read at once; ``first`` is their first row."""
+
+    file: str
+    groups: tuple[int, ...]
+    first: int
+    n_rows: int
+
+
+def list_row_groups(
+    file: str, *, max_rows: int = 250_000
+) -> tuple[list[RowGroups], tuple[str, ...]]:
+    """Return the row groups of a file in pieces of at most some rows, and the columns."""
+    with _open(file) as rows:
+        stored, columns = rows.metadata, rows.columns
+    pieces = [RowGroups(file, (), 0, 0)]
+    for group in range(stored.num_row_groups):
+        last, size = pieces[-1], stored.row_group(group).num_rows
+        if last.groups and last.n_rows + size > max_rows:
+            last = RowGroups(file, (), last.first + last.n_rows, 0)
+            pieces.append(last)
+        groups, n_rows = (*last.groups, group), last.n_rows + size
+        pieces[-1] = replace(last, groups=groups, n_rows=n_rows)
+    return pieces, columns
+
+
+def read_row_groups(piece: RowGroups, columns: Sequence[str]) -> Frame:
+    """Read a piece of a Parquet file, with rows indexed by their place in the file."""
+    with _open(piece.file) as rows:
+        return to_frame(list(rows.batches(columns, piece.groups)), start=piece.first)
+
+
+@contextmanager
+def _open(file: str) -> Iterator[ParquetRows]:
+    with closing(OpenSource(file)) as source:
+        if not source.begins_with(PARQUET):
+            refuse(f"{file} is not a Parquet file, or it is gzipped.")
+        yield ParquetRows(source)
+
+
+@contextmanager
+def append_parquet(
+    stream: Any, metadata: Callable[[], dict[str, str]] = dict
+) -> Iterator[Callable[[Frame], None]]:
+    """Yield a function that writes frames to a Parquet file, one after the other.
+
+    The first decides the types of the columns; anything but numbers becomes text. What
+    ``metadata`` returns at the end is stored in the file.
+    """
+    writer: Any = None
+
+    def write(frame: Frame) -> None:
+        nonlocal writer
+        rows = pa.table({str(name): _plain(frame[name]) for name in frame.columns})
+        if writer is None:
+            writer = pq.ParquetWriter(stream, rows.schema)
+        try:
+            writer.write_table(rows.cast(writer.schema))
+        except pa.ArrowException as error:
+            refuse(f"Later rows do not have the column types of the first: {error}.")
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.add_key_value_metadata(metadata())
+            writer.close()
+
+
+def _plain(column: Series) -> Any:
+    if column.dtype.kind in "biuf":
+        return pa.array(column.to_numpy())
+    return to_cells(column).cast(pa.string())

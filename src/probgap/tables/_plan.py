@@ -20,7 +20,13 @@ from probgap.tables._base import (
     refuse_cell,
     shorten,
 )
-from probgap.tables._cells import NestedCellsError, encode_levels, to_cells, to_text
+from probgap.tables._cells import (
+    LARGEST,
+    NestedCellsError,
+    encode_levels,
+    to_cells,
+    to_text,
+)
 from probgap.tables._kinds import OR_DROP, judge, min_frequency
 from probgap.tables._labels import read_labels
 
@@ -101,6 +107,7 @@ def plan_columns(
     drop: Iterable[str] = (),
     positive: str | None = None,
     category: Iterable[str] = (),
+    keep: Iterable[str] = (),
 ) -> ColumnPlan:
     """Decide for every column whether a model learns from it, and as what.
 
@@ -113,14 +120,22 @@ def plan_columns(
     Left out, with the reason: columns the caller drops; constant and empty ones, and
     those with more than 98% of cells missing; times of day; dates with other cells among
     them; names of rows (text with nearly all values different, whole numbers that count
-    the rows, and whole numbers that nearly all differ *and* whose column is called an id,
-    index or key); columns of lists or the like; a second column that tells the same as a
-    first; and columns that mirror the label: whose values, few, or whose empty cells split
-    the rows just as the label does. Such a column was most likely filled in after the
-    label and would make a model look better than it is.
+    the rows or that nearly all differ in a column called an id, index or key); codes
+    such as accounts and phones (see below); lists or the like; a second column that tells the same as a first; and columns that mirror the
+    label: whose values, few, or whose empty cells split the rows just as the label does.
+    These were most likely filled in after the label.
 
-    A column that mixes numbers with a few words, or has an infinite number, is refused,
-    and so is a table without a column to learn from.
+    *Codes* are whole numbers of which 90% differ, that look like codes, and among which
+    the labelled rows lie like all others. They look like codes if all have the same
+    number of digits, seven or more; or if they lie evenly (their median is in the middle
+    half of the range that holds 90% of them, which that of most amounts and counts is
+    not) and 30 rows or more are labelled. The labelled rows lie like all others unless
+    their rank-sum says otherwise (in standard deviations, its square exceeds the logarithm
+    of their number; for numbers of seven digits it must exceed 2.58, too), or the test by
+    Kolmogorov and Smirnov, at a level of 1%.
+
+    A column that mixes numbers with a few words, or has an infinite number or one beyond
+    1e100, is refused, and so is a table without a column to learn from.
 
     Parameters
     ----------
@@ -133,11 +148,12 @@ def plan_columns(
     drop : iterable of str, default=()
         Columns to leave out.
     positive : str, default=None
-        The value of the label column that marks a positive, as in
-        :func:`read_labels`.
+        The value of the label column that marks a positive, as in :func:`read_labels`.
     category : iterable of str, default=()
-        Columns to take for categories, whatever they look like: codes that happen to
-        be numbers.
+        Columns to take for categories: codes that happen to be numbers.
+    keep : iterable of str, default=()
+        Columns to learn from even if they would be left out: as numbers if they are
+        numbers, and else as categories.
 
     Returns
     -------
@@ -161,9 +177,13 @@ def plan_columns(
     names = list(frame.columns)
     if len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
         refuse(f"The columns must have distinct strings as names. Got {names[:10]}.")
-    drop, category = tuple(drop), tuple(category)
-    named = (label, *(() if id is None else (id,)), *drop, *category)
+    drop, category, keep = tuple(drop), tuple(category), tuple(keep)
+    named = (label, *(() if id is None else (id,)), *drop, *category, *keep)
     check_columns(named, names, "The table")
+    if taken := [name for name in keep if name in (label, id, *drop)]:
+        refuse(
+            f"A kept column must be neither label, id nor dropped. Got {taken[0]!r}."
+        )
     if label == id or label in drop:
         refuse(f"The label column must be neither id nor dropped. Got {label!r}.")
     try:
@@ -176,7 +196,10 @@ def plan_columns(
     fixed |= {} if id is None else {id: ("id", "names the rows")}
     fixed |= {label: ("label", "marks the known positives")}
     seen: dict[bytes, str] = {}
-    uses = [_use_of(frame[name], fixed.get(name), labelled, seen) for name in names]
+    uses = [
+        _use_of(frame[name], fixed.get(name), labelled, seen, keep=name in keep)
+        for name in names
+    ]
     plan = ColumnPlan(tuple(uses), len(frame))
     if not plan.inputs:
         out = [f"{c.name!r} ({c.why})" for c in uses if c.use == "left out"]
@@ -186,33 +209,61 @@ def plan_columns(
     return plan
 
 
+def needed_columns(model: Any) -> tuple[str, ...]:
+    """Return the columns that a plan, a ColumnTransformer or its pipeline needs."""
+    if isinstance(model, ColumnPlan):
+        return model.inputs
+    while hasattr(model, "steps"):
+        model = model.steps[0][1]
+    if not hasattr(model, "transformers"):
+        refuse(
+            "model must be a plan of columns, a ColumnTransformer or a pipeline that "
+            f"begins with one. Got {type(model).__name__}."
+        )
+    return tuple(name for _, _, names in model.transformers for name in names)
+
+
+def missing_columns(model: Any, columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that a model needs and a table lacks."""
+    have = set(columns)
+    return tuple(name for name in needed_columns(model) if name not in have)
+
+
 def _use_of(
     column: Series,
     fixed: tuple[str, str] | None,
     labelled: Mask,
     seen: dict[bytes, str],
+    *,
+    keep: bool,
 ) -> ColumnUse:
     """Return the use of a column: ``fixed`` by the caller, or decided by its cells."""
     name, day_first = str(column.name), False
     try:
         cells = to_cells(column)
     except NestedCellsError:
+        if keep:
+            refuse(f"Column {name!r} cannot be kept: its cells hold lists or the like.")
         use, why = fixed or ("left out", "nested: lists or the like")
         return ColumnUse(name, use, why, 0, 0, "")
     if fixed:
         use, why = fixed
         codes = encode_levels(cells)[1]
     else:
-        use, why, day_first, codes, values = judge(column, cells)
+        use, why, day_first, codes, values = judge(column, cells, labelled)
         if use != "left out":
             key = hashlib.sha256(values.tobytes()).digest()
             twin = seen.setdefault(key, name)
             same = f"tells the same as {twin!r}" if twin != name else ""
             if redundant := _mirror(codes, labelled) or same:
                 use, why = "left out", redundant
-        if use == "number" and np.isinf(values).any():
-            row = int(np.argmax(np.isinf(values)))
-            refuse_cell(column, row, "a finite number", OR_DROP)
+        if keep and use == "left out":
+            use = "number" if values.dtype == np.float64 else "category"
+            why = f"kept on request ({why})"
+        if use == "number" and (huge := np.abs(values) > LARGEST).any():
+            row = int(np.argmax(huge))
+            kind = "finite number" if np.isinf(values[row]) else "number below 1e100"
+            refuse_cell(column, row, f"a {kind}", OR_DROP)
     present = np.flatnonzero(codes >= 0)
     counts = len(codes) - len(present), int(codes.max(initial=-1)) + 1
     example = ""

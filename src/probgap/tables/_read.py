@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
-from probgap.tables._base import Frame, check_columns, pa, pd, refuse
+from probgap.tables._base import Frame, check_columns, listed, pd, refuse
+from probgap.tables._cells import to_frame
 from probgap.tables._csv import CsvRows
+from probgap.tables._excel import ExcelRows
 from probgap.tables._parquet import ParquetRows
-from probgap.tables._source import PARQUET, OpenSource, Source
+from probgap.tables._source import (
+    PARQUET,
+    ZIP,
+    OpenSource,
+    Source,
+    find_tables,
+    join_digests,
+)
 
 _CHUNK_BYTES = 1 << 26
 
@@ -25,33 +36,40 @@ class Table:
         The rows. Cells of a CSV file are text, as they stand in the file, and missing
         where they are empty; columns of a Parquet file are numbers, booleans or text.
     name : str
-        Name of the file.
+        Name of the file; of several, that of their folder or their pattern.
     sha256 : str
-        Of the file's bytes.
+        Of the file's bytes; of several files, of their digests one after the other.
     notes : tuple of str
         How the file was read, where there was a choice.
+    files : tuple of str
+        The files, where there are several.
     """
 
     frame: Frame
     name: str
     sha256: str
     notes: tuple[str, ...]
+    files: tuple[str, ...] = ()
 
 
 def read_table(source: Source) -> Table:
-    r"""Read a whole table from a CSV, TSV or Parquet file, maybe gzipped.
+    r"""Read a whole table from CSV, TSV, Parquet or Excel, maybe gzipped.
 
     What the file is shows in its first bytes, not in its name. The delimiter is the
     one of comma, semicolon, tab and bar that cuts most lines into as many cells as the
-    header. Text is UTF-8, or UTF-16 with a mark; other bytes are read as latin-1, with
-    a note. No cell of a CSV file is interpreted here: which columns hold numbers is
-    decided by :func:`plan_columns`, so that it never depends on how a file is read.
-    A file that is no table is refused with an ``InvalidInputError`` that says why.
+    header; in a file named ``.tsv`` it is the tab. Of an Excel workbook (``.xlsx``, with
+    the extra ``excel``) the first sheet is read. Of several files, the rows follow each
+    other in the order of the files' names; all need the columns of the first. Text is
+    UTF-8, or UTF-16 with a mark; other bytes are read as latin-1, with
+    a note. Which columns hold numbers is decided by :func:`plan_columns`, so that it
+    never depends on how a file is read. A file that is no table is refused with an
+    ``InvalidInputError`` that says why.
 
     Parameters
     ----------
     source : path, "-" or binary stream
-        The file; "-" is standard input.
+        The file, a folder of Parquet or else of CSV and TSV files, or a pattern such as
+        ``"data/*.csv"``; "-" is standard input.
 
     Returns
     -------
@@ -68,9 +86,26 @@ def read_table(source: Source) -> Table:
     >>> table.notes
     ('semicolon separated', 'decimal commas read as points')
     """
-    with TableReader(source) as reader:
-        frame = to_frame(list(reader.batches()), start=0)
-        return Table(frame, reader.name, reader.finish(), reader.notes)
+    files: list[Any] = [source]
+    if isinstance(source, str | os.PathLike):
+        files = list(find_tables(os.fspath(source)))
+    frames: list[Frame] = []
+    digests: list[str] = []
+    notes: dict[str, None] = {}
+    for file in files:
+        columns = frames[0].columns if frames else None
+        with TableReader(file, columns=columns) as reader:
+            frames.append(to_frame(list(reader.batches()), start=0))
+            digests.append(reader.finish())
+            notes |= dict.fromkeys(reader.notes)
+            if others := set(reader.columns).difference(frames[0].columns):
+                more = listed(sorted(others))
+                notes |= {f"left out of {reader.name}, not in all files: {more}": None}
+    if len(files) == 1:
+        return Table(frames[0], reader.name, digests[0], tuple(notes))
+    frame = pd.concat(frames, ignore_index=True)
+    name, every = Path(str(source)).name or str(source), tuple(map(str, files))
+    return Table(frame, name, join_digests(digests), tuple(notes), every)
 
 
 def open_table(
@@ -134,15 +169,19 @@ class TableReader:
         _ = pd.DataFrame  # a missing library is named before the file is opened
         self._chunk_rows = chunk_rows
         self._source = OpenSource(source)
-        self.name = self._source.name
-        self.n_bytes = self._source.n_bytes
+        self.name, self.n_bytes = self._source.name, self._source.n_bytes
         with ExitStack() as on_error:
             on_error.callback(self.close)
-            is_parquet = self._source.peek(len(PARQUET)) == PARQUET
-            self._rows = (ParquetRows if is_parquet else CsvRows)(self._source)
+            self._rows = self._open_rows()
             self.columns = self._rows.columns
             self.select(self.columns if columns is None else columns)
             on_error.pop_all()
+
+    def _open_rows(self) -> CsvRows | ExcelRows | ParquetRows:
+        if self._source.begins_with(PARQUET):
+            return ParquetRows(self._source)
+        kind = ExcelRows if self._source.begins_with(ZIP) else CsvRows
+        return kind(self._source)
 
     def select(self, columns: Iterable[str]) -> None:
         """Read these columns alone, in this order, from now on."""
@@ -157,7 +196,7 @@ class TableReader:
     @property
     def notes(self) -> tuple[str, ...]:
         """How the file is read, where there was a choice, as far as that is known."""
-        return tuple(self._source.notes)
+        return self._source.notes
 
     def batches(self) -> Iterator[Any]:
         """Return the rows as Arrow batches, in the sizes in which they come."""
@@ -191,11 +230,3 @@ class TableReader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def to_frame(batches: list[Any], *, start: int) -> Frame:
-    """Return batches of rows as a frame, indexed by row from a given one on."""
-    table = pa.Table.from_batches(batches)
-    frame = table.to_pandas(date_as_object=False, integer_object_nulls=True)
-    frame.index = pd.RangeIndex(start, start + len(frame))
-    return frame

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import gzip
 import hashlib
 import io
@@ -10,20 +11,21 @@ import shutil
 import sys
 import tempfile
 import zlib
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
-from probgap.tables._base import refuse
+from probgap._core.errors import InvalidInputError
+from probgap.tables._base import pa, pq, refuse
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
+PARQUET, ZIP = b"PAR1", b"PK\x03\x04"
 _GZIP = b"\x1f\x8b"
-PARQUET = b"PAR1"
 # Formats that are not read, by their first bytes.
 _OTHERS = {
-    b"PK\x03\x04": "a zip archive or an Excel workbook",
-    b"\xd0\xcf\x11\xe0": "an old Excel workbook",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook, or one with a password",
     b"BZh": "compressed by bzip2",
     b"\xfd7zXZ\x00": "compressed by xz",
     b"\x28\xb5\x2f\xfd": "compressed by zstd",
@@ -34,6 +36,53 @@ _OTHERS = {
     b"\x89PNG": "a picture",
 }
 _BUFFER = 1 << 18
+_TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
+
+
+def find_tables(source: str, *, text: bool = True) -> list[str]:
+    """Return the files of a folder of Parquet or CSV files, of a pattern, or of one file.
+
+    They are in the order of their names; of several, those that hold rows. Of a folder
+    with Parquet files, or without ``text``, these alone are taken.
+    """
+    path = Path(source)
+    if path.is_dir():
+        files = sorted(str(file) for file in path.glob("*.parquet"))
+        if text and not files:
+            files = sorted(map(str, filter(_is_text, path.iterdir())))
+    elif glob.has_magic(source) and not path.exists():
+        found = glob.glob(source)  # noqa: PTH207 (a pattern may be absolute)
+        files = sorted(file for file in found if Path(file).is_file())
+    else:
+        return [source]
+    # Other tools write files without rows beside those that have some.
+    files = [file for file in files if _may_hold_rows(file)] or files
+    if not files:
+        kinds = "CSV or Parquet" if text else "Parquet"
+        refuse(f"The folder or pattern {source!r} has no {kinds} files.")
+    return files
+
+
+def _is_text(file: Path) -> bool:
+    hidden = file.name.startswith((".", "_"))
+    return file.is_file() and file.name.lower().endswith(_TEXT) and not hidden
+
+
+def _may_hold_rows(file: str) -> bool:
+    try:
+        with closing(OpenSource(file)) as source:
+            if source.begins_with(PARQUET):
+                return int(pq.read_metadata(file).num_rows) > 0
+            return b"\n" in source.stream.read(_BUFFER).strip().replace(b"\r", b"\n")
+    except (pa.ArrowException, OSError, InvalidInputError):
+        return True  # reported when it is read
+
+
+def join_digests(digests: Sequence[str]) -> str:
+    """Return the SHA-256 of a file, or of those of several files in their order."""
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 class _Blocks(io.RawIOBase):
@@ -74,41 +123,45 @@ class _Blocks(io.RawIOBase):
 class OpenSource:
     """The bytes of a source, unzipped if need be, as ``stream``.
 
-    ``n_bytes`` is the size of a file, None for anything else; ``counted`` the stream before
-    it is unzipped; ``notes`` tell how it is read, where there was a choice.
+    ``name`` is that of the file, ``n_bytes`` its size, None if it is not a file,
+    ``counted`` the stream before it is unzipped, and ``notes`` tell how it is read, where
+    there was a choice.
     """
 
     def __init__(self, source: Source) -> None:
+        self.name = "standard input"
         self.n_bytes: int | None = None
-        self.notes: list[str] = []
+        self.notes: tuple[str, ...] = ()
         self._path: Path | None = None
         self._opened = ExitStack()
-        with ExitStack() as on_error:
-            on_error.callback(self.close)
-            stream = self._open(source)
-            self._digest = hashlib.sha256()
+        with self._opened as opened:  # closed on error
+            stream, self._digest = self._open(source), hashlib.sha256()
             self.counted = _Blocks(stream, self.name, self._digest)
             self.stream = io.BufferedReader(self.counted, _BUFFER)
-            self.unzipped = self.peek(2) == _GZIP
-            if self.unzipped:
+            if self.begins_with(_GZIP):
                 self.note("gzipped")
-                unzip = _Blocks(gzip.GzipFile(fileobj=self.stream), self.name)
-                self.stream = io.BufferedReader(unzip, _BUFFER)
-            self._refuse_other_formats()
-            on_error.pop_all()
+                self._path = None
+                unzipped = _Blocks(gzip.GzipFile(fileobj=self.stream), self.name)
+                self.stream = io.BufferedReader(unzipped, _BUFFER)
+                if self.begins_with(_GZIP):
+                    refuse(f"{self.name} is gzipped twice; unzip it once.")
+            for magic, what in _OTHERS.items():
+                if self.begins_with(magic):
+                    self.refuse_format(what)
+            self._opened = opened.pop_all()
 
     def _open(self, source: Source) -> BinaryIO:
         if isinstance(source, str) and source == "-":
-            self.name = "standard input"
             if sys.stdin is None:
                 refuse("Standard input is closed; name a file, not -.")
             return sys.stdin.buffer
         if isinstance(source, str | os.PathLike):
-            path = self._path = Path(os.fspath(source))
+            path = Path(os.fspath(source))
             self.name = path.name
             try:
                 stream = self._opened.enter_context(path.open("rb"))
-                self.n_bytes = path.stat().st_size if path.is_file() else None
+                if path.is_file():
+                    self._path, self.n_bytes = path, path.stat().st_size
             except (OSError, ValueError) as error:
                 why = getattr(error, "strerror", None) or error
                 refuse(f"Cannot read the table {str(path)!r}: {why}.")
@@ -119,46 +172,42 @@ class OpenSource:
         self.name = Path(str(getattr(source, "name", "stream"))).name
         return source
 
-    def _refuse_other_formats(self) -> None:
-        head = self.peek(16)
-        if self.unzipped and head.startswith(_GZIP):
-            refuse(f"{self.name} is gzipped twice; unzip it once.")
-        for magic, what in _OTHERS.items():
-            if head.startswith(magic):
-                self.refuse_format(what)
-
     def note(self, text: str) -> None:
         """Add a note, once."""
         if text not in self.notes:
-            self.notes.append(text)
+            self.notes += (text,)
 
     def refuse_format(self, what: str) -> NoReturn:
         """Raise an error about a file that is no table."""
         refuse(
-            f"{self.name} is {what}, not a CSV, TSV or Parquet file; save the table as "
-            "CSV in UTF-8, or as Parquet."
+            f"{self.name} is {what}, not a CSV, TSV, Parquet or Excel file; save the "
+            "table as CSV in UTF-8, or as Parquet."
         )
 
-    def peek(self, size: int) -> bytes:
-        """Return the first ``size`` bytes, a few at most, before any is read."""
-        return self.stream.peek(size)[:size]
+    def begins_with(self, magic: bytes) -> bool:
+        """Return whether the first bytes are these, before any is read."""
+        return self.stream.peek(len(magic)).startswith(magic)
 
     def as_file(self) -> Any:
         """Return the path of a plain file, and of anything else a temporary copy."""
-        if self.n_bytes is not None and not self.unzipped:
+        if self._path is not None:
             return self._path
-        copy = tempfile.TemporaryFile()  # noqa: SIM115 - see close
-        self._opened.callback(copy.close)
+        copy = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the source)
+        self.on_close(copy.close)
         shutil.copyfileobj(self.stream, copy)
         copy.seek(0)
         return copy
 
+    def on_close(self, function: Callable[[], object]) -> None:
+        """Call a function before the file is closed."""
+        self._opened.callback(function)
+
     def finish(self) -> str:
-        """Read to the end and return the SHA-256 of the bytes as they came."""
+        """Read to the end and return the SHA-256 of the file."""
         while self.counted.read(_BUFFER):
             pass
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        """Close what this object opened."""
+        """Close the file and remove what was needed to read it."""
         self._opened.close()

@@ -26,13 +26,17 @@ from sklearn.preprocessing import (
 
 from probgap._core.types import Array, Vector
 from probgap.tables._base import Frame, Series, pc, refuse_cell
-from probgap.tables._cells import to_cells, to_floats, to_levels, to_text
-from probgap.tables._dates import to_days
+from probgap.tables._cells import (
+    LARGEST,
+    to_cells,
+    to_days,
+    to_floats,
+    to_levels,
+    to_text,
+)
 from probgap.tables._kinds import TOKEN
 from probgap.tables._plan import ColumnPlan
 
-# Sums and squares of numbers up to this stay finite.
-_LARGEST = 1e100
 _MOST_LEVELS = 24
 # A block of more columns than the first is brought down to the second.
 _WIDE, _NARROW = 400, 200
@@ -160,9 +164,9 @@ def to_numbers(frame: Frame) -> Array:
     if (frame.dtypes == np.float64).all():
         numbers = np.asfortranarray(frame.to_numpy(dtype=np.float64))
         if not np.isinf(numbers).any():
-            return np.clip(numbers, -_LARGEST, _LARGEST)
+            return np.clip(numbers, -LARGEST, LARGEST)
     columns = [_to_finite(column) for _, column in frame.items()]
-    return np.clip(columns, -_LARGEST, _LARGEST).T
+    return np.clip(columns, -LARGEST, LARGEST).T
 
 
 def _to_finite(column: Series) -> Vector:

@@ -1,0 +1,17 @@
+"""Audit: ask a person about some rows, and know how many positives are hidden."""
+
+from probgap.audit._design import Design, design
+from probgap.audit._estimate import AuditEstimate, Range, StratumEstimate, estimate
+from probgap.audit._teach import CorrectedClassifier, correct, suggest
+
+__all__ = [
+    "AuditEstimate",
+    "CorrectedClassifier",
+    "Design",
+    "Range",
+    "StratumEstimate",
+    "correct",
+    "design",
+    "estimate",
+    "suggest",
+]

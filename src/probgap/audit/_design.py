@@ -1,0 +1,367 @@
+"""Draw the rows to ask about, with known probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from probgap._core.checks import check_labelled
+from probgap._core.errors import InvalidInputError
+from probgap._core.estimators import chance_positive, classifier_of, samples_of
+from probgap._core.runtime import RandomStateLike, as_generator
+from probgap._core.types import Vector
+from probgap.audit._teach import CorrectedClassifier, suggest
+
+Kind = Literal["audit", "find", "teach"]
+Rows = NDArray[np.intp]
+# Answers, by row: True, False, or None for "cannot tell".
+Answers = Mapping[int, bool | None]
+
+KINDS = ("audit", "find", "teach")
+# A stratum gets about ten rows, and there are at most ten strata.
+_ROWS_PER_STRATUM, _MOST_STRATA = 10, 10
+_FEWEST = 2
+# Added to the variance p (1 - p) that the model expects of an answer, so that rows that
+# it is sure about are drawn too: at p = 0 or 1, two sevenths as often as at 1/2.
+_DOUBT = 0.02
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Design:
+    """Rows to ask a person about, and how they were drawn: see :func:`design`.
+
+    Attributes
+    ----------
+    kind : {"audit", "find", "teach"}
+        How rows were chosen. Only "audit" allows a valid count.
+    rows : ndarray of shape (n_asked,)
+        Indices of the rows to ask about, in the order to ask.
+    population : ndarray of shape (n_unlabelled,)
+        Indices of all unlabelled rows, the greatest score first; in ties, random.
+    score : ndarray of shape (n_unlabelled,)
+        Their scores.
+    edges : ndarray of shape (n_strata + 1,)
+        Stratum h is ``population[edges[h]:edges[h + 1]]``.
+    permutation : ndarray of shape (n_unlabelled,)
+        ``population`` with each stratum in random order: the order in which it is drawn.
+    expected : tuple of float or None
+        The model's own 90% interval of the number of hidden positives.
+    seed : int
+        Seeds the order of later rows.
+    """
+
+    kind: Kind
+    rows: Rows
+    population: Rows
+    score: Vector
+    edges: Rows
+    permutation: Rows
+    expected: tuple[float, float] | None
+    seed: int
+
+    @property
+    def drawn(self) -> Rows:
+        """Number of rows asked about in each stratum."""
+        return count_rows(self, self.rows)
+
+    @property
+    def probability(self) -> Vector:
+        """Inclusion probability of each of ``rows``; 1 if they were not drawn at random."""
+        if self.kind != "audit":
+            return np.ones(self.rows.size)
+        share = self.drawn / np.diff(self.edges)
+        return share[stratum_of(self, self.rows)]
+
+    def extend(self, answers: Answers, budget: int = 50) -> Design:
+        """Return a design with further rows, after those asked about so far.
+
+        Strata stay as they are, and each is drawn further in the random order that was
+        fixed at the beginning. Strata whose answers differ most get most of the rows.
+
+        Parameters
+        ----------
+        answers : mapping of int to bool or None
+            Answers so far: True for positive, False for negative, None for "cannot tell".
+        budget : int, default=50
+            The number of further rows.
+
+        Returns
+        -------
+        Design
+            Its ``rows`` begin with the rows of this one.
+        """
+        if self.kind == "teach":
+            msg = (
+                "A design of kind 'teach' must be extended by a corrected model: "
+                "design(correct(model, X[rows], y), X, labelled=known, kind='teach')."
+            )
+            raise InvalidInputError(msg)
+        _check_budget(budget)
+        if self.kind == "find":
+            first = self.rows.size + budget
+            return replace(self, rows=self.permutation[:first])
+        asked, answered, yes = _tally(self, answers)
+        rate = (yes + 0.5) / (answered + 1.0)
+        size = np.diff(self.edges)
+        more = _allocate(size, np.sqrt(rate * (1.0 - rate)), asked, budget)
+        return replace(self, rows=np.append(self.rows, _draw(self, asked, more)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Design:
+        """Return the design that ``to_dict`` described."""
+        whole = ("rows", "population", "edges", "permutation")
+        arrays = {name: np.asarray(plain[name], dtype=np.intp) for name in whole}
+        score = np.asarray(plain["score"], dtype=np.float64)
+        expected = plain["expected"]
+        return cls(
+            kind=plain["kind"],
+            score=score,
+            expected=None if expected is None else (expected[0], expected[1]),
+            seed=int(plain["seed"]),
+            **arrays,
+        )
+
+
+def design(
+    scores: Any,
+    X: Any = None,
+    labelled: ArrayLike | None = None,
+    *,
+    budget: int = 100,
+    kind: Kind = "audit",
+    random_state: RandomStateLike = 0,
+) -> Design:
+    """Choose rows to ask a person about.
+
+    Of kind "audit", rows are drawn at random in strata of the score, more where the model
+    is unsure and some where it is sure, so that :func:`estimate` can count the hidden
+    positives whatever the model believes. Of kind "find", the likeliest come first; of
+    kind "teach", those that :func:`suggest` chooses. These two give no valid count.
+
+    Show rows in the order of ``rows`` and without their scores, so that these do not
+    influence the answers.
+
+    Parameters
+    ----------
+    scores : PGPUClassifier, Pipeline, CorrectedClassifier or array of shape (n_rows,)
+        A fitted model, or a score for each row that is greater for likelier positives.
+        Scores from 0 to 1 are taken as probabilities.
+    X : {array-like, sparse matrix, frame} of shape (n_rows, n_features), default=None
+        Rows to score by the model. ``None`` takes the rows that it was fitted to, with
+        the scores of models that had not seen them; "teach" needs them.
+    labelled : array-like of shape (n_rows,), default=None
+        True for rows that need no answer: labelled positives. ``None`` if there are none.
+    budget : int, default=100
+        The number of rows to ask about.
+    kind : {"audit", "find", "teach"}, default="audit"
+        What the answers are for.
+    random_state : int, Generator, RandomState or None, default=0
+        Seeds the draw.
+
+    Returns
+    -------
+    Design
+        The rows, and how they were drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probgap.audit import design, estimate
+    >>> rng = np.random.default_rng(0)
+    >>> positive = rng.random(2000) < 0.2
+    >>> scores = np.clip(0.3 * positive + rng.uniform(0.0, 0.7, 2000), 0, 1)
+    >>> asked = design(scores, budget=100)
+    >>> answers = {row: bool(positive[row]) for row in asked.rows.tolist()}
+    >>> low, high = estimate(asked, answers).count_interval
+    >>> bool(low < positive.sum() < high)
+    True
+    """
+    _check_budget(budget)
+    if kind not in KINDS:
+        msg = f"kind must be one of {', '.join(map(repr, KINDS))}. Got {kind!r}."
+        raise InvalidInputError(msg)
+    rng = as_generator(random_state)
+    seed = int(rng.integers(2**31))
+    is_model = hasattr(scores, "predict")
+    values = _score_model(scores, X) if is_model else _check_scores(scores)
+    known = np.zeros(values.size, dtype=bool)
+    if labelled is not None:
+        known = check_labelled(labelled, values.size)
+    elif is_model and X is None:
+        msg = (
+            "labelled must be given with the rows that a model was fitted to. Got None."
+        )
+        raise InvalidInputError(msg)
+    expected = None
+    if is_model:
+        base = scores.model if isinstance(scores, CorrectedClassifier) else scores
+        reading = getattr(classifier_of(base), "reading_", None)
+        if reading is not None and round(reading.n_unlabelled) == (~known).sum():
+            values, expected = _given_unlabelled(reading, scores, values)
+    rows = np.flatnonzero(~known)
+    if rows.size == 0:
+        msg = "labelled must leave rows to ask about. Got none."
+        raise InvalidInputError(msg)
+    mixed = rng.permutation(rows)
+    population = mixed[np.argsort(-values[mixed], kind="stable")]
+    score = values[population]
+    whole = np.array([0, rows.size])
+    made = Design(
+        kind, population[:0], population, score, whole, population, expected, seed
+    )
+    if kind == "find":
+        return replace(made, rows=population[:budget])
+    if kind == "teach":
+        if not is_model or X is None:
+            msg = "A design of kind 'teach' needs a model and X."
+            raise InvalidInputError(msg)
+        chosen = suggest(scores, X, budget, labelled=known, random_state=rng)
+        return replace(made, rows=chosen)
+    return _draw_strata(made, budget, rng)
+
+
+def _draw_strata(made: Design, budget: int, rng: np.random.Generator) -> Design:
+    """Cut the population into strata, and draw rows of each."""
+    n, score = made.population.size, made.score
+    chance = score if score.min() >= 0.0 and score.max() <= 1.0 else np.full(n, 0.5)
+    deviation = np.sqrt(chance * (1.0 - chance) + _DOUBT)
+    n_strata = int(np.clip(budget // _ROWS_PER_STRATUM, 1, _MOST_STRATA))
+    below = np.cumsum(deviation) / deviation.sum()
+    inner = np.searchsorted(below, np.arange(1, n_strata) / n_strata)
+    edges = np.unique(np.concatenate([[0], inner, [n]]))
+    parts = [np.arange(a, b) for a, b in pairwise(edges)]
+    order = np.concatenate([rng.permutation(part) for part in parts])
+    made = replace(made, edges=edges, permutation=made.population[order])
+    size = np.diff(edges)
+    mean = np.array([deviation[part].mean() for part in parts])
+    none = np.zeros(size.size, dtype=np.intp)
+    return replace(made, rows=_draw(made, none, _allocate(size, mean, none, budget)))
+
+
+def _allocate(size: Rows, deviation: Vector, asked: Rows, budget: int) -> Rows:
+    """Return how many rows more to draw of each stratum, by what they do to the variance."""
+    # Two rows of each stratum come first: without an answer it may hold anything.
+    drawn = np.maximum(asked, 1).astype(float)
+    weight = (size * np.maximum(deviation, 1e-3)) ** 2
+    more = np.zeros(size.size, dtype=np.intp)
+    for _ in range(min(budget, int((size - asked).sum()))):
+        gain = weight / (drawn * (drawn + 1.0))
+        few = asked + more < np.minimum(_FEWEST, size)
+        gain[few] += weight.sum()
+        gain[asked + more >= size] = -1.0
+        best = int(np.argmax(gain))
+        more[best] += 1
+        drawn[best] = max(asked[best] + more[best], 1)
+    return more
+
+
+def _draw(made: Design, asked: Rows, more: Rows) -> Rows:
+    """Take the next rows of each stratum's random order, strata evenly mixed."""
+    rng = np.random.default_rng([made.seed, int(asked.sum())])
+    rows, turns = [], []
+    for start, first, n in zip(made.edges[:-1], asked, more, strict=True):
+        rows.append(made.permutation[start + first : start + first + n])
+        turns.append((np.arange(n) + rng.random(n)) / max(n, 1))
+    return np.concatenate(rows)[np.argsort(np.concatenate(turns), kind="stable")]
+
+
+def stratum_of(made: Design, rows: Rows) -> Rows:
+    """Return the stratum of each row of the population."""
+    return np.searchsorted(made.edges, place_of(made, rows), side="right") - 1
+
+
+def place_of(made: Design, rows: Rows) -> Rows:
+    """Return the place of rows in the order of their scores, from 0."""
+    order = np.argsort(made.population)
+    at = np.searchsorted(made.population, rows, sorter=order)
+    return order[np.minimum(at, order.size - 1)]
+
+
+def count_rows(made: Design, rows: Rows) -> Rows:
+    """Count rows by stratum."""
+    return np.bincount(stratum_of(made, rows), minlength=made.edges.size - 1)
+
+
+def split_answers(made: Design, answers: Answers) -> tuple[Rows, Rows, Rows]:
+    """Return the rows answered yes, no and "cannot tell", or refuse strange answers."""
+    asked = set(made.rows.tolist())
+    parts: dict[bool | None, list[int]] = {True: [], False: [], None: []}
+    for row, answer in answers.items():
+        if int(row) not in asked:
+            msg = f"answers must be about rows that were asked about. Got row {row!r}."
+            raise InvalidInputError(msg)
+        if answer is not None and answer not in (True, False):
+            msg = f"answers must be True, False or None. Got {answer!r}."
+            raise InvalidInputError(msg)
+        parts[None if answer is None else bool(answer)].append(int(row))
+    yes, no, unknown = (np.array(part, dtype=np.intp) for part in parts.values())
+    return yes, no, unknown
+
+
+def _tally(made: Design, answers: Answers) -> tuple[Rows, Rows, Rows]:
+    """Return rows asked about, answered and positive, by stratum."""
+    yes, no, _ = split_answers(made, answers)
+    found = count_rows(made, yes)
+    return made.drawn, found + count_rows(made, no), found
+
+
+def _check_budget(budget: object) -> None:
+    if (
+        not isinstance(budget, int | np.integer)
+        or isinstance(budget, bool)
+        or budget < 1
+    ):
+        msg = f"budget must be a whole number above 0. Got {budget!r}."
+        raise InvalidInputError(msg)
+
+
+def _check_scores(scores: ArrayLike) -> Vector:
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
+        msg = (
+            "scores must be a fitted model or a one-dimensional array of finite numbers. "
+            f"Got shape {values.shape}."
+        )
+        raise InvalidInputError(msg)
+    return values
+
+
+def _score_model(model: Any, X: Any) -> Vector:
+    """Return the probabilities of rows, of training rows by models that had not seen them."""
+    if isinstance(model, CorrectedClassifier):
+        if X is None:
+            msg = "X must be given with a corrected model. Got None."
+            raise InvalidInputError(msg)
+        positive = classifier_of(model.model).positive_index_
+        return np.asarray(model.predict_proba(X)[:, positive])
+    classifier = classifier_of(model)
+    held_out = getattr(classifier, "posterior_", None)
+    if X is None:
+        if held_out is None:
+            msg = "X must be given with this model. Got None."
+            raise InvalidInputError(msg)
+        return np.asarray(held_out, dtype=np.float64)
+    return chance_positive(classifier, samples_of(model, X))
+
+
+def _given_unlabelled(
+    reading: Any, model: Any, values: Vector
+) -> tuple[Vector, tuple[float, float]]:
+    """Return probabilities given that rows are unlabelled, and the model's interval."""
+    low, high = reading.n_hidden_interval
+    if isinstance(model, CorrectedClassifier):
+        return values, (float(low), float(high))
+    ranges = reading.probability_range(values, unlabelled=True)
+    return ranges.mean, (float(low), float(high))

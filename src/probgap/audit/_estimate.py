@@ -1,0 +1,319 @@
+"""Estimate from answers: how many positives are hidden, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from probgap._core.errors import InvalidInputError
+from probgap._core.output import count_range, fact_table, plural
+from probgap._core.types import Vector
+from probgap.audit._design import Answers, Design, Rows, place_of, split_answers
+from probgap.audit._interval import LEVEL, Sample, interval, possible, tails
+
+_N_CUTS = 40
+
+
+class Range(NamedTuple):
+    """An estimate with the ends of its 90% interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class StratumEstimate:
+    """Rows of similar scores: what the model expects of them, and what answers say.
+
+    Attributes
+    ----------
+    score_low, score_high : float
+        Range of their scores.
+    rows, answered, positive, unknown : int
+        Number of rows, of answers (yes or no), of positives among them, and of rows
+        that nobody could tell.
+    expected : float
+        Mean score: the share of positives by the model, if scores are probabilities.
+    share : Range
+        Share of positives by the answers.
+    """
+
+    score_low: float
+    score_high: float
+    rows: int
+    answered: int
+    positive: int
+    unknown: int
+    expected: float
+    share: Range
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the model's expectation lies in the interval of the share."""
+        return self.share.low <= self.expected <= self.share.high
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AuditEstimate:
+    """What answers say about the hidden positives: see :func:`estimate`.
+
+    Attributes
+    ----------
+    design : Design
+        How the rows were drawn.
+    valid : bool
+        Whether rows were drawn at random, so that the count and its interval hold. If
+        not, the interval is what is certain: positives found, and rows not excluded.
+    n_unlabelled, n_asked, n_yes, n_no, n_unknown : int
+        Number of unlabelled rows, of rows asked about, and of answers of each kind.
+    count : float
+        Number of hidden positives among the unlabelled rows, rows found included.
+    count_interval : tuple of float
+        Its 90% interval. Rows that nobody could tell count as negative for the lower end
+        and as positive for the upper one.
+    """
+
+    design: Design
+    valid: bool
+    n_unlabelled: int
+    n_asked: int
+    n_yes: int
+    n_no: int
+    n_unknown: int
+    count: float
+    count_interval: tuple[float, float]
+    _cells: tuple[Rows, Vector]  # places in the order of scores, and answers
+
+    @property
+    def strata(self) -> tuple[StratumEstimate, ...]:
+        """Rows of similar scores, the greatest first: how the model's scores calibrate."""
+        return _strata(self.design, *self._cells) if self.valid else ()
+
+    @property
+    def model_verdict(self) -> Literal["holds", "too low", "too high"] | None:
+        """Whether the model's own interval meets that of the answers.
+
+        "too low" if all of it lies below, "too high" if above; None without a model or
+        a valid count.
+        """
+        if self.design.expected is None or not self.valid:
+            return None
+        (least, most), (low, high) = self.design.expected, self.count_interval
+        return "too low" if most < low else "too high" if least > high else "holds"
+
+    @property
+    def headline(self) -> str:
+        """The count in words."""
+        among = f"among {plural(self.n_unlabelled, 'unlabelled row')}"
+        if not self.valid:
+            return (
+                f"{plural(self.n_yes, 'positive')} found {among}; rows were not drawn at "
+                "random, so that they cannot be counted from these answers"
+            )
+        words = count_range(*self.count_interval, self.n_unlabelled)
+        return f"{words[0].upper()}{words[1:]} hidden positives {among}"
+
+    def precision_at(self, k: int) -> Range:
+        """Return the share of positives among the k unlabelled rows of greatest score.
+
+        Choose k without looking at the answers.
+
+        Parameters
+        ----------
+        k : int
+            Number of rows, from 1 to ``n_unlabelled``.
+
+        Returns
+        -------
+        Range
+            The share and its 90% interval. Rows without any answer may be anything.
+        """
+        if not 1 <= k <= self.n_unlabelled:
+            msg = f"k must be from 1 to {self.n_unlabelled}. Got {k!r}."
+            raise InvalidInputError(msg)
+        total, low, high = self._total(k, 1.0, 0.0)
+        return Range(total / k, max(low / k, 0.0), min(high / k, 1.0))
+
+    def rows_to_find(self, share: float = 0.8) -> Range:
+        """Return how many rows of greatest score hold a share of the hidden positives.
+
+        Parameters
+        ----------
+        share : float, default=0.8
+            The share of hidden positives to find.
+
+        Returns
+        -------
+        Range
+            The number of rows and its 90% interval.
+        """
+        if not 0.0 < share < 1.0:
+            msg = f"share must be between 0 and 1. Got {share!r}."
+            raise InvalidInputError(msg)
+        cuts = np.linspace(0, self.n_unlabelled, _N_CUTS + 1).round().astype(int)
+        cuts = np.unique(np.append(cuts, self.design.edges))[1:-1]
+        alpha = (1.0 - LEVEL) / 2.0
+        estimates, few, many = [0.0 - share], [0], [self.n_unlabelled]
+        for k in cuts.tolist():
+            enough, short = self._reaches(k, share)
+            estimates.append(self._total(k, 1.0 - share, -share, ends=False).estimate)
+            if short < alpha:
+                many.append(k)  # surely enough
+            if enough < alpha:
+                few.append(k)  # surely too few
+        rising = np.maximum.accumulate([*estimates, max(estimates[-1], 0.0)])
+        middle = float(np.interp(0.0, rising, [0, *cuts, self.n_unlabelled]))
+        low, high = max(few), min(many)
+        return Range(min(max(middle, low), high), low, high)
+
+    def _reaches(self, k: int, share: float) -> tuple[float, float]:
+        """Return p-values of: the top k hold the share, and: they do not."""
+        lowest, highest = (
+            self._sample(k, 1.0 - share, -share, end) for end in ("low", "high")
+        )
+        if (highest.answered == 0).any():  # strata that may hold anything
+            least, most = possible(lowest)[0], possible(highest)[1]
+            return float(most >= 0.0), float(least < 0.0)
+        return tails(highest, 0.0)[0], tails(lowest, 0.0)[1]
+
+    def _sample(self, k: int, above: float, below: float, unknown: str) -> Sample:
+        """Return strata, cut at place k, with weights above and below it."""
+        edges = np.unique(np.append(_edges(self.design, self._cells[0]), k))
+        weight = np.where(edges[:-1] < k, above, below)
+        return _sample(edges, *self._cells, weight, unknown)
+
+    def _total(self, k: int, above: float, below: float, ends: bool = True) -> Range:
+        lowest, highest = (
+            self._sample(k, above, below, unknown) for unknown in ("low", "high")
+        )
+        middle = 0.5 * (lowest.total() + highest.total())
+        if not ends:
+            return Range(middle, np.nan, np.nan)
+        return Range(middle, *_both_ways(lowest, highest))
+
+    def _repr_html_(self) -> str:
+        low, high = self.count_interval
+        facts = {"hidden positives": f"{low:,.0f} to {high:,.0f} (90% interval)"}
+        facts["answers"] = f"{self.n_yes} yes, {self.n_no} no, {self.n_unknown} unknown"
+        return fact_table("Audit", facts)
+
+
+def estimate(design: Design, answers: Answers) -> AuditEstimate:
+    """Estimate the number of hidden positives from answers about drawn rows.
+
+    The interval comes from the draw alone and assumes nothing about model or labelling:
+    if scores are bad, it is wide. It assumes that answers are right, and that rows without
+    an answer are those that nobody has come to yet: rows that are hard to tell must be
+    answered by None, not left out.
+
+    Parameters
+    ----------
+    design : Design
+        What :func:`design` returned.
+    answers : mapping of int to bool or None
+        Answers by row: True for positive, False for negative, None for "cannot tell".
+
+    Returns
+    -------
+    AuditEstimate
+        The count with its interval, precision of the top rows, calibration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probgap.audit import design, estimate
+    >>> positive = np.arange(1000) < 150
+    >>> scores = np.linspace(0.99, 0.01, 1000)
+    >>> asked = design(scores, budget=80)
+    >>> found = estimate(asked, {r: bool(positive[r]) for r in asked.rows.tolist()})
+    >>> low, high = found.count_interval
+    >>> bool(low < 150 < high)
+    True
+    >>> found.precision_at(100).estimate
+    1.0
+    """
+    yes, no, unknown = split_answers(design, answers)
+    rows = np.concatenate([yes, no, unknown])
+    told = np.repeat([1.0, 0.0, np.nan], [yes.size, no.size, unknown.size])
+    place, valid = place_of(design, rows), design.kind == "audit"
+    edges = _edges(design, place)
+    low, high = (
+        _sample(edges, place, told, np.ones(edges.size - 1), end)
+        for end in ("low", "high")
+    )
+    count = float(yes.size)
+    if valid:
+        # Strata without an answer count by half.
+        blind = low.size[low.answered == 0].sum()
+        count = 0.5 * (low.total() + high.total() + float(blind))
+    return AuditEstimate(
+        design=design,
+        valid=valid,
+        n_unlabelled=design.population.size,
+        n_asked=design.rows.size,
+        n_yes=yes.size,
+        n_no=no.size,
+        n_unknown=unknown.size,
+        count=count,
+        count_interval=_both_ways(low, high),
+        _cells=(place, told),
+    )
+
+
+def _edges(design: Design, place: Rows) -> Rows:
+    """Return the ends of strata; of rows that were not drawn, each is one of its own."""
+    if design.kind == "audit":
+        return design.edges
+    ends = np.array([0, design.population.size])
+    return np.unique(np.concatenate([ends, place, place + 1]))
+
+
+def _both_ways(lowest: Sample, highest: Sample) -> tuple[float, float]:
+    """Return the interval, with rows that nobody could tell counted both ways."""
+    low, high = interval(lowest)
+    if (lowest.found == highest.found).all():
+        return low, high
+    return low, interval(highest)[1]
+
+
+def _sample(
+    edges: Rows, place: Rows, told: Vector, weight: Vector, unknown: str
+) -> Sample:
+    """Return the strata; "unknown" counts as no for a low total, as yes for a high one."""
+    at = np.searchsorted(edges, place, side="right") - 1
+    n = edges.size - 1
+    # What makes the total low depends on the sign of the weight.
+    as_yes = (weight[at] < 0) if unknown == "low" else (weight[at] > 0)
+    found = np.where(np.isnan(told), as_yes, told)
+    return Sample(
+        np.diff(edges).astype(float),
+        np.bincount(at, minlength=n).astype(float),
+        np.bincount(at, weights=found, minlength=n).astype(float),
+        np.asarray(weight, dtype=float),
+    )
+
+
+def _strata(design: Design, place: Rows, told: Vector) -> tuple[StratumEstimate, ...]:
+    found = []
+    for start, end in zip(design.edges[:-1], design.edges[1:], strict=True):
+        mine = told[(place >= start) & (place < end)]
+        size, n, unknown = end - start, mine.size, int(np.isnan(mine).sum())
+        yes = int(np.nansum(mine))
+        parts = [
+            Sample(*(np.array([float(v)]) for v in (size, n, x, 1.0)))
+            for x in (yes, yes + unknown)
+        ]
+        middle = (yes + 0.5 * unknown) / n if n else 0.5
+        ends = _both_ways(*parts)
+        share = Range(middle, float(ends[0] / size), float(ends[1] / size))
+        score = design.score[start:end]
+        counts = (int(size), n - unknown, yes, unknown)
+        found.append(
+            StratumEstimate(
+                float(score[-1]), float(score[0]), *counts, float(score.mean()), share
+            )
+        )
+    return tuple(found)

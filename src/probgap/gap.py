@@ -1,0 +1,377 @@
+"""The observed gap: how much likelier than not a sample is to be labelled."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+from sklearn.base import TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from probgap._core.checks import ObservedLabels, check_predict_input
+from probgap._core.defaults import LIMITS
+from probgap._core.errors import InvalidInputError
+from probgap._core.estimators import (
+    ProbabilisticPUClassifier,
+    clone_with_seed,
+    require_predict_proba,
+)
+from probgap._core.kernels import scale_gamma
+from probgap._core.mixture import fit_mixture
+from probgap._core.runtime import RandomStateLike, draw_seed
+from probgap._core.svm import FastSVC
+from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap._core.validation import (
+    DEFAULT_FOLDS,
+    can_hold_out,
+    fold_of_rows,
+    make_splitter,
+    smaller_group,
+)
+from probgap._device.estimators import PlattTask, fit_platt
+
+__all__ = ["MixedGapEstimator", "ObservedGapEstimator"]
+
+
+class GapClassifier(TransformerMixin, ProbabilisticPUClassifier):
+    """A classifier of labelled against unlabelled whose decision is the observed gap."""
+
+    observed_gap_: Vector  # of the training samples; ``_fit`` sets it
+    # Added to log-odds to correct for labelled samples that were drawn more often.
+    log_odds_shift_: float = 0.0
+
+    @abstractmethod
+    def _uncorrected_chance(self, samples: Matrix) -> Vector:
+        """Return P(s=1 | x) as fitted, without the correction for sampling weights."""
+
+    def _training_log_odds(self) -> Vector:
+        """Return the log-odds that each training sample is labelled."""
+        return log_odds_of(self.observed_gap_)
+
+    def _correct_odds(self, weight: Vector, labelled: Mask) -> None:
+        """Multiply the odds by the ratio of the two groups' sampling weights."""
+        shift = float(np.log(weight[labelled].mean() / weight[~labelled].mean()))
+        self.log_odds_shift_ = shift
+        self.observed_gap_ = gap_of(
+            expit(logit(0.5 * (1.0 + self.observed_gap_)) + shift)
+        )
+
+    def _chance(self, X: Matrix) -> Vector:
+        chance = self._uncorrected_chance(check_predict_input(self, X))
+        if self.log_odds_shift_ == 0.0:
+            return chance
+        return expit(logit(chance) + self.log_odds_shift_)
+
+    def _decide(self, X: Matrix) -> Vector:
+        return gap_of(self._chance(X))
+
+    def transform(self, X: Matrix) -> Array:
+        """Return the observed gap as a column, for use inside a pipeline.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 1)
+            The gap, in [-1, 1].
+        """
+        return self._decide(X)[:, None]
+
+    def get_feature_names_out(
+        self,
+        input_features: ArrayLike | None = None,  # noqa: ARG002 (scikit-learn passes it)
+    ) -> NDArray[Any]:
+        """Return the name of the column of ``transform``.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Not used: the gap is one column whatever the input.
+
+        Returns
+        -------
+        ndarray of shape (1,)
+            ``["observed_gap"]``.
+        """
+        check_is_fitted(self)
+        return np.array(["observed_gap"], dtype=object)
+
+
+def gap_of(chance: Vector) -> Vector:
+    """Return the gap for a probability of being labelled."""
+    return np.clip(2.0 * np.asarray(chance, dtype=np.float64) - 1.0, -1.0, 1.0)
+
+
+def log_odds_of(observed_gap: Vector) -> Vector:
+    """Return the log-odds of being labelled, clipped away from certainty."""
+    least = LIMITS.least_probability
+    return logit(np.clip(0.5 * (1.0 + observed_gap), least, 1.0 - least))
+
+
+class MixedGapEstimator(GapClassifier):
+    """Estimate the observed gap by kernels, a linear model, a forest and boosting.
+
+    Each learner predicts the training samples by models that have not seen them; their
+    log-odds are averaged with weights that minimise the held-out log-loss. Columns are
+    scaled internally. It is the default of :class:`~probgap.PGPUClassifier`. It assumes
+    nothing about labels; with fewer than about thirty labelled samples scores are
+    unreliable.
+
+    Parameters
+    ----------
+    cv : int, splitter or None, default=None
+        Folds of the learners but the forest, which predicts out of bag. ``None`` takes five
+        stratified folds, thrice up to 2,000 samples; three for boosting beyond 6,000.
+    pos_label : object, default=None
+        The value of ``y`` that marks a labelled positive. ``None`` takes the greater.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds folds, landmarks and trees.
+    n_jobs : int, default=None
+        Number of learners to fit at once, each in a thread. Results do not depend on it.
+
+    Attributes
+    ----------
+    observed_gap_ : ndarray of shape (n_samples,)
+        P(s=1 | x) - P(s=0 | x) of each training sample, by models that have not seen it.
+    log_odds_ : ndarray of shape (n_samples,)
+        The same as log-odds.
+    mixture_ : Mixture
+        The fitted learners and their weights.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        As in scikit-learn. ``positive_index_`` tells which class means labelled.
+
+    Examples
+    --------
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.gap import MixedGapEstimator
+    >>> X, y_true, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> gap = MixedGapEstimator(random_state=0).fit(X, s).observed_gap_
+    >>> bool(gap[s == 1].mean() > gap[s == 0].mean())
+    True
+    """
+
+    _keeps_single = True
+
+    def __init__(
+        self,
+        *,
+        cv: Any = None,
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        scale_gamma(samples)  # raises if squares would overflow
+        labelled, seed, fold = labels.labelled, draw_seed(rng), None
+        if self.cv is not None:
+            splitter = make_splitter(self.cv, labels, rng)
+            fold = fold_of_rows(splitter, samples, labelled)
+        target, weight = labelled.astype(np.float64), np.ones(labelled.size)
+        fitted = fit_mixture(
+            samples, target, weight, labelled, seed, fold=fold, n_jobs=self.n_jobs
+        )
+        self.mixture_: Any = fitted.learner
+        self.log_odds_ = fitted.held_out
+        self.observed_gap_ = 2.0 * expit(self.log_odds_) - 1.0
+
+    def _training_log_odds(self) -> Vector:
+        return self.log_odds_
+
+    def _correct_odds(self, weight: Vector, labelled: Mask) -> None:
+        super()._correct_odds(weight, labelled)
+        self.log_odds_ = self.log_odds_ + self.log_odds_shift_
+
+    def _uncorrected_chance(self, samples: Matrix) -> Vector:
+        return expit(self.mixture_.log_odds(samples))
+
+    def log_odds(self, samples: Matrix) -> Vector:
+        """Return the log-odds of being labelled for samples already validated.
+
+        Parameters
+        ----------
+        samples : {ndarray, sparse matrix} of shape (n_samples, n_features)
+            Samples, after the checks of ``predict_proba``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Log-odds, on the scale of ``log_odds_``.
+        """
+        return self.mixture_.log_odds(samples) + self.log_odds_shift_
+
+
+class ObservedGapEstimator(GapClassifier):
+    """Estimate the observed probabilistic gap P(s=1 | x) - P(s=0 | x).
+
+    A classifier of labelled (s=1) against unlabelled, not of positive against negative. The
+    paper assumes that the chance of a positive to be labelled rises with the true gap, and
+    so the observed gap does. It is only as good as the probabilities of the classifier.
+
+    Parameters
+    ----------
+    estimator : classifier with predict_proba, default=None
+        Estimates P(s=1 | x). ``None`` takes an RBF support vector machine with Platt
+        scaling, as in the paper.
+    method : {"out_of_fold", "in_sample"}, default="out_of_fold"
+        Whether gaps of training samples come from models that have not seen them, or from
+        the model fitted on all, which is overconfident. With only two labelled or two
+        unlabelled samples, gaps are always in-sample.
+    cv : int, splitter or None, default=None
+        Folds for the out-of-fold gaps. ``None`` takes five stratified folds, or as
+        many as the smaller group, labelled or unlabelled, has samples.
+    pos_label : object, default=None
+        The value of ``y`` that marks a labelled positive. ``None`` takes the greater.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the folds and the estimator.
+    n_jobs : int, default=None
+        Number of folds to fit at once.
+    device : str, default=None
+        torch's name of a device, "cuda" or "cpu", to solve the SVMs of all folds on, with
+        the same kernel width. Only with ``estimator=None``; needs the extra ``gpu``.
+    verbose : int, default=0
+        With 1, reports on standard error what a device keeps in memory.
+
+    Attributes
+    ----------
+    observed_gap_ : ndarray of shape (n_samples,)
+        The gap of each training sample, in [-1, 1].
+    estimator_ : object
+        The classifier, fitted on all samples.
+    classes_, n_features_in_, feature_names_in_ : ndarray, int, ndarray
+        As in scikit-learn. ``positive_index_`` tells which class means labelled.
+
+    Examples
+    --------
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.gap import ObservedGapEstimator
+    >>> X, y_true, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("linear", 0.6), random_state=0)
+    >>> gap = ObservedGapEstimator(random_state=0).fit(X, s).observed_gap_
+    >>> bool(gap[s == 1].mean() > gap[s == 0].mean())
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ProbabilisticPUClassifier._parameter_constraints,
+        "method": [StrOptions({"out_of_fold", "in_sample"})],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
+        cv: Any = None,
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+        device: str | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.device = device
+        self.verbose = verbose
+
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        smallest = smaller_group(labels.labelled)
+        out_of_fold = self.method == "out_of_fold" and can_hold_out(smallest)
+        if self.device is not None:
+            self._fit_on_device(samples, labels, rng, out_of_fold=out_of_fold)
+            return
+        if self.estimator is not None:
+            require_predict_proba(self.estimator, "estimator")
+            model = clone_with_seed(self.estimator, rng)
+        else:
+            folds = _calibration_folds(smallest, rng)
+            model = CalibratedClassifierCV(
+                FastSVC(), method="sigmoid", ensemble=False, cv=folds
+            )
+        observed = labels.labelled.astype(np.int8)
+        self.estimator_ = clone_with_seed(model, rng).fit(samples, observed)
+        if out_of_fold:
+            proba = cross_val_predict(
+                clone_with_seed(model, rng),
+                samples,
+                observed,
+                cv=make_splitter(self.cv, labels, rng),
+                method="predict_proba",
+                n_jobs=self.n_jobs,
+            )
+        else:
+            proba = self.estimator_.predict_proba(samples)
+        self.observed_gap_ = gap_of(proba[:, 1])
+
+    def _fit_on_device(
+        self,
+        samples: Matrix,
+        labels: ObservedLabels,
+        rng: Generator,
+        *,
+        out_of_fold: bool,
+    ) -> None:
+        """Fit the SVMs of all folds, and of the calibration folds inside them, together."""
+        if self.estimator is not None:
+            msg = (
+                "estimator must be None with a device, which fits the SVM of the paper. "
+                f"Got {self.estimator!r}."
+            )
+            raise InvalidInputError(msg)
+        labelled, held_out = labels.labelled, []
+        inner = _calibration_folds(smaller_group(labelled), rng)
+        if out_of_fold:
+            splitter = make_splitter(self.cv, labels, rng)
+            fold = fold_of_rows(splitter, samples, labelled)
+            held_out = [fold == k for k in range(fold.max() + 1)]
+        parts = [np.ones(labelled.size, dtype=bool), *(~test for test in held_out)]
+        self.estimator_, (chance, *by_others) = fit_platt(
+            samples,
+            labelled,
+            [_platt_task(part, labelled, inner) for part in parts],
+            device=self.device or "cpu",
+            verbose=self.verbose,
+        )
+        for test, other in zip(held_out, by_others, strict=True):
+            chance[test] = other[test]
+        self.observed_gap_ = gap_of(chance)
+
+    def _uncorrected_chance(self, samples: Matrix) -> Vector:
+        return self.estimator_.predict_proba(samples)[:, 1]
+
+
+def _calibration_folds(smallest: int, rng: Generator) -> StratifiedKFold:
+    """Return folds for Platt scaling, no more than each training part has samples for."""
+    largest_fold = math.ceil(smallest / min(DEFAULT_FOLDS, smallest))
+    folds = min(DEFAULT_FOLDS, max(2, smallest - largest_fold))
+    return StratifiedKFold(folds, shuffle=True, random_state=draw_seed(rng))
+
+
+def _platt_task(part: Mask, labelled: Mask, folds: StratifiedKFold) -> PlattTask:
+    rows = np.flatnonzero(part)
+    held_out = []
+    for _, test in folds.split(rows[:, None], labelled[rows].astype(np.int8)):
+        mask = np.zeros(part.size, dtype=bool)
+        mask[rows[test]] = True
+        held_out.append(mask)
+    return PlattTask(part, held_out)

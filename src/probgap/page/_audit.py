@@ -1,0 +1,42 @@
+"""The page of an audit: how many positives are hidden, by the answers of a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from probgap._core.output import load, make_environment
+from probgap.page import _text
+
+
+def render_audit(found: Mapping[str, Any], *, notes: Sequence[str] = ()) -> str:
+    """Return the page of an audit as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    found : mapping
+        The part ``estimate`` of audit.json.
+    notes : sequence of str, default=()
+        What was understood of the answers.
+
+    Returns
+    -------
+    str
+        The page.
+
+    Examples
+    --------
+    >>> from probgap.page import render_audit
+    >>> found = {"headline": "3 positives found", "valid": False, "n_asked": 9}
+    >>> found |= {"n_yes": 3, "n_no": 5, "n_unknown": 1, "kind": "find"}
+    >>> "3 positives found" in render_audit(found)
+    True
+    """
+    environment = make_environment(
+        "probgap.page", autoescape=True, finalize=_text.harmless
+    )
+    for write in (_text.clip, _text.percent, _text.whole):
+        environment.filters[write.__name__] = write
+    environment.filters["svg"] = load("markupsafe").Markup
+    page: str = environment.get_template("audit.html").render(found=found, notes=notes)
+    return page

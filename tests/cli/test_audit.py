@@ -1,0 +1,136 @@
+"""Audits on the command line: questions out, answers back, whatever people type."""
+
+import json
+import shutil
+
+import pandas as pd
+import pytest
+
+
+@pytest.fixture
+def folder(fitted, tmp_path):
+    return shutil.copytree(fitted.out, tmp_path / "results")
+
+
+def fill(path, cases, words=("yes", "no")):
+    """Answer all questions of a file by the truth."""
+    asked = pd.read_csv(path, dtype=str, keep_default_na=False)
+    true = cases.audited.to_numpy()[asked["row"].astype(int) - 1] == "yes"
+    asked["answer"] = [words[0] if each else words[1] for each in true]
+    return asked
+
+
+def test_questions_answers_and_more(folder, probgap, cases, fitted):
+    result = probgap("audit", folder, "--budget", 40)
+    assert result.exit_code == 0, result.stderr
+    asked = fill(folder / "audit.csv", cases)
+    assert len(asked) == 40
+    assert not {"probability", "gap", "score", "found"} & set(asked.columns)
+    asked.assign(mine="x").sample(frac=1, random_state=0).to_csv(
+        folder / "filled.csv", index=False, sep=";"
+    )
+    result = probgap("audit", folder, "--answers", folder / "filled.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "Understood yes: 'yes'" in result.stderr
+    hidden = int(((cases.audited == "yes") & (cases.found == "")).sum())
+    kept = json.loads((folder / "audit.json").read_text())
+    low, high = kept["estimate"]["count_interval"]
+    assert low <= hidden <= high
+    assert kept["estimate"]["headline"] in (folder / "audit.html").read_text()
+    result = probgap("audit", folder, "--more", 15)
+    assert result.exit_code == 0, result.stderr
+    more = fill(folder / "audit_2.csv", cases)
+    assert not set(more["row"]) & set(asked["row"])
+    more.to_csv(folder / "audit_2.csv", index=False)
+    result = probgap("audit", folder, "--answers", folder / "audit_2.csv", "--json")
+    found = json.loads(result.stdout)
+    assert found["n_yes"] + found["n_no"] == 55
+    # Then the model is corrected, and used.
+    result = probgap("correct", folder)
+    assert result.exit_code == 0, result.stderr
+    assert "55 answers" in result.stdout
+    scores = pd.read_csv(folder / "corrected" / "scores.csv")
+    assert len(scores) == len(cases)
+    result = probgap("predict", folder / "corrected", fitted.table, "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert len(result.stdout.splitlines()) == len(cases) + 1
+
+
+def test_what_people_type(folder, probgap, cases):
+    probgap("audit", folder, "--budget", 30)
+    asked = fill(folder / "audit.csv", cases, ("Ja", "0"))
+    drawn = set(asked["row"])
+    strange = next(str(n) for n in range(1, 240) if str(n) not in drawn)
+    asked.loc[0, "answer"] = "?"
+    asked.loc[1, "answer"] = "perhaps so"
+    asked.loc[2, "answer"] = ""
+    asked.loc[3, "strength"] = "99"
+    twice = pd.concat([asked.loc[[4]]] * 2).assign(answer=["y", "n"])
+    unasked = asked.loc[[5, 6]].assign(row=[strange, "9999"])
+    lost, asked = asked.loc[7, "row"], asked.drop(index=7)
+    pd.concat([asked, twice, unasked]).to_csv(folder / "filled.csv", index=False)
+    result = probgap("audit", folder, "--answers", folder / "filled.csv")
+    assert result.exit_code == 0, result.stderr
+    for sentence in (
+        "'Ja' (",
+        "'0' (",
+        f"counted as unknown: row {asked.loc[1, 'row']}: 'perhaps so'.",
+        f"Contradictory answers, counted as unknown: row {asked.loc[4, 'row']}.",
+        "Rows that the table does not have, left out: '9999'.",
+        f"not counted: row {strange}.",
+        f"answers are used: row {asked.loc[3, 'row']} (strength).",
+        f"not answered yet: row {lost}.",
+    ):
+        assert sentence in result.stderr
+    kept = json.loads((folder / "audit.json").read_text())
+    assert kept["estimate"]["n_unknown"] == 3
+    assert [entry["row"] for entry in kept["others"]] == [int(strange)]
+
+
+def test_an_excel_file_of_the_likeliest(folder, probgap):
+    pytest.importorskip("openpyxl")
+    path = folder / "audit.xlsx"
+    result = probgap("audit", folder, "--kind", "find", "--budget", 9, "--out", path)
+    assert result.exit_code == 0, result.stderr
+    asked = pd.read_excel(path).assign(answer="x")
+    asked.to_excel(path, index=False)
+    result = probgap("audit", folder, "--answers", path)
+    assert "9 positives found" in result.stdout
+    assert "not drawn at random" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--answers", "filled.csv"], "holds no audit yet"),
+        (["--more", "5"], "holds no audit yet"),
+        (["--table", "nothing.csv"], "which is not a file"),
+        (["--out", "no/such/audit.csv"], "a folder that exists"),
+    ],
+)
+def test_refusals(words, sentence, folder, probgap):
+    result = probgap("audit", folder, *words)
+    assert result.exit_code == 1
+    assert sentence in result.stderr
+    assert not (folder / "audit.json").exists()
+
+
+def test_answers_are_not_overwritten_or_guessed(folder, probgap, cases):
+    probgap("audit", folder, "--budget", 12)
+    before = (folder / "audit.json").read_bytes()
+    result = probgap("audit", folder, "--budget", 12)
+    assert result.exit_code == 1
+    assert "an audit has begun" in result.stderr
+    asked = fill(folder / "audit.csv", cases)
+    for drop, sentence in (("answer", "a column 'answer'"), ("row", "")):
+        asked.drop(columns=drop).to_csv(folder / "filled.csv", index=False)
+        result = probgap("audit", folder, "--answers", folder / "filled.csv")
+        assert result.exit_code == (1 if sentence else 0)  # without numbers, by id
+        assert sentence in result.stderr
+        if sentence:
+            assert (folder / "audit.json").read_bytes() == before
+    assert json.loads((folder / "audit.json").read_text())["estimate"]["n_asked"] == 12
+    (folder / "audit.json").write_text("{}")
+    result = probgap("correct", folder)
+    assert result.exit_code == 1
+    assert "damaged" in result.stderr

@@ -1,0 +1,125 @@
+"""Tables as they are, in Python."""
+
+from importlib import import_module
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from probgap import PGPUClassifier
+from probgap.exceptions import InvalidInputError
+from probgap.tables import TableClassifier, make_preprocessor, plan_columns
+
+LIGHT = {"gap_estimator": LogisticRegression(), "estimator": LogisticRegression()}
+QUICK = TableClassifier(PGPUClassifier(random_state=0, **LIGHT))
+pytestmark = pytest.mark.filterwarnings("ignore::probgap.exceptions.ProbgapWarning")
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng, n = np.random.default_rng(0), 300
+    age, team = rng.integers(20, 70, n), rng.choice(["red", "blue"], n)
+    positive = (age > 45) & (team == "red")
+    words = rng.choice(["late", "again", "cash", "paid", "twice", "home"], (n, 5))
+    days = pd.to_timedelta(rng.integers(0, 900, n), unit="D")
+    frame = pd.DataFrame(
+        {
+            "age": pd.Series(age, dtype="Int64").mask(rng.random(n) < 0.1),
+            "team": pd.Series(team).mask(rng.random(n) < 0.1).astype("category"),
+            "day": pd.Timestamp("2020-01-01") + days,
+            "note": [" ".join(row) for row in words],
+            "row id": np.arange(n),
+        },
+        index=rng.permutation(n) + 7,
+    )
+    return frame, positive & (rng.random(n) < 0.7), positive
+
+
+@parametrize_with_checks([QUICK])
+def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
+    check(estimator)
+
+
+def test_it_is_the_preparation_of_the_command_and_the_default(table):
+    X, known, positive = table
+    model = TableClassifier(random_state=0).fit(X, known)
+    uses = {column.name: column.use for column in model.plan_.columns}
+    assert list(uses.values()) == ["number", "category", "date", "text", "left out"]
+    step = make_preprocessor(plan_columns(X.assign(known=known), label="known"))
+    plain = make_pipeline(step, PGPUClassifier(random_state=0)).fit(X, known)
+    assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
+    assert_array_equal(model.decision_function(X), plain.decision_function(X))
+    assert model.score(X, positive) > 0.85
+    assert model.feature_names_in_.tolist() == list(X.columns)
+
+
+def test_frames_of_other_libraries_give_the_same(table):
+    X, known, _ = table
+    model = QUICK.fit(X, known)
+    others = [pa.Table.from_pandas(X, preserve_index=False)]
+    if find_spec("polars"):
+        others.append(import_module("polars").from_pandas(X))
+    for other in others:
+        assert_array_equal(model.predict_proba(other), model.predict_proba(X))
+        again = TableClassifier(QUICK.estimator).fit(other, known)
+        assert again.plan_ == model.plan_
+        assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+        with pytest.raises(InvalidInputError, match=r"X must hold rows\. Got none"):
+            model.predict(other[:0])
+
+
+@pytest.mark.parametrize("own", [None, "fraud"])
+def test_labels_are_read_once_for_the_plan_and_the_classifier(table, own):
+    X, known, _ = table
+    y = pd.Series(np.where(known, "fraud", "ok"), name="age")
+    inner = PGPUClassifier(random_state=0, pos_label=own, **LIGHT)
+    if own is None:
+        with pytest.raises(InvalidInputError, match="pos_label must say which"):
+            TableClassifier(inner).fit(X, y)
+    named = TableClassifier(inner, pos_label="fraud").fit(X, y)
+    plain = TableClassifier(inner.set_params(pos_label=None)).fit(X, known)
+    missing = TableClassifier(inner).fit(X, np.where(known, "fraud", None))
+    assert_array_equal(named.predict(X) == "fraud", plain.predict(X))
+    assert_array_equal(missing.predict(X) == "fraud", plain.predict(X))
+    assert named.classes_.tolist() == ["fraud", "ok"]
+
+
+def test_columns_are_chosen_as_in_the_command(table):
+    X, known, _ = table
+    chosen = X.assign(code=np.tile([1, 2, 3], 100), mirror=known.astype(str))
+    model = TableClassifier(QUICK.estimator, drop=["note"], category=["code"])
+    plan = {column.name: column for column in model.fit(chosen, known).plan_.columns}
+    assert plan["code"].use == "category"
+    assert plan["note"].why == "dropped on request"
+    assert plan["mirror"].why.startswith("mirrors the label")
+    with pytest.raises(InvalidInputError, match="did you mean 'team'"):
+        TableClassifier(drop=["tem"]).fit(X, known)
+    with pytest.raises(ValueError, match="now missing:\n- team"):
+        model.predict(chosen.drop(columns="team"))
+
+
+def test_any_classifier_and_any_search(table):
+    X, known, _ = table
+    grid = {"estimator__C": [0.1, 1.0], "drop": [(), ("day",)]}
+    search = GridSearchCV(TableClassifier(LogisticRegression()), grid, cv=2)
+    assert search.fit(X, known).predict_proba(X).shape == (len(X), 2)
+    decides = TableClassifier(LinearSVC()).fit(X, known)
+    assert not hasattr(decides, "predict_proba")
+    assert decides.decision_function(X).shape == (len(X),)
+
+
+def test_arrays_have_numbered_columns(table):
+    X, known, _ = table
+    model = QUICK.fit(X[["age", "team"]].to_numpy(), known)
+    assert [column.name for column in model.plan_.columns] == ["x0", "x1"]
+    assert [column.use for column in model.plan_.columns] == ["number", "category"]
+    with pytest.raises(ValueError, match="X has 1 features, but TableClassifier"):
+        model.predict(X[["age"]].to_numpy())
