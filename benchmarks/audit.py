@@ -63,7 +63,7 @@ def ranking(model, X, y, s, answers):
     return found
 
 
-def run_cell(table, labelling, draws, ranked, budgets):
+def run_cell(table, labelling, draws, compared, ranked, budgets):
     """Return the rows of one table and labelling."""
     X, y, s = make_task(table, labelling)
     model, hidden, rows = fit(X, s), int((y & ~s).sum()), []
@@ -81,9 +81,13 @@ def run_cell(table, labelling, draws, ranked, budgets):
             if budget == CORRECTED and seed < ranked:
                 row |= ranking(model, X, y, s, answers)
             rows.append(row)
+            if seed >= compared:
+                continue
             # One stratum: a simple random sample.
             plain, _ = measure(one_stratum(flat, budget, options), y, hidden)
             rows.append(row_of(about, seed, budget, "plain") | plain)
+        if seed >= compared:
+            continue
         first = design(model, budget=50, **options)
         answers = {row: bool(y[row]) for row in first.rows.tolist()}
         found, _ = measure(first.extend(answers, 50), y, hidden)
@@ -165,6 +169,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--draws", type=int, default=300)
+    parser.add_argument(
+        "--compared", type=int, default=60, help="draws of plain and extended samples"
+    )
     parser.add_argument("--ranked", type=int, default=30, help="draws to correct by")
     parser.add_argument("--tables", nargs="+")
     parser.add_argument("--rows", type=Path, default=Path("audit.jsonl"))
@@ -180,7 +187,7 @@ def main():
         cells = [(table, name) for table in tables for name in LABELLINGS]
         work = delayed(run_cell)
         done = Parallel(n_jobs=given.jobs)(
-            work(*cell, draws, min(given.ranked, draws), BUDGETS) for cell in cells
+            work(*cell, draws, given.compared, given.ranked, BUDGETS) for cell in cells
         )
         rows = [row for cell in done for row in cell]
         given.rows.write_text("".join(json.dumps(row) + "\n" for row in rows))

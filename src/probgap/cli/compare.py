@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_libraries
+
+if TYPE_CHECKING:
+    from probgap.diagnostics import WorldsComparison
 
 _COSTS = {"Reading the table": 1.0, "Comparing": 60.0}
 # Keys, and their headings and formats.
@@ -32,10 +36,23 @@ _WITH_TRUTH = {
     "false_alarms": ("false alarms", ",.0f"),
     "lee_liu": ("Lee-Liu", ".2f"),
 }
+_IN_WORLDS = {
+    "accuracy": ("accuracy", ".1%"),
+    "balanced_accuracy": ("balanced", ".1%"),
+    "hidden_average_precision": ("avg. precision", ".3f"),
+    "roc_auc": ("AUC of all", ".3f"),
+    "n_best": ("best in", ",.0f"),
+    "shortfall": ("worst shortfall", ".1%"),
+}
 _TRUTH = (
     "A column with the true labels, if there is one: used to judge, never to learn."
 )
-_FOLDS = "Folds of cross-validation."
+_FOLDS = "Folds of cross-validation; 3, or 2 in each world."
+_WORLDS = (
+    "Judge by truths drawn from what the labels allow, with the labels drawn again: which "
+    "method to take if nobody knows the truth."
+)
+_ONLY = "A method to compare, by its name in the table; can be given several times."
 _ALL = "Also PGPUcv of the paper, whose search takes longer than all other methods."
 
 
@@ -49,7 +66,13 @@ def compare(
     drop: given.Drop = None,
     keep: given.Keep = None,
     category: given.Category = None,
-    folds: Annotated[int, typer.Option(min=2, max=20, metavar="N", help=_FOLDS)] = 3,
+    worlds: Annotated[bool, typer.Option("--worlds", help=_WORLDS)] = False,
+    folds: Annotated[
+        int | None, typer.Option(min=2, max=20, metavar="N", help=_FOLDS)
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="METHOD", help=_ONLY)
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help=_ALL)] = False,
     seed: given.Seed = 0,
     jobs: given.Jobs = 1,
@@ -69,9 +92,16 @@ def compare(
     accuracy, balanced accuracy, F1, AUC of all rows, the hidden positives found and the
     false alarms.
 
+    With --worlds, truths are drawn from what the labels of this table allow, labels are
+    drawn again, and the methods are judged by these truths, in each world and on average.
+
     Example: probgap compare cases.csv --label flagged --truth audited
+
+    Example: probgap compare cases.csv --label flagged --worlds
     """
     with terminal.plain_errors(debug=debug):
+        if worlds and truth is not None:
+            terminal.refuse("--worlds draws its own truths; leave out --truth.")
         check_libraries()
         from probgap.cli._prepare import Request, prepare
 
@@ -80,34 +110,64 @@ def compare(
         with terminal.Progress(_COSTS, shown=not (quiet or as_json)) as progress:
             progress.begin("Reading the table")
             prepared = prepare(request)
-            known = prepared.truth
-            from probgap.diagnostics import METHODS, SLOW, compare_methods
+            from probgap.diagnostics import (
+                METHODS,
+                SLOW,
+                compare_methods,
+                compare_worlds,
+            )
             from probgap.tables import make_preprocessor
 
             progress.begin("Comparing")
+            options: dict[str, Any] = {
+                "methods": only or [n for n in METHODS if every or n != SLOW],
+                "preprocessor": make_preprocessor(prepared.plan),
+                "n_splits": folds or (2 if worlds else 3),
+                "random_state": seed,
+                "n_jobs": jobs,
+                "progress": progress.advance,
+            }
+            frame, labelled = prepared.inputs, prepared.labels.labelled
             with terminal.caught_warnings():
-                rows = compare_methods(
-                    prepared.inputs,
-                    prepared.labels.labelled,
-                    truth=known,
-                    methods=[name for name in METHODS if every or name != SLOW],
-                    preprocessor=make_preprocessor(prepared.plan),
-                    n_splits=folds,
-                    random_state=seed,
-                    n_jobs=jobs,
-                    progress=progress.advance,
-                )
+                if worlds:
+                    found = compare_worlds(frame, labelled, **options)
+                    rows = found.methods
+                else:
+                    options["truth"] = prepared.truth
+                    rows = compare_methods(frame, labelled, **options)
         if as_json:
-            terminal.print_json(rows)
+            terminal.print_json(asdict(found) if worlds else rows)
+        elif worlds:
+            _show_worlds(found, prepared.labels.sentence)
         else:
-            _show(rows, prepared.labels.sentence, with_truth=truth is not None)
+            columns_shown = _WITHOUT_TRUTH if truth is None else _WITH_TRUTH
+            how = "Held-out rows, pooled over folds."
+            _show(rows, columns_shown, prepared.labels.sentence, how)
 
 
-def _show(rows: list[dict[str, Any]], sentence: str, *, with_truth: bool) -> None:
+def _show_worlds(found: WorldsComparison, sentence: str) -> None:
+    drawn = ", ".join(f"{world.class_prior:.1%}" for world in found.worlds)
+    how = (
+        f"Means over {len(found.worlds)} worlds that the labels allow, in which {drawn} of "
+        "the rows are positive; held-out rows."
+    )
+    _show(found.methods, _IN_WORLDS, sentence, how)
+    first = found.methods[0]
+    terminal.make_console().print(
+        f"\n{found.best} is the most accurate on average, and the best in {first['n_best']} "
+        f"of {len(found.worlds)} worlds."
+    )
+
+
+def _show(
+    rows: list[dict[str, Any]],
+    columns: dict[str, tuple[str, str]],
+    sentence: str,
+    how: str,
+) -> None:
     console = terminal.make_console()
     console.print(sentence)
-    console.print("Held-out rows, pooled over folds.\n", style="dim")
-    columns = _WITH_TRUTH if with_truth else _WITHOUT_TRUTH
+    console.print(f"{how}\n", style="dim")
     headings = [heading for heading, _ in columns.values()]
     lines = []
     for row in rows:

@@ -11,6 +11,7 @@ from probgap.diagnostics._held_out import (
     labelling_curve,
 )
 from probgap.diagnostics._scar import ScarTest, scar_test
+from probgap.diagnostics._worlds import World, WorldsComparison, compare_worlds
 from probgap.diagnostics.account import Account
 
 # Names that are not listed are there for other rooms.
@@ -19,7 +20,10 @@ __all__ = [
     "HeldOutCalibration",
     "LabellingCurve",
     "ScarTest",
+    "World",
+    "WorldsComparison",
     "compare_methods",
+    "compare_worlds",
     "examine",
     "held_out_calibration",
     "labelling_curve",

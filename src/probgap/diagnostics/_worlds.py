@@ -1,0 +1,218 @@
+"""Which method for this table: the methods on labels drawn again, their truth known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+from scipy.special import expit, logit
+from sklearn.base import clone
+
+from probgap._core.errors import InvalidInputError
+from probgap._core.estimators import check_rows, sample_rows, take_rows
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
+from probgap._core.types import Mask, Vector
+from probgap.diagnostics._compare import METHODS, SLOW, Progress, compare_methods
+from probgap.gap import MixedGapEstimator
+from probgap.reading import Reading, read
+
+# Rows to draw worlds of: methods are fitted several times in each world.
+_MOST_ROWS = 1500
+_FEWEST_LABELS = 8
+_SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "hidden_average_precision")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class World:
+    """A truth that the labels of a table allow, and how the methods do in it.
+
+    Attributes
+    ----------
+    class_prior : float
+        Share of the rows that are positive in this world.
+    label_rate : float
+        Share of its positives that were labelled when labels were drawn again.
+    methods : list of dict
+        What :func:`compare_methods` returns, the truth being known.
+    """
+
+    class_prior: float
+    label_rate: float
+    methods: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorldsComparison:
+    """How methods do in the worlds that a table allows.
+
+    Attributes
+    ----------
+    best : str
+        The method with the highest accuracy, averaged over the worlds.
+    methods : list of dict
+        For each method the mean over the worlds of ``accuracy``, ``balanced_accuracy``,
+        ``roc_auc`` and ``hidden_average_precision``, the number of worlds in which it is
+        the most accurate (``n_best``), and by how much its accuracy falls short of the
+        best in its worst world (``shortfall``). None where a method failed. Best first.
+    worlds : tuple of World
+        The worlds, from the fewest hidden positives to the most; all equally likely.
+    """
+
+    best: str
+    methods: list[dict[str, Any]]
+    worlds: tuple[World, ...]
+
+
+def compare_worlds(
+    X: Any,
+    labelled: ArrayLike,
+    *,
+    n_worlds: int = 4,
+    class_prior: float | tuple[float, float] | None = None,
+    preprocessor: Any = None,
+    methods: Iterable[str] | None = None,
+    n_splits: int = 2,
+    random_state: RandomStateLike = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> WorldsComparison:
+    """Choose a method without negatives: try all in worlds that the labels allow.
+
+    The reading of a table says which curves P(Y=1 | score, unlabelled) its labels allow,
+    and how likely each is. A world takes one of them: unlabelled rows are positive with
+    these probabilities, and the positives are labelled anew at the rate that follows, so
+    that labels look as they do in the table. In a world the truth is known, and methods
+    can be compared by it.
+
+    It assumes what the reading assumes: the chance of a label depends on how clear a case
+    is. Truths are drawn from the scores of the default's learners, which favours
+    methods that learn as they do. At most 1500 rows are used.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
+        Rows.
+    labelled : array-like of shape (n_samples,)
+        True for labelled positives.
+    n_worlds : int, default=4
+        Number of worlds, at evenly spaced quantiles of the number of hidden positives.
+    class_prior : float or tuple of float, default=None
+        The share of positives, or a range that it lies in, if known.
+    preprocessor : transformer, default=None
+        Transforms X before each method; fitted on each fold. ``None`` takes X as it is.
+    methods : iterable of str, default=None
+        Which methods, as in :func:`compare_methods`. ``None`` takes all but
+        "PGPUcv (paper)", which takes longer than the others together.
+    n_splits : int, default=2
+        Number of folds in each world.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds worlds, folds and methods.
+    n_jobs : int, default=None
+        Number of fits at once.
+    progress : callable, default=None
+        Called with how many fits are done, how many there are, and what was fitted.
+
+    Returns
+    -------
+    WorldsComparison
+        The best method on average, means over the worlds, and the worlds.
+
+    Examples
+    --------
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.diagnostics import compare_worlds
+    >>> X, y, posterior = make_square(300, random_state=0)
+    >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.9), random_state=1)
+    >>> found = compare_worlds(
+    ...     X, s == 1, methods=["naive SVM", "probgap"], n_worlds=2, random_state=0
+    ... )
+    >>> found.best
+    'probgap'
+    """
+    mask = check_rows(X, labelled)
+    if n_worlds < 1:
+        msg = f"n_worlds must be at least 1. Got {n_worlds}."
+        raise InvalidInputError(msg)
+    rng = as_generator(random_state)
+    names = [n for n in METHODS if n != SLOW] if methods is None else list(methods)
+    rows = sample_rows(mask, _MOST_ROWS, rng)
+    X, mask = take_rows(X, rows), mask[rows]
+    samples = X if preprocessor is None else clone(preprocessor).fit_transform(X)
+    gap = MixedGapEstimator(random_state=draw_seed(rng), n_jobs=n_jobs)
+    scores = logit(0.5 * (1.0 + gap.fit(samples, mask).observed_gap_))
+    reading = read(scores, mask, class_prior=class_prior)
+    worlds: list[World] = []
+
+    def tell(done: int, total: int, what: str) -> None:
+        if progress is not None:
+            progress(len(worlds) * total + done, n_worlds * total, what)
+
+    for level in (np.arange(n_worlds) + 0.5) / n_worlds:
+        truth, again = draw_world(reading, scores, mask, level, rng)
+        compared = compare_methods(
+            X,
+            again,
+            truth=truth,
+            preprocessor=preprocessor,
+            methods=names,
+            n_splits=n_splits,
+            random_state=draw_seed(rng),
+            n_jobs=n_jobs,
+            progress=tell,
+        )
+        label_rate = float(again.sum() / truth.sum())
+        worlds.append(World(float(truth.mean()), label_rate, compared))
+    summary = _summarise(names, worlds)
+    return WorldsComparison(summary[0]["method"], summary, tuple(worlds))
+
+
+def draw_world(
+    reading: Reading, scores: Vector, labelled: Mask, level: float, rng: Generator
+) -> tuple[Mask, Mask]:
+    """Draw true classes that the labels allow, and labels for them.
+
+    ``level`` says which of the curves to take, as a quantile of the number of hidden
+    positives. Of the positives, those are labelled again with probability
+    P(s=1 | x) / P(Y=1 | x); the clearest, if too few are.
+    """
+    odds = reading.log_odds(scores)
+    curves = reading.curves.unfolded(reading.scores)
+    each = curves.each(odds)
+    order = np.argsort(each[:, ~labelled].sum(axis=1))
+    below = np.cumsum(curves.weights[order])
+    hidden = each[order[min(int(np.searchsorted(below, level)), order.size - 1)]]
+    truth = labelled | (rng.random(odds.size) < hidden)
+    chance = expit(odds)
+    rate = chance / (chance + (1.0 - chance) * hidden)
+    again = truth & (rng.random(odds.size) < rate)
+    if again.sum() < (fewest := min(_FEWEST_LABELS, int(truth.sum()) - 1)):
+        clearest = np.argsort(np.where(truth, -odds, np.inf), kind="stable")
+        again[clearest[:fewest]] = True
+    return truth, again
+
+
+def _summarise(names: list[str], worlds: list[World]) -> list[dict[str, Any]]:
+    """Return the mean scores of each method, the most accurate first."""
+    accuracy = np.array(
+        [[-np.inf if m["error"] else m["accuracy"] for m in w.methods] for w in worlds]
+    )
+    best = accuracy.max(axis=1, keepdims=True)
+    rows = []
+    for at, name in enumerate(names):
+        row: dict[str, Any] = {"method": name, **dict.fromkeys(_SCORES)}
+        row |= {"n_best": 0, "shortfall": None, "error": None}
+        here = [world.methods[at] for world in worlds]
+        if failed := [each["error"] for each in here if each["error"]]:
+            row["error"] = failed[0]
+        else:
+            for score in _SCORES:
+                found = [each[score] for each in here if each[score] is not None]
+                row[score] = float(np.mean(found)) if found else None
+            row["n_best"] = int((accuracy[:, at] == best[:, 0]).sum())
+            row["shortfall"] = float((best[:, 0] - accuracy[:, at]).max())
+        rows.append(row)
+    return sorted(rows, key=lambda r: -(r["accuracy"] or 0.0))
