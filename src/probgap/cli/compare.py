@@ -24,6 +24,7 @@ _WITHOUT_TRUTH = {
     "share_positive": ("called positive", ".1%"),
     "hidden": ("hidden called", ",.0f"),
     "agreement": ("agrees with ours", ".1%"),
+    "seconds": ("CPU s", ".2f"),
 }
 _WITH_TRUTH = {
     "hidden_auc": ("AUC of hidden", ".3f"),
@@ -35,6 +36,7 @@ _WITH_TRUTH = {
     "hidden_found": ("hidden found", ",.0f"),
     "false_alarms": ("false alarms", ",.0f"),
     "lee_liu": ("Lee-Liu", ".2f"),
+    "seconds": ("CPU s", ".2f"),
 }
 _IN_WORLDS = {
     "accuracy": ("accuracy", ".1%"),
