@@ -1,4 +1,4 @@
-"""Which method would be chosen without any truth, and how good is it by the truth?
+"""Measure how good a method is that was chosen without any truth.
 
     PROBGAP_DATA=folder python benchmarks/worlds.py --jobs 2 --rows worlds.jsonl
     python benchmarks/worlds.py --rows worlds.jsonl --only-summary
