@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.estimators import clone_with_seed
 from probgap._core.runtime import as_generator, draw_seed
-from probgap.baselines import (
+from probgap.methods import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
     NaiveClassifier,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from probgap import PGPUClassifier
-from probgap.baselines import NaiveClassifier
+from probgap.methods import NaiveClassifier
 from probgap.datasets import DataFileError, hide_labels, load_benchmark, load_tcdb
 
 DATA = Path(os.environ.get("PROBGAP_DATA", "none"))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, save_npz
 
-from probgap.baselines import NaiveClassifier
+from probgap.methods import NaiveClassifier
 from probgap.exceptions import ModelFileError
 from probgap.io import load, save
 

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from probgap import PGPUClassifier
-from probgap.baselines import NaiveClassifier
+from probgap.methods import NaiveClassifier
 from probgap.exceptions import (
     InvalidInputError,
     MissingLibraryError,

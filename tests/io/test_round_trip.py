@@ -19,7 +19,7 @@ from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.svm import NystroemSVM
 from probgap._device.estimators import DevicePlatt, DeviceSVM
 from probgap.audit import correct, suggest
-from probgap.baselines import (
+from probgap.methods import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
     NaiveClassifier,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import metrics
 from sklearn.base import clone
 
-from probgap import baselines
+from probgap import methods
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import check_rows, refit, sample_rows, take_rows
@@ -32,26 +32,26 @@ OURS = "probgap"
 SLOW = "PGPUcv (paper)"  # its search takes longer than all the rest
 
 
-def _naive_boosting() -> baselines.NaiveClassifier:
+def _naive_boosting() -> methods.NaiveClassifier:
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 (slow)
 
-    return baselines.NaiveClassifier(HistGradientBoostingClassifier())
+    return methods.NaiveClassifier(HistGradientBoostingClassifier())
 
 
-def _naive_forest() -> baselines.NaiveClassifier:
+def _naive_forest() -> methods.NaiveClassifier:
     from sklearn.ensemble import ExtraTreesClassifier  # noqa: PLC0415 (slow)
 
-    return baselines.NaiveClassifier(ExtraTreesClassifier(300, min_samples_leaf=3))
+    return methods.NaiveClassifier(ExtraTreesClassifier(300, min_samples_leaf=3))
 
 
 METHODS: Mapping[str, Callable[[], Any]] = {
     "naive boosted trees": _naive_boosting,
     "naive forest": _naive_forest,
-    "PU bagging": baselines.PUBaggingClassifier,
-    "naive SVM": baselines.NaiveClassifier,
-    "Elkan-Noto": baselines.ElkanNotoClassifier,
-    "Natarajan": baselines.NatarajanClassifier,
-    "Liu-Tao": baselines.LiuTaoClassifier,
+    "PU bagging": methods.PUBaggingClassifier,
+    "naive SVM": methods.NaiveClassifier,
+    "Elkan-Noto": methods.ElkanNotoClassifier,
+    "Natarajan": methods.NatarajanClassifier,
+    "Liu-Tao": methods.LiuTaoClassifier,
     "PGPU (paper)": PGPUClassifier.paper,
     SLOW: PGPUClassifierCV.paper,
     OURS: PGPUClassifier,

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn._loss._loss import CyHalfBinomialLoss
 
 from probgap import (
-    baselines,
+    methods,
     boundary,
     gap,
     pgpu,
@@ -36,7 +36,7 @@ PARTS: dict[str, type] = {
     for module, names in {
         # What users fit, its settings, and what it found.
         pgpu: "PGPUClassifier PGPUClassifierCV",
-        baselines: "ElkanNotoClassifier LiuTaoClassifier NaiveClassifier "
+        methods: "ElkanNotoClassifier LiuTaoClassifier NaiveClassifier "
         "NatarajanClassifier PUBaggingClassifier",
         tables: "ColumnPlan ColumnUse TableClassifier",
         gap: "MixedGapEstimator ObservedGapEstimator",

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from probgap.baselines import (
+from probgap.methods import (
     ElkanNotoClassifier,
     label_frequency,
     unlabelled_positive_chance,

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from probgap.baselines import (
+from probgap.methods import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
     NaiveClassifier,
