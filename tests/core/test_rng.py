@@ -8,14 +8,14 @@ from sklearn.preprocessing import StandardScaler
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.estimators import clone_with_seed
 from probgap._core.runtime import as_generator, draw_seed
+from probgap.exceptions import InvalidInputError
+from probgap.gap import ObservedGapEstimator
 from probgap.methods import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
     NaiveClassifier,
     NatarajanClassifier,
 )
-from probgap.exceptions import InvalidInputError
-from probgap.gap import ObservedGapEstimator
 
 
 def test_the_same_seed_gives_the_same_stream():

@@ -19,6 +19,10 @@ from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.svm import NystroemSVM
 from probgap._device.estimators import DevicePlatt, DeviceSVM
 from probgap.audit import correct, suggest
+from probgap.boundary import Quantile
+from probgap.exceptions import InvalidInputError, ModelFileError
+from probgap.gap import MixedGapEstimator, ObservedGapEstimator
+from probgap.io import load, read_metadata, save
 from probgap.methods import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
@@ -26,10 +30,6 @@ from probgap.methods import (
     NatarajanClassifier,
     PUBaggingClassifier,
 )
-from probgap.boundary import Quantile
-from probgap.exceptions import InvalidInputError, ModelFileError
-from probgap.gap import MixedGapEstimator, ObservedGapEstimator
-from probgap.io import load, read_metadata, save
 from probgap.reweight import KernelMeanMatching
 
 MODELS = {

@@ -345,26 +345,21 @@ class SAREMClassifier(FinalProbabilities):
         return clone_with_seed(own, rng)
 
     def _find_columns(self, n_features: int) -> NDArray[np.intp]:
-        every = np.arange(n_features)
-        if self.propensity_features is None:
+        every, wanted = np.arange(n_features), self.propensity_features
+        if wanted is None:
             return every
-        wanted = np.asarray(self.propensity_features)
-        if wanted.dtype.kind in "UO":
-            names = getattr(self, "feature_names_in_", np.array([], dtype=object))
-            unknown = sorted({str(name) for name in wanted} - set(names))
-            places = {name: at for at, name in enumerate(names)}
-            wanted = np.array(
-                [places.get(name, n_features) for name in wanted.tolist()]
-            )
-        else:
-            unknown = [
-                str(at) for at in wanted.tolist() if not -n_features <= at < n_features
-            ]
-        if unknown or wanted.size == 0 or wanted.ndim != 1:
-            what = unknown[0] if unknown else self.propensity_features
-            msg = f"propensity_features must name some of the {n_features} columns of X. Got {what!r}."
+        try:
+            keys = np.asarray(wanted)
+            if keys.dtype.kind in "UO":
+                names = list(getattr(self, "feature_names_in_", ()))
+                keys = np.array([names.index(key) for key in keys.tolist()])
+            found = every[keys]
+        except (IndexError, ValueError):
+            found = every[:0]
+        if found.size == 0 or found.ndim != 1:
+            msg = f"propensity_features must name some of the {n_features} columns of X. Got {wanted!r}."
             raise InvalidInputError(msg)
-        return every[wanted]
+        return found
 
     def _gives_probabilities(self) -> bool:
         return True

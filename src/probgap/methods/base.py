@@ -30,7 +30,7 @@ from probgap.reading import Reading, read
 SHARE = Interval(Real, 0, 1, closed="neither")
 
 
-def _gives_probabilities(method: Any) -> bool:
+def _has_probabilities(method: Any) -> bool:
     return bool(method._gives_probabilities())
 
 
@@ -56,7 +56,7 @@ class MethodClassifier(PUClassifier):
     def _chance(self, X: Matrix) -> Vector:
         return 0.5 * (1.0 + self._decide(X))
 
-    @available_if(_gives_probabilities)
+    @available_if(_has_probabilities)
     def predict_proba(self, X: Matrix) -> Array:
         """Return P(Y | x), the probabilities of both true labels.
 

@@ -27,7 +27,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from probgap import methods, datasets
+from probgap import datasets, methods
 from probgap._core.errors import InvalidInputError
 from probgap._core.svm import FastSVC
 from probgap._core.types import Array, Mask, Matrix, Vector
