@@ -15,6 +15,10 @@ from probgap.methods import (
     LiuTaoClassifier,
     NaiveClassifier,
     NatarajanClassifier,
+    PropensityWeightedClassifier,
+    PUBaggingClassifier,
+    PUSBClassifier,
+    SpyClassifier,
 )
 
 
@@ -44,6 +48,10 @@ def test_a_random_state_gives_another_stream_each_time():
         LiuTaoClassifier(),
         NatarajanClassifier(rho_plus=0.2),
         NaiveClassifier(),
+        PropensityWeightedClassifier(),
+        PUBaggingClassifier(n_estimators=3),
+        PUSBClassifier(),
+        SpyClassifier(),
     ],
 )
 def test_no_fit_reads_or_moves_the_global_state(square, model):
