@@ -30,7 +30,7 @@ help:
 	@echo "make coverage  all tests, with the lines that they reach"
 	@echo "make slow    the slow tests: theory at growing n, the full accuracy table"
 	@echo "make floors  the tests at the oldest supported versions"
-	@echo "make peers   the baselines against other people's code"
+	@echo "make peers   the methods against other people's code"
 	@echo "make reproduce  the paper's experiments, resumed where they stopped (an hour on two cores)"
 	@echo "make reading    simulate tasks and fit the network of the default (an hour)"
 	@echo "make dist    wheel and sdist, checked, and tried in environments of their own"
@@ -107,7 +107,7 @@ floors: requirements/floors.txt
 peers: pyproject.toml
 	$(PYTHON) -m venv .venv-peers
 	PIP_CONSTRAINT= .venv-peers/bin/python -m pip install --quiet -e '.[test,peers]'
-	.venv-peers/bin/python -m pytest -p no:cacheprovider tests/baselines/test_peers.py
+	.venv-peers/bin/python -m pytest -p no:cacheprovider tests/methods/test_peers.py
 
 $(VENV)/.docs: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet -e '.[tool,dask,docs]'

@@ -13,7 +13,7 @@ ROOMS = (
     "relabel",
     "reweight",
     "pgpu",
-    "baselines",
+    "methods",
     "datasets",
     "metrics",
     "audit",

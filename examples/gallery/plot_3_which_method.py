@@ -23,7 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, precision_recall_curve
 
 from probgap import PGPUClassifier
-from probgap.baselines import ElkanNotoClassifier, LiuTaoClassifier, NaiveClassifier
+from probgap.methods import ElkanNotoClassifier, LiuTaoClassifier, NaiveClassifier
 from probgap.datasets import hide_labels
 from probgap.exceptions import UnreliableFitWarning
 

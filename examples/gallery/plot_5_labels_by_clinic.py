@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from probgap import PGPUClassifier
-from probgap.baselines import ElkanNotoClassifier
+from probgap.methods import ElkanNotoClassifier
 
 rng = np.random.default_rng(0)
 measurement, clinic_a = rng.normal(size=1200), rng.random(1200) < 0.5

@@ -8,14 +8,18 @@ from sklearn.preprocessing import StandardScaler
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.estimators import clone_with_seed
 from probgap._core.runtime import as_generator, draw_seed
-from probgap.baselines import (
+from probgap.exceptions import InvalidInputError
+from probgap.gap import ObservedGapEstimator
+from probgap.methods import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
     NaiveClassifier,
     NatarajanClassifier,
+    PropensityWeightedClassifier,
+    PUBaggingClassifier,
+    PUSBClassifier,
+    SpyClassifier,
 )
-from probgap.exceptions import InvalidInputError
-from probgap.gap import ObservedGapEstimator
 
 
 def test_the_same_seed_gives_the_same_stream():
@@ -44,6 +48,10 @@ def test_a_random_state_gives_another_stream_each_time():
         LiuTaoClassifier(),
         NatarajanClassifier(rho_plus=0.2),
         NaiveClassifier(),
+        PropensityWeightedClassifier(),
+        PUBaggingClassifier(n_estimators=3),
+        PUSBClassifier(),
+        SpyClassifier(),
     ],
 )
 def test_no_fit_reads_or_moves_the_global_state(square, model):

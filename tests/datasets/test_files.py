@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from probgap import PGPUClassifier
-from probgap.baselines import NaiveClassifier
 from probgap.datasets import DataFileError, hide_labels, load_benchmark, load_tcdb
+from probgap.methods import NaiveClassifier
 
 DATA = Path(os.environ.get("PROBGAP_DATA", "none"))
 needs_data = pytest.mark.skipif(

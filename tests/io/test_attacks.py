@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, save_npz
 
-from probgap.baselines import NaiveClassifier
 from probgap.exceptions import ModelFileError
 from probgap.io import load, save
+from probgap.methods import NaiveClassifier
 
 HEADER, SCHEMA = "probgap.json", "schema.json"
 ABOUT = {"versions": {}, "metadata": {}}

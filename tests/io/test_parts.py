@@ -18,9 +18,9 @@ from sklearn.tree._tree import Tree
 
 from probgap import PGPUClassifier
 from probgap._core.svm import NystroemSVM
-from probgap.baselines import NaiveClassifier
 from probgap.exceptions import ModelFileError
 from probgap.io import load, save
+from probgap.methods import NaiveClassifier
 
 
 def refused(model, path, why):

@@ -15,7 +15,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from probgap import PGPUClassifier
-from probgap.baselines import NaiveClassifier
 from probgap.exceptions import (
     InvalidInputError,
     MissingLibraryError,
@@ -23,6 +22,7 @@ from probgap.exceptions import (
     ModelVersionWarning,
 )
 from probgap.io import load, read_metadata, save
+from probgap.methods import NaiveClassifier
 from probgap.reweight import KernelMeanMatching
 
 SCHEMA = "schema.json"

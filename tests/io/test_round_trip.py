@@ -19,17 +19,23 @@ from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.svm import NystroemSVM
 from probgap._device.estimators import DevicePlatt, DeviceSVM
 from probgap.audit import correct, suggest
-from probgap.baselines import (
-    ElkanNotoClassifier,
-    LiuTaoClassifier,
-    NaiveClassifier,
-    NatarajanClassifier,
-    PUBaggingClassifier,
-)
 from probgap.boundary import Quantile
 from probgap.exceptions import InvalidInputError, ModelFileError
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.io import load, read_metadata, save
+from probgap.methods import (
+    ElkanNotoClassifier,
+    LiuTaoClassifier,
+    NaiveClassifier,
+    NatarajanClassifier,
+    NNPUClassifier,
+    PGlinClassifier,
+    PropensityWeightedClassifier,
+    PUBaggingClassifier,
+    PUSBClassifier,
+    SAREMClassifier,
+    SpyClassifier,
+)
 from probgap.reweight import KernelMeanMatching
 
 MODELS = {
@@ -59,6 +65,14 @@ MODELS = {
     "Elkan-Noto": ElkanNotoClassifier(random_state=0),
     "Natarajan": NatarajanClassifier(),
     "Liu-Tao": LiuTaoClassifier(),
+    "PGlin": PGlinClassifier(random_state=0),
+    "spy": SpyClassifier(random_state=0),
+    "nnPU": NNPUClassifier(random_state=0),
+    "uPU": NNPUClassifier(0.6, risk="upu", kernel="linear", gap_estimator=SVC()),
+    "PUSB": PUSBClassifier(random_state=0),
+    "SAR-EM": SAREMClassifier(propensity_features=[1], tol=1e-3),
+    "propensity": PropensityWeightedClassifier(random_state=0),
+    "rate": PropensityWeightedClassifier(0.9, estimator=SVC()),
     "observed gap": ObservedGapEstimator(random_state=0),
 }
 

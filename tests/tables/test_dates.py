@@ -9,9 +9,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.pipeline import make_pipeline
 
-from probgap.baselines import NaiveClassifier
 from probgap.exceptions import InvalidInputError
 from probgap.io import load, save
+from probgap.methods import NaiveClassifier
 from probgap.tables import (
     make_preprocessor,
     needed_columns,

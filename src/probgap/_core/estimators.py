@@ -197,6 +197,11 @@ def require_sample_weight(estimator: Any, name: str) -> None:
             f"relabelling; put scalers before the whole classifier. Got {estimator!r}."
         )
         raise InvalidInputError(msg)
+    require_score(estimator, name)
+
+
+def require_score(estimator: Any, name: str) -> None:
+    """Refuse an estimator without scores to decide by."""
     if not any(hasattr(estimator, m) for m in ("decision_function", "predict_proba")):
         msg = f"{name} must have decision_function or predict_proba. Got {estimator!r}."
         raise InvalidInputError(msg)

@@ -85,7 +85,7 @@ def compare(
     """Compare the methods on held-out rows of a table.
 
     Beside probgap and the methods of the paper: boosted trees and a forest that take
-    unlabelled rows for negative, and PU bagging.
+    unlabelled rows for negative, PU bagging, spies, nnPU, PUSB and PGlin.
 
     Without true labels, a method is judged by how high it ranks held-out labelled rows
     among the unlabelled (AUC, average precision), how many of them it finds (recall), and

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import metrics
 from sklearn.base import clone
 
-from probgap import baselines
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import check_rows, refit, sample_rows, take_rows
@@ -23,6 +22,17 @@ from probgap._core.types import Mask, Vector
 from probgap._core.validation import lee_liu
 from probgap.diagnostics._held_out import split
 from probgap.diagnostics.account import OtherMethod
+from probgap.methods import (
+    ElkanNotoClassifier,
+    LiuTaoClassifier,
+    NaiveClassifier,
+    NatarajanClassifier,
+    NNPUClassifier,
+    PGlinClassifier,
+    PUBaggingClassifier,
+    PUSBClassifier,
+    SpyClassifier,
+)
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
 Rows = NDArray[np.intp]
@@ -33,26 +43,30 @@ OURS = "probgap"
 SLOW = "PGPUcv (paper)"  # its search takes longer than all the rest
 
 
-def _naive_boosting() -> baselines.NaiveClassifier:
+def _naive_boosting() -> NaiveClassifier:
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 (slow)
 
-    return baselines.NaiveClassifier(HistGradientBoostingClassifier())
+    return NaiveClassifier(HistGradientBoostingClassifier())
 
 
-def _naive_forest() -> baselines.NaiveClassifier:
+def _naive_forest() -> NaiveClassifier:
     from sklearn.ensemble import ExtraTreesClassifier  # noqa: PLC0415 (slow)
 
-    return baselines.NaiveClassifier(ExtraTreesClassifier(300, min_samples_leaf=3))
+    return NaiveClassifier(ExtraTreesClassifier(300, min_samples_leaf=3))
 
 
 METHODS: Mapping[str, Callable[[], Any]] = {
     "naive boosted trees": _naive_boosting,
     "naive forest": _naive_forest,
-    "PU bagging": baselines.PUBaggingClassifier,
-    "naive SVM": baselines.NaiveClassifier,
-    "Elkan-Noto": baselines.ElkanNotoClassifier,
-    "Natarajan": baselines.NatarajanClassifier,
-    "Liu-Tao": baselines.LiuTaoClassifier,
+    "PU bagging": PUBaggingClassifier,
+    "spy": SpyClassifier,
+    "naive SVM": NaiveClassifier,
+    "Elkan-Noto": ElkanNotoClassifier,
+    "Natarajan": NatarajanClassifier,
+    "Liu-Tao": LiuTaoClassifier,
+    "nnPU": NNPUClassifier,
+    "PUSB": PUSBClassifier,
+    "PGlin": PGlinClassifier,
     "PGPU (paper)": PGPUClassifier.paper,
     SLOW: PGPUClassifierCV.paper,
     OURS: PGPUClassifier,
@@ -79,7 +93,7 @@ def compare_methods(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
-    """Compare ours with the paper's methods and with trees, on held-out rows.
+    """Compare ours with other methods and with trees, on held-out rows.
 
     Every method is fitted on the same folds, on at most 3000 rows each. Without truth,
     labels only show how many held-out labelled rows are found, how few rows are called
@@ -97,10 +111,10 @@ def compare_methods(
     preprocessor : transformer, default=None
         Transforms X before each method; fitted on each fold. ``None`` takes X as it is.
     methods : iterable of str, default=None
-        Which methods, of "naive boosted trees", "naive forest", "PU bagging", "naive SVM",
-        "Elkan-Noto", "Natarajan", "Liu-Tao", "PGPU (paper)", "PGPUcv (paper)" and
-        "probgap". ``None`` takes all; "PGPUcv (paper)" takes longer than the others
-        together.
+        Which methods, of "naive boosted trees", "naive forest", "PU bagging", "spy",
+        "naive SVM", "Elkan-Noto", "Natarajan", "Liu-Tao", "nnPU", "PUSB", "PGlin",
+        "PGPU (paper)", "PGPUcv (paper)" and "probgap". ``None`` takes all; "PGPUcv
+        (paper)" takes longer than the others together.
     ours : PGPUClassifier, default=None
         What "probgap" stands for. ``None`` takes the default.
     n_splits : int, default=5

@@ -15,9 +15,9 @@ import numpy as np
 from sklearn._loss._loss import CyHalfBinomialLoss
 
 from probgap import (
-    baselines,
     boundary,
     gap,
+    methods,
     pgpu,
     reading,
     relabel,
@@ -36,8 +36,7 @@ PARTS: dict[str, type] = {
     for module, names in {
         # What users fit, its settings, and what it found.
         pgpu: "PGPUClassifier PGPUClassifierCV",
-        baselines: "ElkanNotoClassifier LiuTaoClassifier NaiveClassifier "
-        "NatarajanClassifier PUBaggingClassifier",
+        methods: " ".join(methods.__all__),
         tables: "ColumnPlan ColumnUse TableClassifier",
         gap: "MixedGapEstimator ObservedGapEstimator",
         boundary: "Boundary MeanSmallest Quantile",

@@ -27,7 +27,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from probgap import baselines, datasets
+from probgap import datasets, methods
 from probgap._core.errors import InvalidInputError
 from probgap._core.svm import FastSVC
 from probgap._core.types import Array, Mask, Matrix, Vector
@@ -337,13 +337,13 @@ def _pgpu(n_smallest: int = 3, **options: Any) -> PGPUClassifier:
 # Each method, and its parameters for the SVM and the estimate of P(s=1 | x) that the
 # methods of the paper share.
 METHODS: Mapping[str, tuple[Any, tuple[str, ...]]] = {
-    "SVM": (baselines.NaiveClassifier, ("estimator",)),
-    "Elkan": (baselines.ElkanNotoClassifier, ("estimator", "gap_estimator")),
-    "Natarajan": (baselines.NatarajanClassifier, ("estimator", "gap_estimator")),
-    "Liu": (baselines.LiuTaoClassifier, ("estimator", "gap_estimator")),
+    "SVM": (methods.NaiveClassifier, ("estimator",)),
+    "Elkan": (methods.ElkanNotoClassifier, ("estimator", "gap_estimator")),
+    "Natarajan": (methods.NatarajanClassifier, ("estimator", "gap_estimator")),
+    "Liu": (methods.LiuTaoClassifier, ("estimator", "gap_estimator")),
     "PGPU": (_pgpu, ("estimator", "gap_estimator__estimator")),
     "PGPUcv": (PGPUClassifierCV.paper, ("estimator", "gap_estimator__estimator")),
-    CLEAN: (baselines.NaiveClassifier, ("estimator",)),
+    CLEAN: (methods.NaiveClassifier, ("estimator",)),
     # As a user gets it: the SVM and the estimate are the paper's, not ours.
     "probgap": (PGPUClassifier, ()),
     # The same with their SVM at the end, to see what the final classifier contributes.

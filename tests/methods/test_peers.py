@@ -1,15 +1,12 @@
-"""The baselines against other people's code, where that is right: run with make peers."""
+"""The methods against other people's code, where that is right: run with make peers."""
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from probgap.baselines import (
-    ElkanNotoClassifier,
-    label_frequency,
-    unlabelled_positive_chance,
-)
+from probgap.methods import ElkanNotoClassifier
+from probgap.methods._closed import label_frequency, unlabelled_positive_chance
 
 
 @pytest.fixture

@@ -1,0 +1,279 @@
+"""Closed forms: P(Y=1 | x) from P(s=1 | x)."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.random import Generator
+from sklearn.model_selection import train_test_split
+from sklearn.utils._param_validation import StrOptions
+
+from probgap._core.checks import ObservedLabels, check_predict_input
+from probgap._core.errors import ProbgapWarning
+from probgap._core.estimators import fit_on_shares
+from probgap._core.runtime import RandomStateLike, draw_seed
+from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.validation import Fold, smaller_group
+from probgap.methods.base import SHARE, FinalProbabilities, GapMethod
+
+_TINY = float(np.finfo(np.float64).eps)
+# If a group has fewer samples than this, none are held out.
+_FEWEST_TO_HOLD_OUT = 4
+
+
+class ElkanNotoClassifier(FinalProbabilities, GapMethod):
+    """Divide P(s=1 | x) by the rate at which positives are labelled.
+
+    It assumes that labels are missing completely at random: each positive is labelled
+    with the same probability c, whatever its features. Then P(Y=1 | x) = P(s=1 | x) /
+    c. If easy positives are labelled first, c is too high for the hard ones, which are
+    then predicted negative.
+
+    Parameters
+    ----------
+    form : {"scaling", "weighted"}, default="scaling"
+        "scaling" divides by c. "weighted" trains a second classifier in which each
+        unlabelled sample is a positive with weight w(x) = (1 - c) / c * p / (1 - p),
+        p = P(s=1 | x), and a negative with weight 1 - w(x).
+    rule : {"e1", "e2", "e3"}, default="e1"
+        How c is estimated on held-out samples, in the names of the paper: e1 is the
+        mean of P(s=1 | x) over labelled ones, e2 their share of the sum of P(s=1 | x)
+        over all, e3 the maximum.
+    hold_out : float, default=0.2
+        Share of the samples held out to estimate c.
+    estimator : classifier whose fit takes sample_weight, default=None
+        The second classifier of the weighted form. ``None`` takes an RBF SVM.
+    gap_estimator : classifier with predict_proba, default=None
+        Estimates P(s=1 | x). ``None`` takes a Platt-scaled SVM.
+    gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
+        Where the probabilities of training samples in the weighted form come from.
+    pos_label : object, default=None
+        The value of ``y`` for a labelled positive; the greater if None.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the split and the estimators.
+    n_jobs : int, default=None
+        Number of folds to fit at once, for out-of-fold probabilities.
+
+    Attributes
+    ----------
+    label_frequency_ : float
+        The estimate of c.
+    gap_estimator_ : ObservedGapEstimator
+        The fitted estimator of P(s=1 | x).
+    estimator_ : object or None
+        The second classifier; None in the scaling form.
+    classes_, positive_index_, n_features_in_, feature_names_in_ : object
+        As in :class:`NaiveClassifier`.
+
+    References
+    ----------
+    .. [1] Elkan, Noto, "Learning Classifiers from Only Positive and Unlabeled Data",
+       KDD 2008.
+
+    Examples
+    --------
+    >>> from probgap.methods import ElkanNotoClassifier
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> X, y_true, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("constant", 0.3), random_state=1)
+    >>> model = ElkanNotoClassifier(random_state=0).fit(X, s)
+    >>> bool(model.score(X, y_true) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **GapMethod._parameter_constraints,
+        "form": [StrOptions({"scaling", "weighted"})],
+        "rule": [StrOptions({"e1", "e2", "e3"})],
+        "hold_out": [SHARE],
+    }
+
+    def __init__(
+        self,
+        *,
+        form: Literal["scaling", "weighted"] = "scaling",
+        rule: Literal["e1", "e2", "e3"] = "e1",
+        hold_out: float = 0.2,
+        estimator: Any = None,
+        gap_estimator: Any = None,
+        gap_method: Literal["out_of_fold", "in_sample"] = "in_sample",
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.form = form
+        self.rule = rule
+        self.hold_out = hold_out
+        self.estimator = estimator
+        self.gap_estimator = gap_estimator
+        self.gap_method = gap_method
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        labelled = labels.labelled
+        train, held_out = self._split(labelled, rng)
+        first = self._fit_gap(samples[train], labelled[train], rng)
+        chance = first.predict_proba(samples[held_out])[:, 1]
+        self.label_frequency_ = label_frequency(chance, labelled[held_out], self.rule)
+        self.gap_estimator_ = self._fit_gap(samples, labelled, rng)
+        self.estimator_ = None
+        if self.form == "weighted":
+            p = 0.5 * (1.0 + self.gap_estimator_.observed_gap_)
+            share = unlabelled_positive_chance(p, self.label_frequency_)
+            share[labelled] = 1.0
+            if share.min() >= 1.0:
+                what = (
+                    "The weighted form leaves no negatives to learn from: by the label "
+                    f"frequency of {self.label_frequency_:.3g} every unlabelled sample "
+                    "is positive. The quarter of them least likely to be labelled is "
+                    "taken as negative. Try form='scaling'."
+                )
+                warnings.warn(what, ProbgapWarning, stacklevel=4)
+                share[~labelled & (p <= np.quantile(p[~labelled], 0.25))] = 0.0
+            self.estimator_ = self._final_estimator(rng)
+            fit_on_shares(self.estimator_, samples, share, np.ones(labelled.size))
+
+    def _split(self, labelled: Mask, rng: Generator) -> Fold:
+        rows, smallest = np.arange(labelled.size), smaller_group(labelled)
+        if smallest < _FEWEST_TO_HOLD_OUT:
+            return rows, rows
+        # Keep two of each kind on either side, whatever hold_out is.
+        size = float(np.clip(self.hold_out, 2.0 / smallest, 1.0 - 2.0 / smallest))
+        how = {"test_size": size, "stratify": labelled, "random_state": draw_seed(rng)}
+        train, held_out = train_test_split(rows, **how)
+        return train, held_out
+
+    def _gives_probabilities(self) -> bool:
+        return self.form == "scaling" or super()._gives_probabilities()
+
+    def _chance(self, X: Matrix) -> Vector:
+        if self.form == "weighted":
+            return super()._chance(X)
+        return 0.5 * (1.0 + self._decide(X))
+
+    def _decide(self, X: Matrix) -> Vector:
+        if getattr(self, "estimator_", None) is not None:
+            return super()._decide(X)
+        samples = check_predict_input(self, X)
+        chance = self.gap_estimator_.predict_proba(samples)[:, 1]
+        return 2.0 * np.minimum(chance / self.label_frequency_, 1.0) - 1.0
+
+
+def label_frequency(chance: Vector, labelled: Mask, rule: str) -> float:
+    """Estimate c = P(s=1 | Y=1) from P(s=1 | x) of held-out samples."""
+    if rule == "e1":
+        estimate = chance[labelled].mean()
+    elif rule == "e2":
+        estimate = chance[labelled].sum() / max(chance.sum(), _TINY)
+    else:
+        estimate = chance.max()
+    return float(np.clip(estimate, _TINY, 1.0))
+
+
+def unlabelled_positive_chance(chance: Vector, frequency: float) -> Vector:
+    """Return w(x) = P(Y=1 | x, unlabelled), clipped to [0, 1]."""
+    odds = chance / np.maximum(1.0 - chance, _TINY)
+    return np.clip((1.0 - frequency) / frequency * odds, 0.0, 1.0)
+
+
+class PGlinClassifier(GapMethod):
+    r"""Take the root of P(s=1 | x), relative to its maximum.
+
+    It assumes that a positive is labelled with a probability proportional to P(Y=1 | x), and
+    that some samples are surely positive [1]_. With M the maximum of P(s=1 | x),
+
+    .. math::
+        P(Y=1 \mid x) = \sqrt{P(s=1 \mid x) / M}, \qquad
+        P(s=1 \mid x, Y=1) = \sqrt{M \, P(s=1 \mid x)}.
+
+    So a sample is positive where P(s=1 | x) is above M / 4. If labels are missing at random,
+    probabilities are too high between 0 and 1; if labelling is steeper, too low. One sample
+    with an extreme estimate sets M for all.
+
+    Parameters
+    ----------
+    gap_estimator : classifier with predict_proba, or gap estimator, default=None
+        Estimates P(s=1 | x). ``None`` takes a Platt-scaled SVM.
+    gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
+        Where the probabilities of training samples come from, of which M is the maximum.
+    pos_label : object, default=None
+        The value of ``y`` for a labelled positive; the greater if None.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the estimator.
+    n_jobs : int, default=None
+        Number of folds to fit at once, for out-of-fold probabilities.
+
+    Attributes
+    ----------
+    largest_ : float
+        M, the maximum of P(s=1 | x) over the training samples.
+    gap_estimator_ : ObservedGapEstimator or MixedGapEstimator
+        The fitted estimator of P(s=1 | x).
+    classes_, positive_index_, n_features_in_, feature_names_in_ : object
+        As in :class:`NaiveClassifier`.
+
+    References
+    ----------
+    .. [1] Gerych, Hartvigsen, Buquicchio, Agu, Rundensteiner, "Recovering the Propensity
+       Score from Biased Positive Unlabeled Data", AAAI 2022.
+
+    Examples
+    --------
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.methods import PGlinClassifier
+    >>> X, y_true, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> model = PGlinClassifier(random_state=0).fit(X, s)
+    >>> bool(model.score(X, y_true) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        gap_estimator: Any = None,
+        gap_method: Literal["out_of_fold", "in_sample"] = "in_sample",
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.gap_estimator = gap_estimator
+        self.gap_method = gap_method
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        self.gap_estimator_ = self._fit_gap(samples, labels.labelled, rng)
+        largest = 0.5 * (1.0 + self.gap_estimator_.observed_gap_.max())
+        self.largest_ = float(max(largest, _TINY))
+
+    def _gives_probabilities(self) -> bool:
+        return True
+
+    def _share_of_largest(self, X: Matrix) -> Vector:
+        samples = check_predict_input(self, X)
+        chance = self.gap_estimator_.predict_proba(samples)[:, 1]
+        return np.minimum(chance / self.largest_, 1.0)
+
+    def _decide(self, X: Matrix) -> Vector:
+        return 2.0 * np.sqrt(self._share_of_largest(X)) - 1.0
+
+    def predict_propensity(self, X: Matrix) -> Vector:
+        """Return P(s=1 | x, Y=1), the probability that a positive is labelled.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Probabilities, at most ``largest_``.
+        """
+        return self.largest_ * np.sqrt(self._share_of_largest(X))

@@ -1,0 +1,270 @@
+"""Methods that take unlabelled samples for negatives: all, draws, or reliable ones."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.random import Generator
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils._param_validation import HasMethods, Interval
+
+from probgap._core.checks import ObservedLabels, check_predict_input
+from probgap._core.errors import ProbgapWarning
+from probgap._core.estimators import clone_with_seed
+from probgap._core.runtime import RandomStateLike, draw_seed
+from probgap._core.types import Matrix, Vector
+from probgap.methods.base import (
+    SHARE,
+    FinalProbabilities,
+    MethodClassifier,
+    make_scorer,
+    score_of,
+)
+
+
+class NaiveClassifier(FinalProbabilities):
+    """Fit with every unlabelled sample as a negative.
+
+    It assumes that no positive is unlabelled; otherwise it learns to miss positives
+    like the unlabelled ones. Fitted on true labels, it is the upper bound for the other
+    methods.
+
+    Parameters
+    ----------
+    estimator : classifier whose fit takes sample_weight, default=None
+        ``None`` takes an RBF SVM.
+    pos_label : object, default=None
+        The value of ``y`` for a labelled positive; the greater if None.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the estimator.
+
+    Attributes
+    ----------
+    estimator_ : object
+        The fitted classifier.
+    classes_ : ndarray of shape (2,)
+        The two labels, in ascending order; ``positive_index_`` is that of the positive.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Features seen in ``fit``, and their names if they were all strings.
+
+    Examples
+    --------
+    >>> from probgap.methods import NaiveClassifier
+    >>> from probgap.datasets import make_square
+    >>> X, y_true, _ = make_square(200, random_state=0)
+    >>> bool(NaiveClassifier().fit(X, y_true).score(X, y_true) > 0.95)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        self.estimator = estimator
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        observed = labels.labelled.astype(np.int8)
+        self.estimator_ = self._final_estimator(rng).fit(samples, observed)
+
+
+class PUBaggingClassifier(MethodClassifier):
+    """Average classifiers of the labelled against as many unlabelled samples.
+
+    Each is fitted on all labelled samples and on a bootstrap sample of the unlabelled ones,
+    as large as they are, which are taken for negative [1]_. It assumes that few of the
+    unlabelled samples are positive, and that the labelled ones look like the others. To
+    load one from a file, name ``DecisionTreeClassifier`` in ``trusted``.
+
+    Parameters
+    ----------
+    estimator : classifier with predict_proba, default=None
+        ``None`` takes a decision tree.
+    n_estimators : int, default=100
+        Number of classifiers.
+    pos_label : object, default=None
+        The value of ``y`` for a labelled positive; the greater if None.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the samples and the classifiers.
+
+    Attributes
+    ----------
+    estimators_ : list
+        The fitted classifiers.
+    classes_ : ndarray of shape (2,)
+        The two labels, in ascending order; ``positive_index_`` is that of the positive.
+    n_features_in_, feature_names_in_ : int, ndarray
+        Features seen in ``fit``, and their names if they were all strings.
+
+    References
+    ----------
+    .. [1] Mordelet, Vert, "A bagging SVM to learn from positive and unlabeled examples",
+       Pattern Recognition Letters, 2014.
+
+    Examples
+    --------
+    >>> from probgap.methods import PUBaggingClassifier
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> X, y, posterior = make_square(300, random_state=0)
+    >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> model = PUBaggingClassifier(random_state=0).fit(X, s)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **MethodClassifier._parameter_constraints,
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        n_estimators: int = 100,
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_estimators = n_estimators
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        known, others = (
+            np.flatnonzero(labels.labelled),
+            np.flatnonzero(~labels.labelled),
+        )
+        observed = np.repeat([1, 0], known.size)
+        self.estimators_ = []
+        for _ in range(self.n_estimators):
+            rows = np.append(known, rng.choice(others, known.size))
+            one = self._base_estimator(rng)
+            self.estimators_.append(one.fit(samples[rows], observed))
+
+    def _base_estimator(self, rng: Generator) -> Any:
+        if self.estimator is None:
+            return DecisionTreeClassifier(random_state=draw_seed(rng))
+        return clone_with_seed(self.estimator, rng)
+
+    def _decide(self, X: Matrix) -> Vector:
+        samples = check_predict_input(self, X)
+        votes = [one.predict_proba(samples)[:, 1] for one in self.estimators_]
+        decision: Vector = 2.0 * np.mean(votes, axis=0) - 1.0
+        return decision
+
+
+class SpyClassifier(MethodClassifier):
+    """Find reliable negatives with spies, then learn positives against them.
+
+    Some labelled samples, the spies, are put among the unlabelled ones, and a first
+    classifier learns the other labelled ones against all these. Unlabelled samples that
+    score below nearly all spies are reliable negatives [1]_; a second classifier learns all
+    labelled samples against them, and the other unlabelled ones are left out. It assumes
+    that hidden positives score like labelled ones. If easy positives were labelled first,
+    the hard ones score below the spies and are taken for negative.
+
+    Parameters
+    ----------
+    spy_estimator : classifier with decision_function or predict_proba, default=None
+        The first classifier. ``None`` takes an RBF SVM.
+    estimator : classifier with decision_function or predict_proba, default=None
+        The second classifier. ``None`` takes an RBF SVM.
+    spy_share : float, default=0.15
+        Share of the labelled samples that become spies, at least one.
+    noise : float, default=0.05
+        Share of the spies that may score below the threshold.
+    pos_label : object, default=None
+        The value of ``y`` for a labelled positive; the greater if None.
+    random_state : int, Generator, RandomState or None, default=None
+        Draws the spies and seeds the classifiers.
+
+    Attributes
+    ----------
+    threshold_ : float
+        Score of the first classifier below which an unlabelled sample is negative.
+    reliable_negative_ : ndarray of shape (n_samples,)
+        True for training samples that the second classifier took as negative.
+    estimator_ : object
+        The second classifier.
+    classes_, positive_index_, n_features_in_, feature_names_in_ : object
+        As in :class:`NaiveClassifier`.
+
+    References
+    ----------
+    .. [1] Liu, Lee, Yu, Li, "Partially Supervised Classification of Text Documents", ICML
+       2002; Liu, Dai, Li, Lee, Yu, "Building Text Classifiers Using Positive and Unlabeled
+       Examples", ICDM 2003. Their second step is EM or a sequence of SVMs.
+
+    Examples
+    --------
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.methods import SpyClassifier
+    >>> X, y, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y, 2 * posterior - 1, ("constant", 0.5), random_state=1)
+    >>> model = SpyClassifier(random_state=0).fit(X, s)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **MethodClassifier._parameter_constraints,
+        "spy_estimator": [HasMethods(["fit"]), None],
+        "spy_share": [SHARE],
+        "noise": [Interval(Real, 0, 1, closed="left")],
+    }
+
+    def __init__(
+        self,
+        spy_estimator: Any = None,
+        estimator: Any = None,
+        *,
+        spy_share: float = 0.15,
+        noise: float = 0.05,
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        self.spy_estimator = spy_estimator
+        self.estimator = estimator
+        self.spy_share = spy_share
+        self.noise = noise
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        known = np.flatnonzero(labels.labelled)
+        n_spies = min(max(1, round(self.spy_share * known.size)), known.size - 1)
+        spies = rng.choice(known, n_spies, replace=False)
+        called = labels.labelled.astype(np.int8)
+        called[spies] = 0
+        first = make_scorer(self.spy_estimator, rng, "spy_estimator")
+        score = score_of(first.fit(samples, called), samples)
+        self.threshold_ = spy_threshold(score[spies], self.noise)
+        reliable = ~labels.labelled & (score < self.threshold_)
+        if not reliable.any():
+            warnings.warn(
+                "No unlabelled sample scores below the spies, so none is a reliable "
+                "negative. The quarter of them with the lowest scores is taken as "
+                "negative. Try another spy_estimator, or more noise.",
+                ProbgapWarning,
+                stacklevel=4,
+            )
+            least = np.quantile(score[~labels.labelled], 0.25)
+            reliable = ~labels.labelled & (score <= least)
+        self.reliable_negative_ = reliable
+        used = labels.labelled | reliable
+        second = make_scorer(self.estimator, rng, "estimator")
+        observed = labels.labelled[used].astype(np.int8)
+        self.estimator_ = second.fit(samples[used], observed)
+
+
+def spy_threshold(score: Vector, noise: float) -> float:
+    """Return the least score of spies that a share of them, at most, lies below."""
+    return float(np.sort(score)[int(noise * score.size)])
