@@ -9,6 +9,7 @@ from scipy.special import expit
 from probgap._core.types import Mask, Vector
 from probgap._core.validation import spread_rows
 from probgap.priors._result import Found
+from probgap.reading import read
 
 # Most scores of a group for estimates of densities; quantiles stand for more.
 _MOST_SCORES = 2000
@@ -192,7 +193,9 @@ def likelihood_of_share(share: float, p: Vector, u: Vector) -> float:
         return float(np.minimum(u, t * p).sum()) - share
 
     most = float((u[p > 0.0] / p[p > 0.0]).max())
-    filled = np.minimum(u, p * (brentq(excess, 0.0, most) if excess(most) > 0.0 else most))
+    filled = np.minimum(
+        u, p * (brentq(excess, 0.0, most) if excess(most) > 0.0 else most)
+    )
     some = p > 0.0
     return float(p[some] @ np.log(filled[some] / share))
 
@@ -201,3 +204,76 @@ def find_elbow(shares: Vector, curve: Vector) -> float:
     """Return the share at which the curve is farthest above the line between its ends."""
     line = np.interp(shares, shares[[0, -1]], curve[[0, -1]])
     return float(shares[np.argmax(curve - line)])
+
+
+# --- two means --------------------------------------------------------------------------
+
+# Variance that the halves of a normal distribution explain, as a share of all.
+_ONE_GROUP = 2.0 / np.pi
+
+
+def two_means(log_odds: Vector, labelled: Mask) -> Found:
+    """Return the share of unlabelled scores in the upper of two groups.
+
+    The log-odds of all rows are split where the variance within both groups is least.
+    ``separation`` is 0 if the split explains no more variance than that of a normal
+    distribution would, 1 if it explains all.
+    """
+    values = np.sort(log_odds)
+    n, total = values.size, float(values.var())
+    below = np.arange(1, n)
+    sums = np.cumsum(values)
+    apart = sums[:-1] / below - (sums[-1] - sums[:-1]) / (n - below)
+    between = below * (n - below) / n**2 * apart**2
+    best = int(between.argmax())
+    explained = float(between[best]) / total if total > 0.0 else 0.0
+    separation = min(max((explained - _ONE_GROUP) / (1.0 - _ONE_GROUP), 0.0), 1.0)
+    cut = 0.5 * (values[best] + values[best + 1])
+    share = float((log_odds[~labelled] > cut).mean())
+    return Found(share, evidence={"threshold": float(cut), "separation": separation})
+
+
+# --- reading, consensus -----------------------------------------------------------------
+
+_NORMAL_90 = 1.645  # half the width of a 90% interval, in standard deviations
+# Standard deviation of the share of two groups that are wholly separate. Of the values
+# 0.03 to 0.15 the one with the least error on the choosing tables of benchmarks/priors.py.
+_LEAST_DEVIATION = 0.04
+
+
+def from_reading(log_odds: Vector, labelled: Mask) -> Found:
+    """Return the share and the interval of :func:`probgap.reading.read`."""
+    reading = read(log_odds, labelled)
+    low, high = (n / reading.n_unlabelled for n in reading.n_hidden_interval)
+    return Found(
+        reading.n_hidden / reading.n_unlabelled,
+        (low, high),
+        evidence={"strangeness": reading.strangeness},
+    )
+
+
+def consensus(log_odds: Vector, labelled: Mask) -> Found:
+    """Return the mean of the reading and of two means, each weighted by its precision.
+
+    The deviation of the reading is that of its interval; that of two means is inversely
+    proportional to the separation of the two groups.
+    """
+    reading, groups = from_reading(log_odds, labelled), two_means(log_odds, labelled)
+    assert reading.interval is not None
+    unlabelled = 1.0 - float(
+        labelled.mean()
+    )  # deviations are those of shares of all rows
+    width = unlabelled * (reading.interval[1] - reading.interval[0])
+    deviation = max(width / (2.0 * _NORMAL_90), 1e-6)
+    precision = (groups.evidence["separation"] / _LEAST_DEVIATION) ** 2
+    weight = precision / (precision + deviation**-2)
+    share = (1.0 - weight) * reading.share + weight * groups.share
+    low, high = reading.interval
+    evidence = {
+        "reading": reading.share,
+        "two_means": groups.share,
+        "weight_of_two_means": weight,
+        **reading.evidence,
+        **groups.evidence,
+    }
+    return Found(share, (min(low, share), max(high, share)), evidence=evidence)
