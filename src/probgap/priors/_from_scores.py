@@ -226,7 +226,7 @@ def two_means(log_odds: Vector, labelled: Mask) -> Found:
     apart = sums[:-1] / below - (sums[-1] - sums[:-1]) / (n - below)
     between = below * (n - below) / n**2 * apart**2
     best = int(between.argmax())
-    explained = float(between[best]) / total if total > 0.0 else 0.0
+    explained = float(between[best]) / total if total > _LEAST else 0.0
     separation = min(max((explained - _ONE_GROUP) / (1.0 - _ONE_GROUP), 0.0), 1.0)
     cut = 0.5 * (values[best] + values[best + 1])
     share = float((log_odds[~labelled] > cut).mean())
