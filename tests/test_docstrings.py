@@ -14,6 +14,7 @@ ROOMS = (
     "reweight",
     "pgpu",
     "baselines",
+    "priors",
     "datasets",
     "metrics",
     "audit",
