@@ -53,6 +53,7 @@ api_rooms = (
     ("probgap.relabel", "Stage 3: what that says about each sample."),
     ("probgap.reweight", "Stage 4: weights that make some samples stand for all."),
     ("probgap.methods", "Other methods, each with its assumption."),
+    ("probgap.priors", "How many are positive, by ten methods."),
     ("probgap.tables", "From a file to a matrix."),
     ("probgap.diagnostics", "Whether to believe the answer."),
     ("probgap.inspection", "What drives the answer."),

@@ -14,6 +14,7 @@ ROOMS = (
     "reweight",
     "pgpu",
     "methods",
+    "priors",
     "datasets",
     "metrics",
     "audit",

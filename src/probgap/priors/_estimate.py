@@ -1,0 +1,211 @@
+"""The functions that users call: checks, the choice of a method, the result."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+
+from probgap._core.checks import check_fit_inputs, check_labelled
+from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
+from probgap._core.types import Mask, Matrix, Vector
+from probgap.gap import MixedGapEstimator
+from probgap.priors import _from_features, _from_scores
+from probgap.priors._result import ClassPrior, Found
+from probgap.reading.network import calibrate
+
+
+def _km1(X: Matrix, labelled: Mask, rng: Generator) -> Found:
+    return _from_features.kernel_means(X, labelled, rng, second=False)
+
+
+def _km2(X: Matrix, labelled: Mask, rng: Generator) -> Found:
+    return _from_features.kernel_means(X, labelled, rng, second=True)
+
+
+FROM_SCORES: dict[str, Callable[[Vector, Mask], Found]] = {
+    "consensus": _from_scores.consensus,
+    "reading": _from_scores.from_reading,
+    "two_means": _from_scores.two_means,
+    "elkan_noto": _from_scores.elkan_noto,
+    "dedpul": _from_scores.dedpul,
+    "bbe": _from_scores.bbe,
+    "alphamax": _from_scores.alphamax,
+}
+FROM_FEATURES: dict[str, Callable[[Any, Mask, Generator], Found]] = {
+    "tice": _from_features.tice,
+    "km1": _km1,
+    "km2": _km2,
+}
+
+
+def estimate_class_prior(
+    X: Matrix,
+    y: ArrayLike,
+    method: str = "consensus",
+    *,
+    pos_label: object = None,
+    random_state: RandomStateLike = None,
+    n_jobs: int | None = None,
+) -> ClassPrior:
+    """Estimate the share of positives from samples of which some positives are labelled.
+
+    Positive and unlabelled data do not determine this share. Each method assumes something
+    that data cannot confirm, and is wrong where that fails:
+
+    - "elkan_noto", "dedpul", "bbe", "alphamax", "tice", "km1" and "km2" assume that labels
+      are missing completely at random. If easy positives were labelled first, they are too
+      low. Elkan-Noto also assumes that classes do not overlap, the others that somewhere
+      there are positives only; otherwise they are too high.
+    - "reading" assumes that the task resembles the simulated ones of
+      :func:`probgap.reading.read`, where labels are missing at random or easy positives
+      were labelled first.
+    - "two_means" assumes that scores of positives and of negatives form two groups.
+    - "consensus" is the mean of the last two, weighted by how sure each one is: two means by
+      how separate the groups are.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Samples. "tice" does not take sparse ones.
+    y : array-like of shape (n_samples,)
+        Observed labels: two values, or one beside missing entries.
+    method : str, default="consensus"
+        One of the names above.
+    pos_label : object, default=None
+        The value of ``y`` that marks a labelled positive. ``None`` takes the greater.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the folds of the scores and of "tice", and the samples of "km1" and "km2".
+    n_jobs : int, default=None
+        Number of learners of the scores to fit at once, each in a thread.
+
+    Returns
+    -------
+    ClassPrior
+        The share among all rows and among the unlabelled ones, its interval where the
+        method gives one, and the method's evidence.
+
+    See Also
+    --------
+    estimate_class_prior_from_scores : The same from scores of your own.
+
+    Notes
+    -----
+    "tice", "km1" and "km2" work on the features, the latter two on at most 400 labelled and
+    400 unlabelled rows, which are drawn at random. All others work on the out-of-fold
+    log-odds of :class:`~probgap.gap.MixedGapEstimator`.
+
+    References
+    ----------
+    .. [1] Elkan, Noto, "Learning Classifiers from Only Positive and Unlabeled Data", KDD
+       2008.
+    .. [2] Ivanov, "DEDPUL: Difference-of-Estimated-Densities-based Positive-Unlabeled
+       Learning", ICMLA 2020.
+    .. [3] Garg, Wu, Smola, Balakrishnan, Lipton, "Mixture Proportion Estimation and PU
+       Learning: A Modern Approach", NeurIPS 2021 (BBE).
+    .. [4] Jain, White, Trosset, Radivojac, "Nonparametric Semi-Supervised Learning of Class
+       Proportions", 2016 (AlphaMax).
+    .. [5] Bekker, Davis, "Estimating the Class Prior in Positive and Unlabeled Data through
+       Decision Tree Induction", AAAI 2018 (TIcE).
+    .. [6] Ramaswamy, Scott, Tewari, "Mixture Proportion Estimation via Kernel Embeddings of
+       Distributions", ICML 2016 (KM1, KM2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probgap.priors import estimate_class_prior
+    >>> rng = np.random.default_rng(0)
+    >>> positive = rng.random(400) < 0.5
+    >>> X = rng.normal(size=(400, 2)) + 3.0 * positive[:, None]
+    >>> y = positive & (rng.random(400) < 0.4)
+    >>> prior = estimate_class_prior(X, y, "km2", random_state=0)
+    >>> bool(abs(prior.value - positive.mean()) < 0.05)
+    True
+    >>> bool(prior.unlabelled_share < prior.value)
+    True
+    """
+    _check_method(method, {**FROM_SCORES, **FROM_FEATURES})
+    gap, rng = MixedGapEstimator(n_jobs=n_jobs), as_generator(random_state)
+    samples, labels = check_fit_inputs(gap, X, y, pos_label)
+    labelled = labels.labelled
+    if method in FROM_SCORES:
+        gap.set_params(random_state=draw_seed(rng))
+        scores = gap.fit(samples, labelled).log_odds_
+        return estimate_class_prior_from_scores(scores, labelled, method)
+    if method == "tice" and issparse(samples):
+        msg = 'X must be dense for method="tice". Got a sparse matrix.'
+        raise InvalidInputError(msg)
+    with one_thread():
+        found = FROM_FEATURES[method](samples, labelled, rng)
+    return _finish(found, method, labelled)
+
+
+def estimate_class_prior_from_scores(
+    scores: ArrayLike, labelled: ArrayLike, method: str = "consensus"
+) -> ClassPrior:
+    """Estimate the share of positives from scores of labelled and unlabelled rows.
+
+    Scores are turned into log-odds of being labelled by Platt scaling, so that any score
+    that rises with P(s=1 | x) will do. What each method assumes, and where it fails, is in
+    :func:`estimate_class_prior`.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows,)
+        Scores, such as log-odds of being labelled, best by models that have not seen the
+        row: those of training rows would separate the labelled too well.
+    labelled : array-like of shape (n_rows,)
+        True for labelled positives.
+    method : str, default="consensus"
+        "consensus", "reading", "two_means", "elkan_noto", "dedpul", "bbe" or "alphamax".
+
+    Returns
+    -------
+    ClassPrior
+        The share among all rows and among the unlabelled ones, its interval where the
+        method gives one, and the method's evidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probgap.priors import estimate_class_prior_from_scores
+    >>> rng = np.random.default_rng(0)
+    >>> positive = np.arange(1000) < 400
+    >>> scores = rng.normal(4.0 * positive)
+    >>> labelled = positive & (rng.random(1000) < 0.5)
+    >>> prior = estimate_class_prior_from_scores(scores, labelled, "dedpul")
+    >>> bool(abs(prior.value - 0.4) < 0.05)
+    True
+    """
+    _check_method(method, FROM_SCORES)
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        wrong = "NaN or infinity" if values.ndim == 1 else f"shape {values.shape}"
+        msg = f"scores must be a one-dimensional array of finite numbers. Got {wrong}."
+        raise InvalidInputError(msg)
+    mask = check_labelled(labelled, values.size, both=True)
+    log_odds = calibrate(values, mask, np.ones(values.size))
+    return _finish(FROM_SCORES[method](log_odds, mask), method, mask)
+
+
+def _check_method(method: str, known: dict[str, Any]) -> None:
+    if method not in known:
+        names = ", ".join(map(repr, known))
+        msg = f"method must be one of {names}. Got {method!r}."
+        raise InvalidInputError(msg)
+
+
+def _finish(found: Found, method: str, labelled: Mask) -> ClassPrior:
+    n_labelled = int(labelled.sum())
+    if not found.converged:
+        what = (
+            f"The class prior by {method!r} has not converged: {dict(found.evidence)}."
+        )
+        warnings.warn(what, ProbgapWarning, stacklevel=3)
+    return ClassPrior.of(found, method, n_labelled, labelled.size - n_labelled)

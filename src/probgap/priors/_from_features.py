@@ -1,0 +1,217 @@
+"""Share of positives among unlabelled rows, from features."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.optimize import nnls
+from sklearn.metrics.pairwise import euclidean_distances
+
+from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap.priors._result import Found
+
+# --- TIcE -------------------------------------------------------------------------------
+
+# Those of the authors' program: folds, rounds (each starts from the label frequency of the
+# last), smoothing of the label rate of a part, fewest rows of a part, most splits.
+_FOLDS, _ROUNDS, _SMOOTHING, _FEWEST, _MOST_SPLITS = 5, 2, 5.0, 10, 500
+
+
+def tice(X: Array, labelled: Mask, rng: Generator) -> Found:
+    """Return the share by the most densely labelled part of a tree.
+
+    In any part of the feature space the share of labelled rows is at most the label
+    frequency c. A tree grown on one fold seeks parts with many labels; the greatest lower
+    confidence bound on the other folds is the estimate, averaged over the folds.
+    """
+    quarters = [np.quantile(column, (0.25, 0.5, 0.75)) for column in X.T]
+    codes = np.column_stack(
+        [np.searchsorted(cuts, x) for cuts, x in zip(quarters, X.T, strict=True)]
+    )
+    fold = rng.permutation(labelled.size) % _FOLDS
+    frequency, splits = 0.5, 0
+    for _ in range(_ROUNDS):
+        found = []
+        for k in range(_FOLDS):
+            search = _TreeSearch(codes, labelled, fold != k, frequency)
+            found.append(search.run(np.flatnonzero(fold == k)))
+            splits += search.n_splits
+        frequency = float(np.mean(found))
+    n_labelled, n_rows = int(labelled.sum()), labelled.size
+    hidden = n_labelled / frequency - n_labelled
+    evidence = {"frequency": frequency, "n_splits": float(splits)}
+    return Found(hidden / (n_rows - n_labelled), evidence=evidence)
+
+
+class _TreeSearch:
+    """Best-first search for the part of the data with the highest share of labels."""
+
+    def __init__(
+        self, codes: NDArray[np.intp], labelled: Mask, held_out: Mask, frequency: float
+    ) -> None:
+        self.codes, self.labelled, self.held_out = codes, labelled, held_out
+        n = int(held_out.sum())
+        delta = max(0.025, 1.0 / (1.0 + 0.004 * n))
+        # Chebyshev: the share of labels exceeds c by more with probability delta at most.
+        self.variance = frequency * (1.0 - frequency) * (1.0 - delta) / delta
+        self.best = float(labelled[held_out].mean())
+        self.n_splits = 0
+
+    def bound(self, rows: NDArray[np.intp]) -> float:
+        """Return a lower bound of the label frequency by these rows."""
+        share = float(self.labelled[rows].mean())
+        return share - float(np.sqrt(self.variance / rows.size))
+
+    def run(self, rows: NDArray[np.intp]) -> float:
+        """Return the greatest bound on held-out rows over parts of a tree grown on ``rows``."""
+        ticket = count()  # the queue must not compare arrays
+        free = np.ones(self.codes.shape[1], dtype=bool)
+        queue = [(0.0, next(ticket), rows, np.flatnonzero(self.held_out), free)]
+        while queue and self.n_splits < _MOST_SPLITS:
+            _, _, rows, others, free = heapq.heappop(queue)
+            column = self.choose_column(rows, free)
+            if column is None:
+                continue
+            self.n_splits += 1
+            free = free & (np.arange(free.size) != column)
+            for code in range(4):
+                part = rows[self.codes[rows, column] == code]
+                rest = others[self.codes[others, column] == code]
+                if rest.size >= _FEWEST:
+                    self.best = max(self.best, self.bound(rest))
+                # Fewer held-out rows cannot exceed the best even if all are labelled.
+                fewest = self.variance / (1.0 - self.best + 1e-12) ** 2
+                if part.size > _FEWEST and rest.size > max(fewest, _FEWEST):
+                    entry = (-self.bound(part), next(ticket), part, rest, free)
+                    heapq.heappush(queue, entry)
+        return self.best
+
+    def choose_column(self, rows: NDArray[np.intp], free: Mask) -> int | None:
+        """Return the column whose best quarter has the highest smoothed share of labels."""
+        known = self.labelled[rows]
+        if known.all() or not known.any() or not free.any():
+            return None
+        columns = np.flatnonzero(free)
+        place = self.codes[np.ix_(rows, columns)] + 4 * np.arange(columns.size)
+        size = np.bincount(place.ravel(), minlength=4 * columns.size)
+        found = np.bincount(place[known].ravel(), minlength=4 * columns.size)
+        size, found = size.reshape(-1, 4), found.reshape(-1, 4)
+        rate = (found / (size + _SMOOTHING)).max(axis=1)
+        rate[(size > 0).sum(axis=1) == 1] = -1.0  # no split
+        best = int(rate.argmax())
+        return int(columns[best]) if rate[best] > 0.0 else None
+
+
+# --- KM1, KM2 ---------------------------------------------------------------------------
+
+# Most rows of each kind: the kernel matrix of both has 800 rows.
+MOST_ROWS = 400
+_WIDTHS = np.logspace(-1.0, 1.0, 5)  # of the kernel, in median distances
+_MOST_LAMBDA, _PRECISION, _FIRST = 8.0, 0.04, 1.05
+_FAINTEST = 1e-7  # directions below this share of the largest eigenvalue are dropped
+_MOST_GAP = 1e-6  # of the duality gap, in squared distances of the two means
+
+
+def kernel_means(X: Matrix, labelled: Mask, rng: Generator, *, second: bool) -> Found:
+    """Return the share up to which positives can be taken out of the unlabelled rows.
+
+    d(lambda) is the distance of the kernel mean lambda * unlabelled + (1 - lambda) *
+    labelled from those of all distributions on the rows. It is 0 up to 1 / (1 - share), then
+    grows; the share is read off where its slope passes a threshold, KM1's 1 / sqrt(n) or,
+    with ``second``, KM2's 0.8 * slope at 1 + 0.2 * greatest slope.
+    """
+    drawn = [
+        rng.permutation(np.flatnonzero(group))[:MOST_ROWS]
+        for group in (~labelled, labelled)
+    ]
+    curve = DistanceCurve.of(X[np.concatenate(drawn)], drawn[0].size)
+    fewest = min(rows.size for rows in drawn)
+    threshold = 1.0 / np.sqrt(fewest)
+    solutions = []
+    if second or threshold > 0.9 * curve.greatest_slope:
+        first = curve.nearest(_FIRST)
+        solutions.append(first)
+        slope = first.distance / (_FIRST - 1.0)
+        threshold = 0.8 * slope + 0.2 * curve.greatest_slope
+    low, high = 1.0, _MOST_LAMBDA
+    while high - low > _PRECISION:
+        middle = 0.5 * (low + high)
+        solutions.append(curve.nearest(middle))
+        if solutions[-1].slope > threshold:
+            high = middle
+        else:
+            low = middle
+    found = 0.5 * (low + high)
+    evidence = {
+        "threshold": float(threshold),
+        "duality_gap": max(each.gap for each in solutions),
+        "n_rows": float(sum(rows.size for rows in drawn)),
+    }
+    converged = evidence["duality_gap"] <= _MOST_GAP * curve.greatest_slope**2
+    return Found((found - 1.0) / found, converged=converged, evidence=evidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """The nearest distribution: its distance, the slope of that, and its duality gap."""
+
+    distance: float
+    slope: float
+    gap: float  # of half the squared distance to its minimum, at most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistanceCurve:
+    """d(lambda) for rows of which the first ``n_mixture`` are unlabelled."""
+
+    features: Array  # their products are the kernel
+    mixture: Vector
+    component: Vector
+
+    @classmethod
+    def of(cls, rows: Matrix, n_mixture: int) -> DistanceCurve:
+        """Choose the kernel width at which both groups are farthest apart."""
+        mixture = (np.arange(rows.shape[0]) < n_mixture) / n_mixture
+        component = (mixture == 0.0) / (rows.shape[0] - n_mixture)
+        squared = euclidean_distances(rows, squared=True)
+        median = float(np.median(squared)) or 1.0
+        kernels = [np.exp(-squared / (2.0 * median * w**2)) for w in _WIDTHS]
+        apart = mixture - component
+        best = max(kernels, key=lambda kernel: float(apart @ kernel @ apart))
+        value, vector = eigh(best, check_finite=False)
+        strong = value > _FAINTEST * value[-1]
+        return cls(vector[:, strong] * np.sqrt(value[strong]), mixture, component)
+
+    @property
+    def greatest_slope(self) -> float:
+        """The distance between the two kernel means, which the slope tends to."""
+        return float(np.linalg.norm((self.mixture - self.component) @ self.features))
+
+    def nearest(self, value: float) -> Nearest:
+        """Find the distribution nearest to lambda * mixture + (1 - lambda) * component.
+
+        Non-negative least squares with a further row of ones that shall add up to 1 has the
+        same solution up to its scale. The slope of the distance follows from the solution
+        (envelope theorem).
+        """
+        target = value * self.mixture + (1.0 - value) * self.component
+        away = self.features.T - (self.features.T @ target)[:, None]
+        scale = float(np.abs(away).max())
+        system = np.vstack([away / scale, np.ones(target.size)])
+        found, _ = nnls(system, np.append(np.zeros(away.shape[0]), 1.0))
+        point = found / found.sum()
+        gradient = self.features @ (away @ point)
+        squared = float(np.square(away @ point).sum())
+        # How far half of it may lie above the minimum, by the linear lower bound.
+        gap = float(gradient @ point - gradient.min())
+        distance = float(np.sqrt(squared))
+        # Where nothing is left but rounding, the distance is constant at 0.
+        fall = -float(gradient @ (self.mixture - self.component))
+        slope = fall / distance if distance > 1e-9 * scale else 0.0
+        return Nearest(distance, slope, gap)

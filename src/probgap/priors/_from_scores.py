@@ -1,0 +1,279 @@
+"""Share of positives among unlabelled rows, from scores of one dimension."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
+
+from probgap._core.types import Mask, Vector
+from probgap._core.validation import spread_rows
+from probgap.priors._result import Found
+from probgap.reading import read
+
+# Most scores of a group for estimates of densities; quantiles stand for more.
+_MOST_SCORES = 2000
+_LEAST = 1e-12
+
+# --- Elkan and Noto ---------------------------------------------------------------------
+
+
+def elkan_noto(log_odds: Vector, labelled: Mask) -> Found:
+    """Return the share by Elkan and Noto's first estimator of the label frequency.
+
+    c is the mean of P(s=1 | x) over labelled rows, and P(Y=1) = P(s=1) / c.
+    """
+    frequency = float(expit(log_odds[labelled]).mean())
+    n_labelled, n_rows = int(labelled.sum()), labelled.size
+    hidden = n_labelled / max(frequency, _LEAST) - n_labelled
+    return Found(hidden / (n_rows - n_labelled), evidence={"frequency": frequency})
+
+
+# --- DEDPUL -----------------------------------------------------------------------------
+
+# Bandwidths of the two densities in standard deviations, the greatest ratio, half-widths
+# of the running medians, and what a lower value takes off a remembered peak: those of the
+# authors' program.
+_BANDWIDTHS = {"labelled": 0.1, "unlabelled": 0.05}
+_MOST_RATIO = 50.0
+_NARROW, _WIDE = 5, 1 / 20
+_FORGET = 0.2
+_GRID = np.linspace(0.0, 1.0, 1001)[1:]
+# Farthest that the mean posterior may lie from the share at its steepest turn.
+_MOST_EXCESS = 0.05
+_TOLERANCE, _MOST_STEPS = 1e-5, 1000
+
+
+def dedpul(log_odds: Vector, labelled: Mask) -> Found:
+    """Return the share at which posteriors have that share as their mean.
+
+    The posterior of an unlabelled row is min(share * ratio, 1), with the ratio of the
+    densities of labelled and unlabelled scores. Fixed-point iteration starts at 1, and
+    stops where no posterior is 1 any more. If it stops there although the mean stays below
+    the share everywhere, the share is taken where that excess turns most steeply.
+    """
+    ratio = density_ratio(log_odds, labelled)
+    share, step = 1.0, 0
+    for step in range(1, _MOST_STEPS + 1):  # noqa: B007 (the last step is evidence)
+        posterior = np.minimum(share * ratio, 1.0)
+        change = float(posterior.mean()) - share
+        if abs(change) < _TOLERANCE or posterior.max() < 1.0:
+            break
+        share += change
+    excess = _GRID - np.minimum(_GRID[:, None] * ratio, 1.0).mean(axis=1)
+    turn = np.diff(excess, 2)
+    turn[excess[1:-1] >= _MOST_EXCESS] = -np.inf
+    steepest = float(_GRID[1:-1][np.argmax(turn)])
+    fixed = (excess < 0.0).sum() > 1 and share > _GRID[0]
+    evidence = {
+        "ratio": float(ratio[-1]),
+        "fixed_point": share,
+        "steepest_turn": steepest,
+        "n_iter": float(step),
+    }
+    converged = step < _MOST_STEPS
+    found = share if fixed or steepest <= share else steepest
+    return Found(found, converged=converged, evidence=evidence)
+
+
+def density_ratio(log_odds: Vector, labelled: Mask) -> Vector:
+    """Return labelled over unlabelled density at unlabelled scores, smooth and rising."""
+    positive, unlabelled = (
+        thin_out(log_odds[group]) for group in (labelled, ~labelled)
+    )
+    density = _density(positive, unlabelled, _BANDWIDTHS["labelled"])
+    below = _density(unlabelled, unlabelled, _BANDWIDTHS["unlabelled"])
+    ratio = np.minimum(density / np.maximum(below, _LEAST), _MOST_RATIO)
+    ratio = _running_median(ratio, _NARROW)
+    chance = expit(unlabelled)
+    above = chance >= 0.5 * (expit(positive).mean() + chance.mean())
+    ratio[above] = np.maximum.accumulate(ratio[above])
+    ratio = _running_median(ratio, int(_WIDE * ratio.size))
+    return np.sort(_remember_peaks(ratio))
+
+
+def thin_out(values: Vector) -> Vector:
+    """Return the sorted values, or evenly spaced ones of them if they are many."""
+    return np.sort(values)[spread_rows(values.size, _MOST_SCORES)]
+
+
+def _density(values: Vector, at: Vector, bandwidth: float) -> Vector:
+    """Estimate a density by a Gaussian kernel."""
+    width = max(bandwidth * float(values.std(ddof=min(1, values.size - 1))), 1e-3)
+    away = (at[:, None] - values) / width
+    return np.exp(-0.5 * away**2).mean(axis=1) / (width * np.sqrt(2.0 * np.pi))
+
+
+def _running_median(values: Vector, half: int) -> Vector:
+    """Return medians in windows that shrink towards both ends."""
+    reach = np.minimum(np.arange(values.size), np.arange(values.size)[::-1])
+    reach = np.minimum(reach, half)
+    return np.array(
+        [np.median(values[at - h : at + h + 1]) for at, h in enumerate(reach)]
+    )
+
+
+def _remember_peaks(values: Vector) -> Vector:
+    """Raise each value to the highest earlier one that is still remembered.
+
+    A value that is as high strengthens a peak by 1, a lower one weakens it by 0.2; it is
+    forgotten at 0.
+    """
+    raised, peaks, strength = values.copy(), np.empty(0), np.empty(0)
+    for at, value in enumerate(values):
+        if peaks.size:
+            raised[at] = max(value, peaks.max())
+        strength = strength + np.where(peaks <= value, 1.0, -_FORGET)
+        kept = strength > 0.0
+        peaks, strength = peaks[kept], strength[kept]
+        if value not in peaks:
+            peaks, strength = np.append(peaks, value), np.append(strength, 1.0)
+    return raised
+
+
+# --- BBE --------------------------------------------------------------------------------
+
+_DOUBT = 0.1  # the bounds hold together with probability 1 - this
+_MARGIN = 0.01
+
+
+def bbe(log_odds: Vector, labelled: Mask) -> Found:
+    """Return the share in the top bin whose upper confidence bound is least.
+
+    Above a threshold, the share of unlabelled rows over that of labelled ones is at least
+    the share of positives, and equal to it where no negatives are.
+    """
+    positive, unlabelled = np.sort(log_odds[labelled]), np.sort(log_odds[~labelled])
+    cuts = np.unique(log_odds[log_odds <= positive[-1]])
+    above = [1.0 - np.searchsorted(g, cuts) / g.size for g in (positive, unlabelled)]
+    by_luck = sum(
+        np.sqrt(np.log(4.0 / _DOUBT) / (2.0 * group.size))
+        for group in (positive, unlabelled)
+    )
+    ratio = above[1] / above[0]
+    bound = (1.0 + _MARGIN) * by_luck / above[0]
+    best = int(np.argmin(ratio + bound))
+    share, doubt = float(ratio[best]), float(bound[best])
+    evidence = {"threshold": float(cuts[best]), "labelled_above": float(above[0][best])}
+    return Found(share, (share - doubt, share + doubt), evidence=evidence)
+
+
+# --- AlphaMax ---------------------------------------------------------------------------
+
+_ROWS_PER_BIN = 10
+
+
+def alphamax(log_odds: Vector, labelled: Mask) -> Found:
+    """Return the share at which the likelihood of the labelled scores begins to fall.
+
+    Scores fall into bins of equal numbers of labelled rows. If a share of the unlabelled
+    rows is positive, bin i holds at most all its unlabelled rows as positives; the labelled
+    rows are likeliest if it holds min(u_i, t p_i), with t such that these add up to the
+    share. The log-likelihood is constant up to the share looked for, then falls.
+    """
+    positive = log_odds[labelled]
+    n_bins = max(2, positive.size // _ROWS_PER_BIN)
+    edges = np.unique(np.quantile(positive, np.linspace(0.0, 1.0, n_bins + 1)[1:-1]))
+    groups = positive, log_odds[~labelled]
+    p, u = (
+        np.bincount(np.searchsorted(edges, g, "right"), minlength=edges.size + 1)
+        for g in groups
+    )
+    p, u = p / p.sum(), (u + 0.5) / (u + 0.5).sum()
+    shares = _GRID[:-1]
+    curve = np.array([likelihood_of_share(share, p, u) for share in shares])
+    elbow = find_elbow(shares, curve)
+    return Found(elbow, evidence={"n_bins": float(p.size)})
+
+
+def likelihood_of_share(share: float, p: Vector, u: Vector) -> float:
+    """Return the mean log-likelihood of labelled rows if this share of the others is positive."""
+
+    def excess(t: float) -> float:
+        return float(np.minimum(u, t * p).sum()) - share
+
+    most = float((u[p > 0.0] / p[p > 0.0]).max())
+    filled = np.minimum(
+        u, p * (brentq(excess, 0.0, most) if excess(most) > 0.0 else most)
+    )
+    some = p > 0.0
+    return float(p[some] @ np.log(filled[some] / share))
+
+
+def find_elbow(shares: Vector, curve: Vector) -> float:
+    """Return the share at which the curve is farthest above the line between its ends."""
+    line = np.interp(shares, shares[[0, -1]], curve[[0, -1]])
+    return float(shares[np.argmax(curve - line)])
+
+
+# --- two means --------------------------------------------------------------------------
+
+# Variance that the halves of a normal distribution explain, as a share of all.
+_ONE_GROUP = 2.0 / np.pi
+
+
+def two_means(log_odds: Vector, labelled: Mask) -> Found:
+    """Return the share of unlabelled scores in the upper of two groups.
+
+    The log-odds of all rows are split where the variance within both groups is least.
+    ``separation`` is 0 if the split explains no more variance than that of a normal
+    distribution would, 1 if it explains all.
+    """
+    values = np.sort(log_odds)
+    n, total = values.size, float(values.var())
+    below = np.arange(1, n)
+    sums = np.cumsum(values)
+    apart = sums[:-1] / below - (sums[-1] - sums[:-1]) / (n - below)
+    between = below * (n - below) / n**2 * apart**2
+    best = int(between.argmax())
+    explained = float(between[best]) / total if total > _LEAST else 0.0
+    separation = min(max((explained - _ONE_GROUP) / (1.0 - _ONE_GROUP), 0.0), 1.0)
+    cut = 0.5 * (values[best] + values[best + 1])
+    share = float((log_odds[~labelled] > cut).mean())
+    return Found(share, evidence={"threshold": float(cut), "separation": separation})
+
+
+# --- reading, consensus -----------------------------------------------------------------
+
+_NORMAL_90 = 1.645  # half the width of a 90% interval, in standard deviations
+# Standard deviation of the share of two groups that are wholly separate. Of the values
+# 0.03 to 0.15 the one with the least error on the choosing tables of benchmarks/priors.py.
+_LEAST_DEVIATION = 0.04
+
+
+def from_reading(log_odds: Vector, labelled: Mask) -> Found:
+    """Return the share and the interval of :func:`probgap.reading.read`."""
+    reading = read(log_odds, labelled)
+    low, high = (n / reading.n_unlabelled for n in reading.n_hidden_interval)
+    return Found(
+        reading.n_hidden / reading.n_unlabelled,
+        (low, high),
+        evidence={"strangeness": reading.strangeness},
+    )
+
+
+def consensus(log_odds: Vector, labelled: Mask) -> Found:
+    """Return the mean of the reading and of two means, each weighted by its precision.
+
+    The deviation of the reading is that of its interval; that of two means is inversely
+    proportional to the separation of the two groups.
+    """
+    reading, groups = from_reading(log_odds, labelled), two_means(log_odds, labelled)
+    assert reading.interval is not None
+    unlabelled = 1.0 - float(
+        labelled.mean()
+    )  # deviations are those of shares of all rows
+    width = unlabelled * (reading.interval[1] - reading.interval[0])
+    deviation = max(width / (2.0 * _NORMAL_90), 1e-6)
+    precision = (groups.evidence["separation"] / _LEAST_DEVIATION) ** 2
+    weight = precision / (precision + deviation**-2)
+    share = (1.0 - weight) * reading.share + weight * groups.share
+    low, high = reading.interval
+    evidence = {
+        "reading": reading.share,
+        "two_means": groups.share,
+        "weight_of_two_means": weight,
+        **reading.evidence,
+        **groups.evidence,
+    }
+    return Found(share, (min(low, share), max(high, share)), evidence=evidence)

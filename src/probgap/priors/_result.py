@@ -1,0 +1,103 @@
+"""The result of an estimate of the class prior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from probgap._core.output import fact_table, number
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Share of positives among the unlabelled rows, as a method computed it."""
+
+    share: float
+    interval: tuple[float, float] | None = None
+    converged: bool = True
+    evidence: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassPrior:
+    """Estimated shares of positives, among all rows and among the unlabelled ones.
+
+    Papers call either of them the class prior: in data where labels were put on rows of one
+    sample, the share among all rows; where labelled positives were drawn on their own, that
+    among the unlabelled. With a share s of labelled rows, ``value = s + (1 - s) *
+    unlabelled_share``.
+
+    Attributes
+    ----------
+    value : float
+        Share of all rows, labelled or not, that are positive.
+    unlabelled_share : float
+        Share of the unlabelled rows that are positive.
+    interval, unlabelled_interval : tuple of float or None
+        90% intervals of the two, where the method gives one.
+    method : str
+        The method.
+    n_labelled, n_unlabelled : int
+        Numbers of rows.
+    converged : bool
+        Whether the numerical solution is one, to the tolerance of the method.
+    evidence : dict of str to float
+        What the method computed on the way.
+    """
+
+    value: float
+    unlabelled_share: float
+    interval: tuple[float, float] | None
+    unlabelled_interval: tuple[float, float] | None
+    method: str
+    n_labelled: int
+    n_unlabelled: int
+    converged: bool
+    evidence: Mapping[str, float]
+
+    @classmethod
+    def of(cls, found: Found, method: str, n_labelled: int, n_unlabelled: int) -> Self:
+        """Clip the share among the unlabelled to [0, 1], and convert it to all rows."""
+        labelled = n_labelled / (n_labelled + n_unlabelled)
+
+        def clip(share: float) -> float:
+            return float(min(max(share, 0.0), 1.0))
+
+        def of_all(share: float) -> float:
+            return labelled + (1.0 - labelled) * share
+
+        share, ends, interval = clip(found.share), None, None
+        if found.interval is not None:
+            ends = clip(found.interval[0]), clip(found.interval[1])
+            interval = of_all(ends[0]), of_all(ends[1])
+        return cls(
+            value=of_all(share),
+            unlabelled_share=share,
+            interval=interval,
+            unlabelled_interval=ends,
+            method=method,
+            n_labelled=n_labelled,
+            n_unlabelled=n_unlabelled,
+            converged=found.converged,
+            evidence=dict(found.evidence),
+        )
+
+    @property
+    def label_frequency(self) -> float:
+        """Share of the positives that are labelled, often called c."""
+        return self.n_labelled / (self.n_labelled + self.n_unlabelled) / self.value
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "positive, of all rows": number(self.value),
+            "positive, of unlabelled rows": number(self.unlabelled_share),
+            "labelled, of positives": number(self.label_frequency),
+            "method": self.method
+            if self.converged
+            else f"{self.method}, not converged",
+        }
+        if self.interval is not None:
+            low, high = map(number, self.interval)
+            facts["90% interval, of all rows"] = f"{low} to {high}"
+        return fact_table("Class prior", facts)
