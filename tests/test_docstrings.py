@@ -16,6 +16,7 @@ ROOMS = (
     "baselines",
     "datasets",
     "metrics",
+    "model_selection",
     "audit",
     "diagnostics",
     "inspection",
