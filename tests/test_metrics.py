@@ -177,8 +177,8 @@ def test_a_range_of_priors_under_random_labelling_covers_every_prior():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([1, 0], [1]), r"y_pred must have one value for each of the 2"),
-        (([1, 0], [0.3, 0.2], "f1"), r"y_pred must hold the values \[0, 1\]"),
+        (([1, 0], [1], "recall"), r"y_pred must have one value for each of the 2"),
+        (([1, 0], [0.3, 0.2], "recall"), r"y_pred must hold the values \[0, 1\]"),
         (([1, 0], [1, 0], "auc"), r"metric must be one of accuracy, .* Got 'auc'"),
         (([1, 0], [1, 0], "f1"), r"class_prior must be a number .* Got None"),
     ],

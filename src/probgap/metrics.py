@@ -15,7 +15,6 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 from probgap._core.checks import read_labels
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask, Vector
-from probgap._core.validation import lee_liu
 
 __all__ = [
     "ScoreRange",
@@ -39,9 +38,9 @@ _BY_COUNTS: dict[str, Callable[[float, float, float], float]] = {
     "precision": lambda hit, called, _: hit / called if called > 0.0 else 0.0,
     "recall": lambda hit, _, prior: hit / prior,
 }
-WITHOUT_PRIOR = ("lee_liu", "recall")
+_WITHOUT_PRIOR = ("lee_liu", "recall")
 BY_RANK = ("average_precision", "roc_auc")
-METRICS = (*_BY_COUNTS, *BY_RANK)
+_METRICS = (*_BY_COUNTS, *BY_RANK)
 # A prior this many standard errors below the labelled share is no accident of sampling.
 _TOO_FAR = 3.0
 
@@ -117,8 +116,9 @@ def lee_liu_score(
     >>> lee_liu_score([1, 1, 0, 0], [1, 1, 1, 0])
     1.3333333333333333
     """
-    rows = _Rows.of(y, y_pred, "lee_liu", pos_label, sample_weight)
-    return lee_liu(rows.labelled, rows.output > 0.0, rows.weight)
+    return pu_score(
+        y, y_pred, "lee_liu", pos_label=pos_label, sample_weight=sample_weight
+    )
 
 
 def pu_score(
@@ -206,18 +206,23 @@ def pu_score(
     >>> round(pu_score(s, predicted, "accuracy", class_prior=0.4), 3)
     0.7
     """
+    check_metric(metric, class_prior)
     rows = _Rows.of(y, y_pred, metric, pos_label, sample_weight)
-    if metric == "lee_liu":
-        return lee_liu(rows.labelled, rows.output > 0.0, rows.weight)
-    if metric == "recall":
-        return rows.recall
-    if not isinstance(class_prior, Real):
+    if metric in _WITHOUT_PRIOR:
+        return _BY_COUNTS[metric](rows.recall, rows.called, 1.0)
+    return rows.estimate(metric, rows.check_prior((class_prior, class_prior))[0])
+
+
+def check_metric(metric: str, class_prior: Any) -> None:
+    """Check the name of a metric, and that it has the prior that it needs."""
+    if metric not in _METRICS:
+        msg = f"metric must be one of {', '.join(_METRICS)}. Got {metric!r}."
+        raise InvalidInputError(msg)
+    if not isinstance(class_prior, Real) and metric not in _WITHOUT_PRIOR:
         msg = (
             f"class_prior must be a number for metric={metric!r}. Got {class_prior!r}."
         )
         raise InvalidInputError(msg)
-    prior = rows.check_prior((float(class_prior), float(class_prior)))[0]
-    return rows.estimate(metric, prior)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +301,7 @@ def pu_score_range(
     >>> round(found.low, 3), round(found.high, 3)
     (0.4, 0.9)
     """
+    check_metric(metric, 0.0)
     rows = _Rows.of(y, y_pred, metric, pos_label, sample_weight)
     if metric in BY_RANK and not scar:
         msg = f"scar must be True for metric={metric!r}. Got {scar!r}."
@@ -329,9 +335,6 @@ class _Rows:
         pos_label: object,
         sample_weight: ArrayLike | None,
     ) -> _Rows:
-        if metric not in METRICS:
-            msg = f"metric must be one of {', '.join(METRICS)}. Got {metric!r}."
-            raise InvalidInputError(msg)
         labels, found = read_labels(y, pos_label), np.asarray(y_pred)
         n_samples = labels.labelled.size
         if found.shape != (n_samples,):

@@ -16,7 +16,7 @@ from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask
 from probgap._core.validation import Fold, smaller_group
-from probgap.metrics import BY_RANK, METRICS, WITHOUT_PRIOR, pu_score
+from probgap.metrics import BY_RANK, check_metric, pu_score
 
 __all__ = ["PUStratifiedKFold", "make_pu_scorer"]
 
@@ -75,12 +75,7 @@ def make_pu_scorer(
     >>> bool(search.fit(X, s).score(X, s) > 0.85)
     True
     """
-    if metric not in METRICS:
-        msg = f"metric must be one of {', '.join(METRICS)}. Got {metric!r}."
-        raise InvalidInputError(msg)
-    if class_prior is None and metric not in WITHOUT_PRIOR:
-        msg = f"class_prior must be a number for metric={metric!r}. Got None."
-        raise InvalidInputError(msg)
+    check_metric(metric, class_prior)
     how: dict[str, Any] = {"metric": metric, "class_prior": class_prior}
     if pos_label is not None:
         how["pos_label"] = pos_label
@@ -141,9 +136,7 @@ class PUStratifiedKFold(BaseCrossValidator):
         shuffle: bool = False,
         random_state: RandomStateLike = None,
     ) -> None:
-        if isinstance(n_splits, bool) or not (
-            isinstance(n_splits, int | np.integer) and n_splits >= 2
-        ):
+        if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
             msg = f"n_splits must be an integer of at least 2. Got {n_splits!r}."
             raise InvalidInputError(msg)
         self.n_splits = n_splits
@@ -170,9 +163,7 @@ class PUStratifiedKFold(BaseCrossValidator):
             The number of folds.
         """
         del X, groups
-        if y is None:
-            return int(self.n_splits)
-        return min(int(self.n_splits), _count_smaller(_one_kind(y)))
+        return int(self.n_splits) if y is None else self._count_folds(_one_kind(y))
 
     def split(
         self, X: Any, y: ArrayLike | None = None, groups: Any = None
@@ -198,10 +189,17 @@ class PUStratifiedKFold(BaseCrossValidator):
             raise InvalidInputError(msg)
         del groups
         kind = _one_kind(y)
-        n_splits = min(int(self.n_splits), _count_smaller(kind))
         seed = draw_seed(as_generator(self.random_state)) if self.shuffle else None
-        folds = StratifiedKFold(n_splits, shuffle=self.shuffle, random_state=seed)
-        yield from folds.split(X, kind)
+        how = {"shuffle": self.shuffle, "random_state": seed}
+        yield from StratifiedKFold(self._count_folds(kind), **how).split(X, kind)
+
+    def _count_folds(self, kind: Mask) -> int:
+        fewest = smaller_group(kind)
+        if fewest < 2:
+            rule = "at least 2 labelled and 2 unlabelled samples"
+            msg = f"y must hold {rule}. Got {fewest}."
+            raise InvalidInputError(msg)
+        return min(int(self.n_splits), fewest)
 
 
 def _one_kind(y: ArrayLike) -> Mask:
@@ -209,11 +207,3 @@ def _one_kind(y: ArrayLike) -> Mask:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbgapWarning)
         return read_labels(y, ask=False).labelled
-
-
-def _count_smaller(kind: Mask) -> int:
-    fewest = smaller_group(kind)
-    if fewest < 2:
-        msg = f"y must hold at least 2 labelled and 2 unlabelled samples. Got {fewest}."
-        raise InvalidInputError(msg)
-    return fewest

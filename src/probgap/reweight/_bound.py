@@ -124,16 +124,15 @@ def risk_bound(
     weight: Vector = check_array(
         weights, ensure_2d=False, dtype=np.float64, input_name="weights"
     )
-    for name, value, rule in (
-        ("weights", weight.min(), weight.ndim == 1 and weight.min() >= 0.0),
-        ("complexity", complexity, complexity >= 0.0),
-        ("largest_loss", largest_loss, largest_loss > 0.0),
-        ("delta", delta, 0.0 < delta < 1.0),
-    ):
-        if not rule:
-            wanted = "lie in (0, 1)" if name == "delta" else "not be negative"
-            msg = f"{name} must {wanted}. Got {float(value)!r}."
-            raise InvalidInputError(msg)
+    if weight.ndim != 1 or min(weight.min(), complexity) < 0.0:
+        msg = (
+            "weights and complexity must not be negative, weights of one dimension. Got "
+            f"{weight.min():.6g} and {complexity!r}."
+        )
+        raise InvalidInputError(msg)
+    if not 0.0 < delta < 1.0:
+        msg = f"delta must lie in (0, 1). Got {delta!r}."
+        raise InvalidInputError(msg)
     n, total = weight.size, float(weight.sum())
     squares = float(weight @ weight)
     risk = np.nan if losses is None else float(weight @ np.asarray(losses) / n)
