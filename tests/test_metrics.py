@@ -81,6 +81,11 @@ def test_scores_of_rankings_by_hand():
     # Labelled above unlabelled in 3 of 4 pairs; among all rows (0.5 + 0.75) / 2.
     auc = pu_score(s, score, "roc_auc", class_prior=0.6)
     assert auc == pytest.approx((0.625 - 0.3) / 0.4)
+    # A labelled row without weight changes nothing.
+    more = {"class_prior": 0.6, "sample_weight": [0, 1, 1, 1, 1]}
+    for metric in BY_RANK:
+        plain = pu_score(s, score, metric, class_prior=0.6)
+        assert pu_score([1, *s], [9.0, *score], metric, **more) == pytest.approx(plain)
     # c = 0.5 / 0.6: precision 1 at rank 1, and (1 + 1 / c) / 3 at rank 3.
     found = pu_score(s, score, "average_precision", class_prior=0.6)
     assert found == pytest.approx((1 + (1 + 1.2) / 3) / 2)
@@ -179,13 +184,14 @@ def test_a_range_of_priors_under_random_labelling_covers_every_prior():
     [
         (([1, 0], [1], "recall"), r"y_pred must have one value for each of the 2"),
         (([1, 0], [0.3, 0.2], "recall"), r"y_pred must hold the values \[0, 1\]"),
+        (([1, 0], [np.nan, 0], "roc_auc", 0.6), r"Input y_pred contains NaN"),
         (([1, 0], [1, 0], "auc"), r"metric must be one of accuracy, .* Got 'auc'"),
         (([1, 0], [1, 0], "f1"), r"class_prior must be a number .* Got None"),
     ],
 )
 def test_scores_refuse_what_they_cannot_use(arguments, message):
     with pytest.raises(ValueError, match=message):
-        pu_score(*arguments)
+        pu_score(*arguments[:3], class_prior=arguments[3] if arguments[3:] else None)
 
 
 def test_ranges_refuse_what_they_cannot_use():

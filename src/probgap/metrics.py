@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_sample_weight
 
 from probgap._core.checks import read_labels
 from probgap._core.errors import InvalidInputError
@@ -306,10 +307,11 @@ def pu_score_range(
     if metric in BY_RANK and not scar:
         msg = f"scar must be True for metric={metric!r}. Got {scar!r}."
         raise InvalidInputError(msg)
-    ends = (0.0, 1.0) if class_prior is None else class_prior
-    low, high = rows.check_prior(ends if isinstance(ends, tuple) else (ends, ends))
+    ends: Any = (0.0, 1.0) if class_prior is None else class_prior
+    low, high = rows.check_prior(ends if np.ndim(ends) else (ends, ends))
     if scar:
-        values = [rows.estimate(metric, prior) for prior in rows.priors(low, high)]
+        turns = [] if metric in BY_RANK else rows.turns(low, high)
+        values = [rows.estimate(metric, prior) for prior in (low, high, *turns)]
         least, most = min(values), max(values)
         if metric != "lee_liu":
             least, most = np.clip((least, most), 0.0, 1.0).tolist()
@@ -351,7 +353,10 @@ class _Rows:
             raise InvalidInputError(msg)
         weight = weight / weight.sum()
         if metric in BY_RANK:
-            return cls(labels.labelled, column_or_1d(found, dtype=np.float64), weight)
+            scores = check_array(
+                found, ensure_2d=False, dtype=np.float64, input_name="y_pred"
+            )
+            return cls(labels.labelled, scores, weight)
         if not np.isin(found, labels.classes).all():
             msg = (
                 f"y_pred must hold the values {labels.classes.tolist()!r} for "
@@ -393,12 +398,12 @@ class _Rows:
         low, high = np.clip(prior, known, most).tolist()
         return low, high
 
-    def priors(self, low: float, high: float) -> list[float]:
-        """Return both ends, and priors between at which an estimate may turn."""
+    def turns(self, low: float, high: float) -> list[float]:
+        """Return the priors in a range at which an estimate may turn."""
         called, recall = self.called, self.recall
         turns = [called / recall] if recall > 0.0 else []
         turns += [(1.0 - called) / (1.0 - recall)] if recall < 1.0 else []
-        return [low, high, *(turn for turn in turns if low < turn < high)]
+        return [turn for turn in turns if low < turn < high]
 
     def estimate(self, metric: str, prior: float) -> float:
         """Estimate a metric under SCAR."""
@@ -420,8 +425,8 @@ class _Rows:
         labelled_above = np.cumsum(np.bincount(block, own))[block]
         # The row itself is positive; each other labelled one stands for 1 / c of them.
         hits = own + (labelled_above - own) * prior / self.known
-        each = hits[self.labelled] / above[self.labelled]
-        return float(np.average(each, weights=own[self.labelled]))
+        counts = own > 0.0
+        return float(np.average(hits[counts] / above[counts], weights=own[counts]))
 
     def bounds(self, metric: str, low: float, high: float) -> tuple[float, float]:
         """Bound a metric by counts alone."""

@@ -276,7 +276,7 @@ def test_possible_worlds_are_shown():
 def test_what_weights_cost_is_shown_where_there_are_weights():
     told = ACCOUNTS["typical"]()
     text = Outline(page_of("typical")).text
-    assert "at most 1.68 above the best possible" in text
+    assert "at most 1.68 above that of the best classifier of its kind" in text
     assert "effective number of rows instead of the heaviest, 0.61" in text
     assert "its risk is 0.13. Such bounds are loose: they hold only if" in text
     weights = told.account.weights
