@@ -65,6 +65,7 @@ api_rooms = (
     ("probgap.dask", "Fits on dask arrays and dataframes."),
     ("probgap.plotting", "Pictures, in scikit-learn's Display convention."),
     ("probgap.metrics", "Scores, with truth and without."),
+    ("probgap.model_selection", "Scorers and folds for observed labels."),
     ("probgap.datasets", "Data drawn, loaded, and labels hidden."),
     ("probgap.page", "The page of a fit."),
     ("probgap.reproduction", "The paper's experiments: plan, rows and report."),

@@ -17,6 +17,7 @@ ROOMS = (
     "priors",
     "datasets",
     "metrics",
+    "model_selection",
     "audit",
     "diagnostics",
     "inspection",

@@ -30,6 +30,7 @@ from probgap.page import (
     render_page,
 )
 from probgap.reading import read
+from probgap.reweight import RiskBound
 
 COLUMNS = (
     "radius",
@@ -67,6 +68,11 @@ class Told:
         )
 
 
+def bound():
+    """Return a bound that says little, as most do."""
+    return RiskBound(522, 412.3, 3.1, 0.13, 0.54, 1.68, 0.61, 0.12, False)
+
+
 def typical():
     """Everything is there, and nothing is wrong."""
     rng = np.random.default_rng(0)
@@ -81,7 +87,7 @@ def typical():
         found=Found(569, 120, 449, 80.3, (55.0, 110.0), 0.9, 0.352, (0.31, 0.40), 78),
         boundary=Boundary(-0.41, "auto", 0.05, 364, 47, 158),
         histogram=Histogram(*(tuple(n.tolist()) for n in (edges, *counts))),
-        weights=Weights(True, 412.3, 522, 3.1, 1e-8, True),
+        weights=Weights(True, 412.3, 522, 3.1, 1e-8, True, bound()),
         worlds=Worlds(71.0, 92.0, 0.6),
         held_out=HeldOutCalibration(
             reliability(), 0.021, 0.93, (0.87, 0.97), 120, 0.934

@@ -273,6 +273,20 @@ def test_possible_worlds_are_shown():
     assert "Only the clear ones are labelled 190 54% 39%" in text
 
 
+def test_what_weights_cost_is_shown_where_there_are_weights():
+    told = ACCOUNTS["typical"]()
+    text = Outline(page_of("typical")).text
+    assert "at most 1.68 above that of the best classifier of its kind" in text
+    assert "effective number of rows instead of the heaviest, 0.61" in text
+    assert "its risk is 0.13. Such bounds are loose: they hold only if" in text
+    weights = told.account.weights
+    bound = replace(weights.bound, says_nothing=True)
+    account = replace(told.account, weights=replace(weights, bound=bound))
+    assert "this one says nothing, as no risk exceeds 1" in render_page(account)
+    account = replace(told.account, weights=replace(weights, bound=None))
+    assert "Theorem 5" not in render_page(account)
+
+
 def test_the_sum_of_the_checks_is_no_better_than_they_are():
     told = ACCOUNTS["typical"]()
     strong = ACCOUNTS["unfit"]().account.warnings

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import (
@@ -32,6 +33,7 @@ from probgap.diagnostics._held_out import (
 from probgap.diagnostics._scar import scar_test
 from probgap.diagnostics.account import Account, Caution
 from probgap.inspection import ColumnImportance, column_importance
+from probgap.reweight import RiskBound
 
 # Share, least and greatest number of rows for checks that fit models: with these, all
 # checks together cost less than the fit (benchmarks/examine.py).
@@ -124,7 +126,7 @@ def examine(
         raise InvalidInputError(msg)
     tell = progress or (lambda _done, _total, _what: None)
     rng, failures = as_generator(random_state), []
-    evidence = _describe(classifier, mask)
+    evidence = _describe(model, X, mask)
     left_out = _FITTING if fast else ()
     checks = {name: check for name, check in _CHECKS.items() if name not in left_out}
     done, total = 0, sum(cost for cost, _ in checks.values())
@@ -220,8 +222,9 @@ _LEFT_OUT = Caution(
 )
 
 
-def _describe(classifier: Any, labelled: Mask) -> Evidence:
+def _describe(model: Any, X: Any, labelled: Mask) -> Evidence:
     """Return what the fit itself found."""
+    classifier = classifier_of(model)
     reading, gap = classifier.reading_, classifier.observed_gap_
     weight = classifier.row_weight_  # how many rows each stands for
     weight = np.ones(gap.size) if weight is None else weight
@@ -252,6 +255,7 @@ def _describe(classifier: Any, labelled: Mask) -> Evidence:
         largest=float(chosen.max()),
         kkt_residual=None if matching is None else matching.kkt_residual,
         converged=None if matching is None else bool(matching.converged),
+        bound=_bound_risk(model, X),
     )
     low, high = reading.worlds()
     return {
@@ -261,6 +265,29 @@ def _describe(classifier: Any, labelled: Mask) -> Evidence:
         "weights": weights,
         "worlds": parts.Worlds(low, high, reading.familiarity),
     }
+
+
+def _bound_risk(model: Any, X: Any) -> RiskBound | None:
+    """Bound the risk, by the ramp loss, of an RBF SVM on weighted rows.
+
+    The class of functions is the smallest ball that holds the decision function, with
+    intercepts up to its own.
+    """
+    classifier = classifier_of(model)
+    svm, matching = classifier.estimator_, classifier.kmm_
+    decided = classifier.relabelling_.decided
+    kernel = getattr(svm, "kernel", "rbf")  # that of DeviceSVM, which has no choice
+    if matching is None or decided.all() or not hasattr(svm, "dual_coef_"):
+        return None
+    if kernel != "rbf" or issparse(svm.dual_coef_):
+        return None
+    intercept = float(svm.intercept_[0])
+    inner = svm.decision_function(svm.support_vectors_) - intercept
+    radius = float(np.sqrt(max(0.0, svm.dual_coef_[0] @ inner)))
+    rows = take_rows(samples_of(model, X), np.flatnonzero(decided))
+    sign = np.where(classifier.relabelling_.labels[decided] == 1, 1.0, -1.0)
+    losses = np.clip(1.0 - sign * svm.decision_function(rows), 0.0, 1.0)
+    return matching.risk_bound(radius + abs(intercept), losses=losses)
 
 
 def _find_warnings(account: Account) -> Iterator[Caution]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from probgap.boundary import Boundary
     from probgap.diagnostics import HeldOutCalibration, LabellingCurve, ScarTest
     from probgap.inspection import ColumnImportance
+    from probgap.reweight import RiskBound
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,10 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How unequal the weights of the decided rows are, and how exact their solution."""
+    """How unequal the weights of the decided rows are, and how exact their solution.
+
+    ``bound`` is the paper's bound of the risk, if the final classifier is an RBF SVM.
+    """
 
     reweighted: bool
     effective_sample_size: float
@@ -68,6 +72,7 @@ class Weights:
     largest: float
     kkt_residual: float | None = None
     converged: bool | None = None
+    bound: RiskBound | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Kernel mean matching: weights that make one sample represent another."""
 
+from probgap.reweight._bound import RiskBound, risk_bound
 from probgap.reweight._kmm import (
     KernelMeanMatching,
     kernel_mean_matching,
@@ -10,6 +11,8 @@ from probgap.reweight._problem import KMMResult
 __all__ = [
     "KMMResult",
     "KernelMeanMatching",
+    "RiskBound",
     "kernel_mean_matching",
     "match_selections",
+    "risk_bound",
 ]

@@ -1,0 +1,209 @@
+"""Choosing models by observed labels: scorers, and folds that keep the labelled share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
+
+from probgap._core.checks import read_labels
+from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
+from probgap._core.types import Mask
+from probgap._core.validation import Fold, smaller_group
+from probgap.metrics import BY_RANK, check_metric, pu_score
+
+__all__ = ["PUStratifiedKFold", "make_pu_scorer"]
+
+
+def make_pu_scorer(
+    metric: str = "accuracy",
+    *,
+    class_prior: float | None = None,
+    pos_label: object = None,
+) -> Any:
+    """Make a scorer that estimates a score against true labels from observed ones.
+
+    For ``scoring`` of ``cross_val_score``, ``GridSearchCV`` and their like. Accuracy
+    against observed labels rewards a model for calling hidden positives negative; this
+    one does not, as far as labelled positives are a random sample of the positives and
+    ``class_prior`` is right. Where easy positives are labelled first, all scores are too
+    high, and models that find only those are favoured: differences between models that
+    find different positives are then not to be trusted.
+
+    Parameters
+    ----------
+    metric : str, default="accuracy"
+        As for :func:`probgap.metrics.pu_score`: "accuracy", "balanced_accuracy", "f1",
+        "lee_liu", "precision", "recall", "average_precision" or "roc_auc". "recall"
+        alone is best for a model that calls every sample positive.
+    class_prior : float, default=None
+        Share of all samples that is positive, labelled or not; one value for all
+        models. Not needed for "recall" and "lee_liu".
+    pos_label : object, default=None
+        The value of ``y`` that marks labelled positives. ``None`` takes the greater.
+
+    Returns
+    -------
+    callable
+        The scorer, of estimator, X and y. It takes ``sample_weight`` if
+        ``set_score_request(sample_weight=True)`` asks for it, with metadata routing.
+
+    See Also
+    --------
+    PUStratifiedKFold : Folds to use it with.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.svm import SVC
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.model_selection import PUStratifiedKFold, make_pu_scorer
+    >>> X, y_true, _ = make_square(300, random_state=0)
+    >>> s = hide_labels(X, y_true, rate=("constant", 0.6), random_state=1)
+    >>> search = GridSearchCV(
+    ...     SVC(class_weight="balanced"),
+    ...     {"C": [0.01, 1.0]},
+    ...     scoring=make_pu_scorer("accuracy", class_prior=0.5),
+    ...     cv=PUStratifiedKFold(3),
+    ... )
+    >>> bool(search.fit(X, s).score(X, s) > 0.85)
+    True
+    """
+    check_metric(metric, class_prior)
+    how: dict[str, Any] = {"metric": metric, "class_prior": class_prior}
+    if pos_label is not None:
+        how["pos_label"] = pos_label
+    if metric in BY_RANK:
+        methods = ("decision_function", "predict_proba")
+        return make_scorer(_score_ranking, response_method=methods, **how)
+    return make_scorer(pu_score, **how)
+
+
+def _score_ranking(
+    y: ArrayLike, y_score: ArrayLike, *, pos_label: object = None, **how: Any
+) -> float:
+    scores = np.asarray(y_score)
+    # Without pos_label the scores are those of the last class in the alphabet.
+    if pos_label is None and read_labels(y).positive == 0:
+        scores = -scores
+    return pu_score(y, scores, pos_label=pos_label, **how)
+
+
+class PUStratifiedKFold(BaseCrossValidator):
+    """Folds that all have the same share of labelled samples, up to one sample.
+
+    ``y`` may be what the classifiers of this package take: two values, numbers or
+    strings, or one value beside missing entries. Where fewer samples are labelled than
+    there are folds, there are as many folds as labelled samples, so that every fold has
+    some to score and some to learn from; ``get_n_splits`` returns that number if it is
+    given ``y``. With fewer than two labelled samples there is no such split.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2.
+    shuffle : bool, default=False
+        Whether to shuffle the samples of each kind before they are split.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the shuffling. The same integer gives the same folds.
+
+    See Also
+    --------
+    make_pu_scorer : What to score them by.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probgap.model_selection import PUStratifiedKFold
+    >>> y = np.array([1, 0, 0, 1, 0, 0, 0, 0, 0, 1])
+    >>> folds = PUStratifiedKFold(5)
+    >>> folds.get_n_splits(y=y)
+    3
+    >>> [int(y[test].sum()) for _, test in folds.split(y, y)]
+    [1, 1, 1]
+    """
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        shuffle: bool = False,
+        random_state: RandomStateLike = None,
+    ) -> None:
+        if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
+            msg = f"n_splits must be an integer of at least 2. Got {n_splits!r}."
+            raise InvalidInputError(msg)
+        self.n_splits = n_splits
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def get_n_splits(
+        self, X: Any = None, y: ArrayLike | None = None, groups: Any = None
+    ) -> int:
+        """Return the number of folds, as far as ``y`` allows.
+
+        Parameters
+        ----------
+        X : object, default=None
+            Not used.
+        y : array-like of shape (n_samples,), default=None
+            Observed labels. ``None`` returns ``n_splits``.
+        groups : object, default=None
+            Not used.
+
+        Returns
+        -------
+        int
+            The number of folds.
+        """
+        del X, groups
+        return int(self.n_splits) if y is None else self._count_folds(_one_kind(y))
+
+    def split(
+        self, X: Any, y: ArrayLike | None = None, groups: Any = None
+    ) -> Iterator[Fold]:
+        """Return the samples to train on and those held out, fold by fold.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples; only their number matters.
+        y : array-like of shape (n_samples,)
+            Observed labels.
+        groups : object, default=None
+            Not used.
+
+        Yields
+        ------
+        train, test : ndarray
+            Indices of the samples.
+        """
+        if y is None:
+            msg = "y must be given to keep the share of labelled samples. Got None."
+            raise InvalidInputError(msg)
+        del groups
+        kind = _one_kind(y)
+        seed = draw_seed(as_generator(self.random_state)) if self.shuffle else None
+        how = {"shuffle": self.shuffle, "random_state": seed}
+        yield from StratifiedKFold(self._count_folds(kind), **how).split(X, kind)
+
+    def _count_folds(self, kind: Mask) -> int:
+        fewest = smaller_group(kind)
+        if fewest < 2:
+            rule = "at least 2 labelled and 2 unlabelled samples"
+            msg = f"y must hold {rule}. Got {fewest}."
+            raise InvalidInputError(msg)
+        return min(int(self.n_splits), fewest)
+
+
+def _one_kind(y: ArrayLike) -> Mask:
+    """Return which samples are of one kind; for folds it does not matter which."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ProbgapWarning)
+        return read_labels(y, ask=False).labelled
