@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from probgap.methods import (
     PGlinClassifier,
     PUBaggingClassifier,
     PUSBClassifier,
+    SAREMClassifier,
     SpyClassifier,
 )
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
@@ -65,8 +67,10 @@ METHODS: Mapping[str, Callable[[], Any]] = {
     "Natarajan": NatarajanClassifier,
     "Liu-Tao": LiuTaoClassifier,
     "nnPU": NNPUClassifier,
+    "uPU": partial(NNPUClassifier, risk="upu"),
     "PUSB": PUSBClassifier,
     "PGlin": PGlinClassifier,
+    "SAR-EM": SAREMClassifier,
     "PGPU (paper)": PGPUClassifier.paper,
     SLOW: PGPUClassifierCV.paper,
     OURS: PGPUClassifier,
@@ -112,9 +116,9 @@ def compare_methods(
         Transforms X before each method; fitted on each fold. ``None`` takes X as it is.
     methods : iterable of str, default=None
         Which methods, of "naive boosted trees", "naive forest", "PU bagging", "spy",
-        "naive SVM", "Elkan-Noto", "Natarajan", "Liu-Tao", "nnPU", "PUSB", "PGlin",
-        "PGPU (paper)", "PGPUcv (paper)" and "probgap". ``None`` takes all; "PGPUcv
-        (paper)" takes longer than the others together.
+        "naive SVM", "Elkan-Noto", "Natarajan", "Liu-Tao", "nnPU", "uPU", "PUSB", "PGlin",
+        "SAR-EM", "PGPU (paper)", "PGPUcv (paper)" and "probgap". ``None`` takes all;
+        "PGPUcv (paper)" takes longer than the others together.
     ours : PGPUClassifier, default=None
         What "probgap" stands for. ``None`` takes the default.
     n_splits : int, default=5
