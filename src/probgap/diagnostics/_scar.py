@@ -14,10 +14,10 @@ from sklearn.model_selection import KFold
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import as_matrix, check_rows, sample_rows, take_rows
-from probgap._core.kernels import KernelFeatures, Single, scale_gamma
+from probgap._core.kernels import KernelFeatures, scale_gamma
 from probgap._core.newton import Logistic, fit_linear
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
-from probgap._core.types import Array, Mask, Vector
+from probgap._core.types import Array, Mask, Single, Vector
 from probgap._core.validation import smaller_group
 
 _SIGNIFICANT = 0.05
