@@ -49,7 +49,7 @@ __all__ = [
 
 _SCORED_BY = "ROC AUC of held-out labelled rows against unlabelled ones"
 _HELD_OUT = 0.4
-_FEWEST_LABELLED = 5
+_FEWEST_TO_HOLD_OUT = 5
 _N_GROUPS = 8
 # The most cells to score at once, and the most rows to score in all.
 _BLOCK_CELLS = 4_000_000
@@ -143,9 +143,9 @@ def column_importance(
     2
     """
     mask = check_rows(X, labelled)
-    if smaller_group(mask) < _FEWEST_LABELLED:
+    if smaller_group(mask) < _FEWEST_TO_HOLD_OUT:
         msg = (
-            f"labelled must mark at least {_FEWEST_LABELLED} rows and leave as many, to "
+            f"labelled must mark at least {_FEWEST_TO_HOLD_OUT} rows and leave as many, to "
             f"hold some out. Got {int(mask.sum()):,} of {mask.size:,}."
         )
         raise InvalidInputError(msg)

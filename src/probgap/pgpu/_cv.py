@@ -341,7 +341,7 @@ def _match_each(
 class FinalOnFold:
     """Fits final classifiers on a fold, with one kernel matrix where possible."""
 
-    fit: Callable[[Any, SoftLabels], Any]
+    fit_final: Callable[[Any, SoftLabels], Any]
     train: Matrix
     test: Matrix
     kernels: dict[float, tuple[Matrix, Matrix]] = field(default_factory=dict)
@@ -354,7 +354,7 @@ class FinalOnFold:
             return self._predict_by_kernel(estimator, share, data.weight)
         # If the kernel width depends on the rows, libsvm computes the values that it needs
         # faster than we could compute a new matrix of all rows.
-        fitted = self.fit(estimator, data)
+        fitted = self.fit_final(estimator, data)
         if isinstance(fitted, FastSVC):
             return fitted.decision_function(self.test) > 0.0  # faster than predict
         return fitted.predict(self.test) == 1
