@@ -17,12 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
-from threadpoolctl import threadpool_limits
 
 from probgap._core.checks import check_gap, read_labels
 from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.output import whole_file
-from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Matrix, Vector
 from probgap.gap import ObservedGapEstimator
 
@@ -549,7 +548,7 @@ def load_tcdb_vectors(
 def svd_vectors(counts: Any, n_dimensions: int, seed: int) -> Array:
     """Reduce TF-IDF weights of word counts by a truncated SVD."""
     weights = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
-    with threadpool_limits(1):
+    with one_thread():
         return TruncatedSVD(n_dimensions, random_state=seed).fit_transform(weights)
 
 
@@ -585,6 +584,6 @@ def _train(counts: Any, settings: dict[str, Any]) -> Array:
         words = np.repeat(counts.indices[here], counts.data[here].astype(np.intp))
         shuffled = [str(word) for word in rng.permutation(words)]
         records.append(TaggedDocument(shuffled, [record]))
-    with threadpool_limits(1):
+    with one_thread():
         model = Doc2Vec(records, **{**settings, "seed": draw_seed(rng)})
     return model.dv.vectors.astype(np.float64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,7 +34,7 @@ from probgap._core.estimators import (
     take_rows,
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
-from probgap._core.types import Vector
+from probgap._core.types import Rows, Vector
 from probgap._core.validation import smaller_group
 
 __all__ = [
@@ -46,11 +47,9 @@ __all__ = [
     "word_contributions",
 ]
 
-Rows = NDArray[np.intp]
-
 _SCORED_BY = "ROC AUC of held-out labelled rows against unlabelled ones"
 _HELD_OUT = 0.4
-_FEWEST_LABELLED = 5
+_FEWEST_TO_HOLD_OUT = 5
 _N_GROUPS = 8
 # The most cells to score at once, and the most rows to score in all.
 _BLOCK_CELLS = 4_000_000
@@ -144,9 +143,9 @@ def column_importance(
     2
     """
     mask = check_rows(X, labelled)
-    if smaller_group(mask) < _FEWEST_LABELLED:
+    if smaller_group(mask) < _FEWEST_TO_HOLD_OUT:
         msg = (
-            f"labelled must mark at least {_FEWEST_LABELLED} rows and leave as many, to "
+            f"labelled must mark at least {_FEWEST_TO_HOLD_OUT} rows and leave as many, to "
             f"hold some out. Got {int(mask.sum()):,} of {mask.size:,}."
         )
         raise InvalidInputError(msg)
@@ -164,8 +163,9 @@ def column_importance(
     orders = [rng.permutation(test.size) for _ in range(n_repeats)]
     shuffles = [(column, order) for column in tried for order in orders]
     falls: list[float] = []
+    n_cells = math.prod(unseen.shape)
     # Many copies of the table at once: a pipeline takes long over each, however short.
-    for batch in gen_batches(len(shuffles), max(1, _BLOCK_CELLS // _n_cells(unseen))):
+    for batch in gen_batches(len(shuffles), max(1, _BLOCK_CELLS // n_cells)):
         table = _shuffle_columns(unseen, shuffles[batch])
         ranked = chance_positive(copy, samples_of(model, table))
         falls += [roc_auc_score(known, one) for one in ranked.reshape(-1, test.size)]
@@ -303,7 +303,9 @@ def row_contributions(
         steps = np.arange(len(columns) + 1)[None, :, None]
         taken = np.argsort(order, axis=1)[:, None, :] < steps
         source = np.where(taken, drawn.size, start[:, None, None])
-        path = score(_mix_rows(table, columns, source.reshape(-1, len(columns))))
+        cells = dict(zip(columns, source.reshape(-1, len(columns)).T, strict=True))
+        first = np.zeros(source[..., 0].size, dtype=np.intp)
+        path = score(_take_cells(table, first, cells))
         np.add.at(total, order, np.diff(path.reshape(start.size, -1), axis=1))
     return RowContributions(
         columns=columns,
@@ -441,38 +443,28 @@ def _check_single(row: Any) -> None:
         raise InvalidInputError(msg)
 
 
-def _mix_rows(table: Any, columns: list[Any], source: Rows) -> Any:
-    """Return rows whose cells come from rows ``source`` of a table, or the first."""
-    if not hasattr(table, "columns"):
-        return np.take_along_axis(table, source, axis=0)
-    mixed = table.take(np.zeros(source.shape[0], dtype=np.intp)).reset_index(drop=True)
-    for j, name in enumerate(columns):
-        mixed[name] = table[name].array[source[:, j]]
-    return mixed
-
-
-def _n_cells(table: Any) -> int:
-    return int(np.prod(table.shape))
+def _take_cells(table: Any, rows: Rows, sources: dict[Any, Rows]) -> Any:
+    """Return rows of a table; the cells of some columns come from other rows."""
+    taken, named = take_rows(table, rows), hasattr(table, "columns")
+    if named:
+        taken = taken.reset_index(drop=True)
+    for column, source in sources.items():
+        if named:
+            taken[column] = table[column].take(source).array
+        else:
+            taken[:, column] = table[source, column]
+    return taken
 
 
 def _shuffle_columns(table: Any, shuffles: list[tuple[Any, Rows]]) -> Any:
     """Return a copy of a table for each column to shuffle, one below the other."""
     n_rows = _num_samples(table)
     places = np.tile(np.arange(n_rows), len(shuffles))
-    copies, named = take_rows(table, places), hasattr(table, "columns")
-    if named:
-        copies = copies.reset_index(drop=True)
-    at: dict[Any, Rows] = {}
-    for start, (column, order) in zip(
-        range(0, places.size, n_rows), shuffles, strict=True
-    ):
-        at.setdefault(column, places.copy())[start : start + n_rows] = order
-    for column, source in at.items():
-        if named:
-            copies[column] = table[column].take(source).array
-        else:
-            copies[:, column] = table[source, column]
-    return copies
+    sources: dict[Any, Rows] = {}
+    for k, (column, order) in enumerate(shuffles):
+        source = sources.setdefault(column, places.copy())
+        source[k * n_rows : (k + 1) * n_rows] = order
+    return _take_cells(table, places, sources)
 
 
 def _as_table(rows: Any) -> Any:

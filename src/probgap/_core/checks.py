@@ -3,6 +3,7 @@
 import numbers
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,18 +124,25 @@ def read_labels(
 
 
 def require_labelled_and_unlabelled(
-    labels: ObservedLabels, *, n_folds: int | None = None
+    labels: ObservedLabels,
+    *,
+    n_folds: int | None = None,
+    counts: Sequence[int] | None = None,
 ) -> None:
-    """Check that there are enough rows of both kinds to fit anything."""
-    n_samples, n_labelled = labels.labelled.size, int(labels.labelled.sum())
+    """Check that there are enough rows of both kinds to fit anything.
+
+    ``counts`` are the numbers of labelled and unlabelled rows, if not those of the mask.
+    """
+    if counts is None:
+        n_labelled = int(labels.labelled.sum())
+        counts = n_labelled, labels.labelled.size - n_labelled
     needed = 2 if n_folds is None else n_folds
     reason = "" if n_folds is None else ", one for each fold"
-    counts = {"labelled": n_labelled, "unlabelled": n_samples - n_labelled}
-    for kind, count in counts.items():
+    for kind, count in zip(("labelled", "unlabelled"), counts, strict=True):
         if count < needed:
             msg = (
                 f"y must hold at least {needed} {kind} samples{reason}. Got {count} of "
-                f"class {labels.name_of(kind)!r} among {n_samples} samples."
+                f"class {labels.name_of(kind)!r} among {sum(counts)} samples."
             )
             raise InvalidInputError(msg)
 
@@ -202,7 +210,7 @@ def _second_is_greater(classes: NDArray[Any]) -> bool:
     words = [str(value).strip().casefold() for value in classes.tolist()]
     if not all(isinstance(value, str) for value in classes.tolist()):
         return True
-    if all(word in _NUMERALS or _is_number(word) for word in words):
+    if all(word in _NUMERALS or is_number(word) for word in words):
         first, second = (
             _NUMERALS.index(word) if word in _NUMERALS else float(word)
             for word in words
@@ -217,10 +225,11 @@ def _second_is_greater(classes: NDArray[Any]) -> bool:
     return True
 
 
-def _is_number(word: str) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether a value, or a string, is a number other than NaN."""
     try:
-        return not np.isnan(float(word))
-    except ValueError:
+        return not np.isnan(float(value))
+    except (TypeError, ValueError):
         return False
 
 
@@ -319,6 +328,6 @@ def _find_no_number(X: Any) -> str:
         for cell in cells if cells.dtype.kind in "OUT" else ():
             if hasattr(cell, "isoformat"):
                 return f"dates {where}"
-            if isinstance(cell, str) and not _is_number(cell):
+            if isinstance(cell, str) and not is_number(cell):
                 return f"{cell[:40]!r} {where}"
     return ""

@@ -23,8 +23,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from probgap._core.checks import ObservedLabels, check_fit_inputs, check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
-from probgap._core.types import Array, Mask, Matrix, Vector
-from probgap._core.validation import Rows
+from probgap._core.types import Array, Mask, Matrix, Rows, Vector
 
 T = TypeVar("T")
 

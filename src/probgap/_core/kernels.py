@@ -13,10 +13,9 @@ from sklearn.utils import gen_batches
 
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import InvalidInputError
-from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap._core.types import Array, Mask, Matrix, Single, Vector
 from probgap._core.validation import draw_rows, spread_rows
 
-Single = NDArray[np.float32]
 Params = Mapping[str, Any]
 
 _MEDIAN_SAMPLE = 1000

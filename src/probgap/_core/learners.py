@@ -15,11 +15,10 @@ from scipy.special import logit
 
 from probgap._core.defaults import DEFAULTS, Defaults
 from probgap._core.errors import InvalidInputError
-from probgap._core.kernels import KernelFeatures, Single
+from probgap._core.kernels import KernelFeatures
 from probgap._core.newton import LinearFits, Logistic
 from probgap._core.newton import fit_linear as fit_by_newton
-from probgap._core.types import Array, Matrix, Vector
-from probgap._core.validation import Rows
+from probgap._core.types import Array, Matrix, Rows, Single, Vector
 
 # Values in standard deviations are clipped here, where the kernel is 0 in any case.
 _FARTHEST = 1e15

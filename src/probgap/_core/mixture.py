@@ -27,8 +27,8 @@ from probgap._core.learners import (
 )
 from probgap._core.newton import Logistic
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
-from probgap._core.types import Array, Mask, Matrix, Vector
-from probgap._core.validation import Rows, draw_rows, spread_rows
+from probgap._core.types import Array, Mask, Matrix, Rows, Vector
+from probgap._core.validation import draw_rows, spread_rows
 from probgap._core.views import View, apply_view, choose_view
 
 # Most rows, and most values, that are predicted at a time.

@@ -16,10 +16,9 @@ from scipy.linalg.blas import ssyrk
 from scipy.special import expit, log_expit
 from sklearn.utils import gen_batches
 
-from probgap._core.types import Array, Mask, Vector
+from probgap._core.types import Array, Mask, Single, Vector
 from probgap._core.validation import spread_rows
 
-Features = NDArray[np.float32]
 Factor = tuple[Array, bool]
 # A step, how the gradient changed along it, and the inverse of their product.
 Pair = tuple[Array, Array, Vector]
@@ -88,7 +87,7 @@ class LinearFits:
 
 
 def fit_linear(
-    features: Features,
+    features: Single,
     target: Vector,
     loss: Logistic | SquaredHinge,
     penalty: float,
@@ -121,7 +120,7 @@ def fit_linear(
 class _Problem:
     """Models to fit, a column each of ``trained`` and parameters (intercept last)."""
 
-    features: Features
+    features: Single
     target: Vector
     weight: Vector
     trained: Mask

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from secrets import token_hex
@@ -94,15 +93,10 @@ def load(name: str) -> ModuleType:
 def make_environment(room: str, **options: Any) -> Any:
     """Return a jinja2 environment with the templates of a room, our style and filters."""
     jinja2 = load("jinja2")
-    folder = files(room).joinpath("templates")
-    style = files("probgap._core").joinpath("style.css")
-
-    def read(name: str) -> str:
-        file = style if name == style.name else folder.joinpath(name)
-        return file.read_text(encoding="utf-8")
-
+    places = (room, "templates"), ("probgap._core", "")  # the latter has our style
+    loaders = [jinja2.PackageLoader(*place) for place in places]
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(read),
+        loader=jinja2.ChoiceLoader(loaders),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

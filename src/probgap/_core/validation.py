@@ -10,9 +10,8 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from probgap._core.checks import ObservedLabels, require_labelled_and_unlabelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import draw_seed
-from probgap._core.types import Array, Mask, Vector
+from probgap._core.types import Array, Mask, Rows, Vector
 
-Rows = NDArray[np.intp]
 Fold = tuple[Rows, Rows]
 
 DEFAULT_FOLDS = 5

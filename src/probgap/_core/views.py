@@ -9,10 +9,8 @@ from scipy.sparse import csr_array, diags_array, issparse
 from sklearn.utils.extmath import randomized_svd
 
 from probgap._core.defaults import Defaults
-from probgap._core.types import Array, Matrix, Vector
+from probgap._core.types import Array, Matrix, Single, Vector
 from probgap._core.validation import spread_rows
-
-Single = NDArray[np.float32]
 
 # Most values of dense samples from which components are computed: 200 MB.
 _MOST_VALUES = 50_000_000

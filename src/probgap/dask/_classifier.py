@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap import pgpu
-from probgap._core.checks import check_fit_inputs
+from probgap._core.checks import check_fit_inputs, require_labelled_and_unlabelled
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
@@ -212,14 +212,11 @@ class PGPUClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         steps = model._choose_steps(len(sample.samples))
         if not is_made_for_dask(self.gap_estimator):
             return steps
-        smaller = blocks.smaller_group
-        if self.cv is not None and smaller < self.cv:
-            msg = (
-                f"y must hold at least {self.cv} labelled and as many unlabelled samples, "
-                f"one for each fold. Got {smaller} of one kind."
+        if self.cv is not None:
+            require_labelled_and_unlabelled(
+                blocks.labels, n_folds=int(self.cv), counts=blocks.counts
             )
-            raise InvalidInputError(msg)
-        folds = self._folds(min(smaller, DEFAULT_FOLDS))
+        folds = self._folds(min(*blocks.counts, DEFAULT_FOLDS))
         rows = AllRows(blocks, folds, sample.rows, steps.rule)
         gap = ObservedGapEstimator(self.gap_estimator)
         steps = replace(steps, gap=gap, fit_gap=rows.fit_gap)

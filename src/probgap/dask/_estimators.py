@@ -12,14 +12,12 @@ from sklearn.base import clone
 
 from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.estimators import round_shares, round_small_parts
-from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.types import Mask, Matrix, Rows, Vector
 from probgap._core.validation import RowFolds, can_hold_out
-from probgap.dask.blocks import Blocks, Positions, array, as_samples, find_labelled
+from probgap.dask.blocks import Blocks, array, as_samples, find_labelled
 from probgap.dask.engine import Lazy, gather, keep, lazily
 from probgap.gap import ObservedGapEstimator, gap_of, log_odds_of
 from probgap.pgpu.steps import PosteriorCurve, Rule, SoftLabels
-
-Array = Any  # a dask array
 
 
 def is_made_for_dask(estimator: object) -> bool:
@@ -56,10 +54,10 @@ class AllRows:
     """The rows of all blocks as dask arrays, to fit the gap and a final classifier to."""
 
     def __init__(
-        self, blocks: Blocks, folds: RowFolds, drawn: Positions, rule: Rule
+        self, blocks: Blocks, folds: RowFolds, drawn: Rows, rule: Rule
     ) -> None:
         self._folds, self._drawn, self._rule = folds, drawn, rule
-        self._holds_out = can_hold_out(blocks.smaller_group)
+        self._holds_out = can_hold_out(min(blocks.counts))
         n_rows, before = blocks.n_rows, np.cumsum(blocks.sizes, axis=1) - blocks.sizes
         samples = [lazily(_as_doubles, block) for block, _ in blocks.pairs]
         marks = keep(lazily(find_labelled, y, blocks.positive) for _, y in blocks.pairs)
@@ -124,7 +122,7 @@ class AllRows:
 
 def _as_array(
     parts: Iterable[Lazy], sizes: Iterable[int], dtype: Any, *width: int
-) -> Array:
+) -> Lazy:
     """Concatenate parts of known length to a dask array, skipping empty ones."""
     return array.concatenate(
         [
@@ -135,7 +133,7 @@ def _as_array(
     )
 
 
-def _choose(values: Array, mask: Array) -> Array:
+def _choose(values: Lazy, mask: Lazy) -> Lazy:
     """Return the rows where a mask is true, as a dask array of known length."""
     pairs = list(zip(np.ravel(values.to_delayed()), mask.to_delayed(), strict=True))
     sizes = gather(lazily(np.count_nonzero, part) for _, part in pairs)
@@ -143,7 +141,7 @@ def _choose(values: Array, mask: Array) -> Array:
     return _as_array(parts, sizes, values.dtype, *values.shape[1:])
 
 
-def _gaps(fitted: Any, X: Array) -> Array:
+def _gaps(fitted: Any, X: Lazy) -> Lazy:
     """Return the gap of each row by a fitted classifier."""
     found = fitted.predict_proba(X)
     if not hasattr(found, "to_delayed"):

@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from probgap._core.checks import ObservedLabels, is_missing, read_labels
+from probgap._core.checks import (
+    ObservedLabels,
+    is_missing,
+    is_number,
+    read_labels,
+    require_labelled_and_unlabelled,
+)
 from probgap._core.errors import InvalidInputError, ProbgapWarning, load_library
-from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.types import Mask, Matrix, Rows, Vector
 from probgap.dask.engine import Lazy, gather, lazily
 
 array = load_library("dask.array", extra="dask", purpose="a fit on blocks")
-
-Positions = NDArray[np.intp]
 
 SOURCE = "probgap_source"
 _ROWS_IN_A_BLOCK = 100_000
@@ -36,7 +40,7 @@ class Blocks:
 
     pairs: list[tuple[Lazy, Lazy]]  # samples and labels of each
     n_columns: int
-    sizes: Positions  # (2, n_blocks): labelled and unlabelled rows of each block
+    sizes: Rows  # (2, n_blocks): labelled and unlabelled rows of each block
     labels: ObservedLabels  # the two labels; the mask is not used
 
     @property
@@ -45,14 +49,14 @@ class Blocks:
         return self.labels.classes[self.labels.positive]
 
     @property
-    def n_rows(self) -> Positions:
+    def n_rows(self) -> Rows:
         """Rows of each block."""
         return self.sizes.sum(axis=0)
 
     @property
-    def smaller_group(self) -> int:
-        """Number of labelled or of unlabelled rows, whichever is smaller."""
-        return int(self.sizes.sum(axis=1).min())
+    def counts(self) -> list[int]:
+        """Number of labelled and of unlabelled rows."""
+        return self.sizes.sum(axis=1).tolist()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +65,7 @@ class Sample:
 
     samples: NDArray[Any]
     labelled: Mask
-    rows: Positions  # their indices in the table
+    rows: Rows  # their indices in the table
     weight: Vector | None  # how many rows each represents; None if all were taken
 
 
@@ -77,14 +81,9 @@ def open_blocks(X: Any, y: Any, pos_label: object) -> Blocks:
     labels = read_labels(known, pos_label)
     labelled = np.array([part[labels.name_of("labelled")] for part in counted])
     others = np.array([part.total() for part in counted]) - labelled
-    few, many = labelled.sum(), others.sum()
-    if min(few, many) < _FEWEST:
-        msg = (
-            f"y must hold at least {_FEWEST} labelled and as many unlabelled samples. "
-            f"Got {few} labelled among {few + many} samples."
-        )
-        raise InvalidInputError(msg)
-    return Blocks(pairs, X.shape[1], np.stack([labelled, others]), labels)
+    blocks = Blocks(pairs, X.shape[1], np.stack([labelled, others]), labels)
+    require_labelled_and_unlabelled(labels, counts=blocks.counts)
+    return blocks
 
 
 def draw_sample(blocks: Blocks, max_memory: float, seed: int) -> Sample:
@@ -93,7 +92,7 @@ def draw_sample(blocks: Blocks, max_memory: float, seed: int) -> Sample:
     The sample depends on the order of the rows and on the seed, not on how they are split
     into blocks. Every value of every block is checked.
     """
-    numbers = blocks.sizes.sum(axis=1).tolist()
+    numbers = blocks.counts
     drawn = _divide_memory(blocks.n_columns, numbers, max_memory)
     rng = np.random.default_rng([seed, 1])
     by_kind = []
@@ -139,7 +138,7 @@ def _divide_memory(n_columns: int, numbers: list[int], max_memory: float) -> lis
     return [few, min(n_unlabelled, most - few)]
 
 
-def split_ranks(ranks: Positions, sizes: Positions) -> Iterator[Positions]:
+def split_ranks(ranks: Rows, sizes: Rows) -> Iterator[Rows]:
     """Yield the ranks that fall into each block, counted from its first."""
     first = np.concatenate([[0], np.cumsum(sizes)])
     at = np.searchsorted(ranks, first)
@@ -186,9 +185,9 @@ def _take(
     n_columns: int,
     at: int,
     first: int,
-    labelled: Positions,
-    others: Positions,
-) -> tuple[NDArray[Any], Mask, Positions] | str:
+    labelled: Rows,
+    others: Rows,
+) -> tuple[NDArray[Any], Mask, Rows] | str:
     """Take rows of a block by their ranks among labelled and unlabelled rows.
 
     Returns the samples, the mask of labelled ones and their indices in the table; or an
@@ -223,7 +222,7 @@ def _find_fault(X: Any, n_labels: int, n_columns: int) -> tuple[str, int] | None
         bad = ~np.isfinite(values)
     except (TypeError, ValueError):
         values = np.asarray(X, dtype=object)
-        bad = ~np.vectorize(_is_number, otypes=[bool])(values)
+        bad = ~np.vectorize(is_number, otypes=[bool])(values)
     if not bad.any():
         return None
     row, column = np.argwhere(bad)[0]
@@ -232,14 +231,6 @@ def _find_fault(X: Any, n_labels: int, n_columns: int) -> tuple[str, int] | None
         name = f"column {str(X.columns[column])!r}"
     shown = repr(value[:40]) if isinstance(value, str) else str(value)
     return f"{shown} in {name}", int(row)
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _describe_fault(X: Any, what: str, row: int, at: int, first: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn import metrics
 from sklearn.base import clone
 
@@ -19,7 +19,7 @@ from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import check_rows, refit, sample_rows, take_rows
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
-from probgap._core.types import Mask, Vector
+from probgap._core.types import Mask, Rows, Vector
 from probgap._core.validation import lee_liu
 from probgap.diagnostics._held_out import split
 from probgap.diagnostics.account import OtherMethod
@@ -37,7 +37,6 @@ from probgap.methods import (
 )
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
-Rows = NDArray[np.intp]
 Progress = Callable[[int, int, str], None]
 Outcome = Vector | str  # decisions, or why there are none
 

@@ -50,7 +50,7 @@ _N_HISTOGRAM = 40
 _OTHERS = ("naive SVM", "Elkan-Noto", "Natarajan", "Liu-Tao", "PGPU (paper)")
 
 # Thresholds of the warnings.
-_FEWEST_LABELLED = 30
+_FEWEST_TO_TRUST = 30
 _LOWEST_AUC, _HIGHEST_AUC = 0.6, 0.999
 _LOWEST_RECALL = 0.7
 # One column explains this share of the AUC above chance, and the next less than this
@@ -292,11 +292,11 @@ def _bound_risk(model: Any, X: Any) -> RiskBound | None:
 
 def _find_warnings(account: Account) -> Iterator[Caution]:
     n, held_out, drivers = account.found.labelled, account.held_out, account.drivers
-    if n < _FEWEST_LABELLED:
+    if n < _FEWEST_TO_TRUST:
         yield Caution(
             "strong",
             f"Only {n} positives are labelled.",
-            f"Wait for at least {_FEWEST_LABELLED - n} more labels, collected as these "
+            f"Wait for at least {_FEWEST_TO_TRUST - n} more labels, collected as these "
             "were, before you trust the count; until then the ranking is worth more than "
             "any number here.",
             sign="few",

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 from scipy.stats import binomtest, mannwhitneyu, spearmanr
 from sklearn.isotonic import IsotonicRegression
@@ -25,12 +25,10 @@ from probgap._core.estimators import (
     take_rows,
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
-from probgap._core.types import Mask, Vector
+from probgap._core.types import Mask, Rows, Vector
 from probgap._core.validation import smaller_group
 from probgap.diagnostics.account import CurveBin, ReliabilityBin
 from probgap.gap import MixedGapEstimator
-
-Rows = NDArray[np.intp]
 
 LEVEL = 0.9
 _FEWEST_TO_JUDGE = 10

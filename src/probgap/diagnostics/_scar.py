@@ -14,10 +14,10 @@ from sklearn.model_selection import KFold
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import as_matrix, check_rows, sample_rows, take_rows
-from probgap._core.kernels import KernelFeatures, Single, scale_gamma
+from probgap._core.kernels import KernelFeatures, scale_gamma
 from probgap._core.newton import Logistic, fit_linear
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
-from probgap._core.types import Array, Mask, Vector
+from probgap._core.types import Array, Mask, Single, Vector
 from probgap._core.validation import smaller_group
 
 _SIGNIFICANT = 0.05
@@ -25,7 +25,7 @@ _N_LANDMARKS = 100
 _PENALTY, _PENALTY_OF_INTERCEPT = 0.1, 1e-6
 _N_STEPS = 10
 _N_FOLDS = 5
-_FEWEST_LABELLED = 10
+_FEWEST_TO_TEST = 10
 # With a greater share of labelled rows among clear negatives, classes overlap.
 _MOST_OVERLAP = 0.1
 # The clearest labelled positives.
@@ -153,9 +153,9 @@ def scar_test(
     rng = as_generator(random_state)
     rows = sample_rows(mask, max_rows, rng)
     known = mask[rows]
-    if smaller_group(known) < _FEWEST_LABELLED:
+    if smaller_group(known) < _FEWEST_TO_TEST:
         msg = (
-            f"labelled must mark at least {_FEWEST_LABELLED} rows and leave as many, to "
+            f"labelled must mark at least {_FEWEST_TO_TEST} rows and leave as many, to "
             f"test how labels fell. Got {int(known.sum()):,} of {known.size:,}."
         )
         raise InvalidInputError(msg)

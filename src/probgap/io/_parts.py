@@ -65,13 +65,20 @@ _TABLE: dict[str, dict[str, Any]] = tomllib.loads(
     files("probgap.io").joinpath("parts.toml").read_text(encoding="utf-8")
 )
 RENAMED: dict[str, str] = _TABLE["renamed"]
-# Fields, and the forms that each may have.
-RULES: dict[str, list[tuple[str, str]]] = {}
-for _names, _rules in _TABLE["rules"].items():
-    _rows = list(RULES.get(_rules.pop("like", ""), ()))
-    for _fields, _forms in _rules.items():
-        _rows += [(_field, _forms) for _field in _fields.split()]
-    RULES |= dict.fromkeys(_names.split(), _rows)
+
+
+def _read_rules(table: dict[str, dict[str, str]]) -> dict[str, list[tuple[str, str]]]:
+    """Return the fields of each part, and the forms that each may have."""
+    rules: dict[str, list[tuple[str, str]]] = {}
+    for names, own in table.items():
+        rows = list(rules.get(own.pop("like", ""), ()))
+        for fields, forms in own.items():
+            rows += [(field, forms) for field in fields.split()]
+        rules |= dict.fromkeys(names.split(), rows)
+    return rules
+
+
+RULES = _read_rules(_TABLE["rules"])
 SCIKIT_LEARN = frozenset(
     f"sklearn.{module}.{name}"
     for module, names in _TABLE["scikit-learn"].items()

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import sklearn
@@ -20,20 +20,19 @@ from sklearn.utils._param_validation import StrOptions
 
 from probgap._core.checks import ObservedLabels, require_labelled_and_unlabelled
 from probgap._core.errors import InvalidInputError, ProbgapWarning
-from probgap._core.estimators import weigh_copies
+from probgap._core.estimators import clone_with_seed, weigh_copies
 from probgap._core.kernels import TrainingFeatures
 from probgap._core.runtime import RandomStateLike, draw_seed, one_thread, stage
 from probgap._core.svm import FastSVC
-from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.types import Mask, Matrix, Rows, Vector
 from probgap._core.validation import (
     Fold,
-    Rows,
     lee_liu,
     make_splitter,
     observed_accuracy,
 )
 from probgap.pgpu.base import BasePGPU, paper_steps
-from probgap.pgpu.steps import SoftLabels, Steps, choose_steps, fit_pgpu
+from probgap.pgpu.steps import SoftLabels, Steps, choose_steps
 from probgap.reweight import KernelMeanMatching, KMMResult
 
 Criterion = Callable[[Mask, Mask], float]
@@ -265,8 +264,8 @@ def score_fold(
 ) -> Vector:
     """Score every boundary on one fold.
 
-    The algorithm runs once for each distinct selection of samples; gap, kernel features
-    and kernel matrices are computed once for all.
+    The steps of :func:`fit_pgpu`, each for all boundaries at once: gap, kernel features and
+    kernel matrices are shared, and boundaries that choose the same samples are one.
     """
     train, test = fold
     rows, known = samples[train], labelled[train]
@@ -279,28 +278,26 @@ def score_fold(
         steps = choose_steps(model, train.size, float(grid[0]))
         gap = steps.estimate_gap(rows, known, None, rng)
         features = steps.map_features(rows, known, rng)
-        final = FinalOnFold(steps.fit_final, rows, samples[test], features)
-        steps = replace(
-            steps,
-            n_landmarks=None,
-            fit_gap=lambda *_: gap,
-            read=lambda *_, **__: None,
-            fit_final=final.fit_and_predict,
-        )
+        final = FinalOnFold(steps.fit_final, rows, samples[test])
         final_seed = draw_seed(rng)
         first, which = _distinct(steps, gap.observed_gap_, grid)
-        chosen = {}
+        curves, relabelled = {}, {}
         for i in first:
             at_value = replace(steps, boundary=float(grid[i]))
             curve = at_value.place_boundary(gap, known, None, None, rng)
             if curve.boundary.fallback is None:  # there are negatives to learn from
-                chosen[i] = steps.relabel(curve, gap, known).decided
-        matched = _match_each(steps.reweight, rows, chosen, features)
-        for i in chosen:
-            reweight = PrecomputedMatching(matched[i]) if i in matched else None
-            at_value = replace(steps, boundary=float(grid[i]), reweight=reweight)
-            fitted = fit_pgpu(rows, known, at_value, np.random.default_rng(final_seed))
-            scores[i] = criterion(labelled[test], fitted.classifier)
+                curves[i], relabelled[i] = curve, steps.relabel(curve, gap, known)
+        decided = {i: found.decided for i, found in relabelled.items()}
+        matched = _match_each(steps.reweight, rows, decided, features)
+        for i, curve in curves.items():
+            weights = decided[i].astype(np.float64)
+            if i in matched:
+                weights[decided[i]] = matched[i].weights
+            share = relabelled[i].positive_share
+            data = SoftLabels(rows, share, weights, known, features, curve)
+            classifier = clone_with_seed(steps.final, np.random.default_rng(final_seed))
+            predicted = final.fit_and_predict(classifier, data)
+            scores[i] = criterion(labelled[test], predicted)
     if np.isnan(scores).any():
         msg = f"scoring must return a number. Got NaN from {criterion!r}."
         raise InvalidInputError(msg)
@@ -318,16 +315,6 @@ def _distinct(steps: Steps, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
     below = [np.count_nonzero(gap <= value) for value in grid]
     _, first, which = np.unique(below, return_index=True, return_inverse=True)
     return first, which
-
-
-class PrecomputedMatching(NamedTuple):
-    """The result of a kernel mean matching, computed with those of other candidates."""
-
-    result: KMMResult
-
-    def match(self, *_: Any, **__: Any) -> KMMResult:
-        """Return the result."""
-        return self.result
 
 
 def _match_each(
@@ -352,15 +339,11 @@ def _match_each(
 
 @dataclass(eq=False)
 class FinalOnFold:
-    """Fits final classifiers on a fold, with one kernel matrix where possible.
+    """Fits final classifiers on a fold, with one kernel matrix where possible."""
 
-    In place of a fitted classifier it returns its predictions, which are then scored.
-    """
-
-    fit: Callable[[Any, SoftLabels], Any]
+    fit_final: Callable[[Any, SoftLabels], Any]
     train: Matrix
     test: Matrix
-    features: TrainingFeatures | None
     kernels: dict[float, tuple[Matrix, Matrix]] = field(default_factory=dict)
 
     def fit_and_predict(self, estimator: Any, data: SoftLabels) -> Mask:
@@ -371,7 +354,7 @@ class FinalOnFold:
             return self._predict_by_kernel(estimator, share, data.weight)
         # If the kernel width depends on the rows, libsvm computes the values that it needs
         # faster than we could compute a new matrix of all rows.
-        fitted = self.fit(estimator, replace(data, features=self.features))
+        fitted = self.fit_final(estimator, data)
         if isinstance(fitted, FastSVC):
             return fitted.decision_function(self.test) > 0.0  # faster than predict
         return fitted.predict(self.test) == 1

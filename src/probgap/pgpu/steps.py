@@ -60,7 +60,7 @@ class FittedSteps:
     """The results of all steps."""
 
     gap: GapClassifier
-    reading: Reading  # None inside a search, which needs no count
+    reading: Reading
     curve: PosteriorCurve
     posterior: Vector  # P(Y=1 | x)
     relabelling: Relabelling
@@ -84,7 +84,7 @@ def fit_pgpu(
     gap = steps.estimate_gap(samples, labelled, weight, rng)  # 1  who gets labelled
     features = steps.map_features(samples, labelled, rng)
     scores, prior = gap._training_log_odds(), steps.class_prior
-    reading = steps.read(scores, labelled, class_prior=prior, sample_weight=weight)
+    reading = read(scores, labelled, class_prior=prior, sample_weight=weight)
     curve = steps.place_boundary(gap, labelled, reading, weight, rng)  # 2  boundary
     relabelling = steps.relabel(curve, gap, labelled)  # 3  Bayesian optimal relabelling
     matching, weights = steps.reweigh(  # 4  kernel mean matching
@@ -184,7 +184,6 @@ class Steps:
     device: str | None
     verbose: int
     fit_gap: Callable[[Any, Matrix, Mask, Vector | None], GapClassifier] = fit_gap
-    read: Callable[..., Any] = read
 
     def estimate_gap(
         self, samples: Matrix, labelled: Mask, weight: Vector | None, rng: Generator

@@ -25,20 +25,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
 from probgap import datasets, methods
 from probgap._core.errors import InvalidInputError
+from probgap._core.runtime import one_thread
 from probgap._core.svm import FastSVC
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap.boundary import MeanSmallest
 from probgap.gap import MixedGapEstimator
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
+from probgap.reproduction._rows import Row
 
 if TYPE_CHECKING:
     from probgap.reproduction._plan import Job
-
-Row = dict[str, Any]
 
 _REAL = "real"  # the labels that came with the data
 _DRAWN = {"triangles": datasets.make_triangles, "square": datasets.make_square}
@@ -110,7 +109,7 @@ def _run_split(jobs: Sequence[Job], parent: int) -> list[Row]:
         # Ctrl-C reaches every process; the parent stops the others, without tracebacks.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     fits = Fits()
-    with threadpool_limits(1):
+    with one_thread():
         return [_run_job(job, fits) for job in jobs]
 
 
@@ -325,7 +324,7 @@ def _load(data: str) -> tuple[Array, Mask, Vector]:
 
 
 def _gap(data: str, X: Array, y: NDArray[np.generic]) -> Vector:
-    with threadpool_limits(1):
+    with one_thread():
         scaled = StandardScaler().fit_transform(X)
         return datasets.platt_gap(scaled, y, random_state=_seed_for("gap", data))
 

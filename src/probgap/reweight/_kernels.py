@@ -15,10 +15,9 @@ from scipy.sparse import issparse
 from sklearn.utils import gen_batches
 
 from probgap._core.kernels import kernel_matrix
-from probgap._core.types import Array, Matrix, Vector
+from probgap._core.types import Array, Matrix, Rows, Vector
 from probgap._device.kernel import LARGEST_FOR_SINGLE, rbf_sides
 
-Rows = NDArray[np.intp]
 Columns = Callable[[Rows], NDArray[Any]]
 
 # Rows of a panel, and sizes of the blocks of a mean.

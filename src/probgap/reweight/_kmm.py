@@ -1,4 +1,4 @@
-"""The entry points of kernel mean matching: check, choose a solver, warn."""
+"""The entry points of kernel mean matching: check, solve, warn."""
 
 from __future__ import annotations
 

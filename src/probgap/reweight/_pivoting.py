@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dtrsm
 
-from probgap._core.types import Array, Mask, Vector
-from probgap.reweight._kernels import GrowingFactor, Rows
+from probgap._core.types import Array, Mask, Rows, Vector
+from probgap.reweight._kernels import GrowingFactor
 from probgap.reweight._problem import Bounds
 
 AT_ZERO, FREE, AT_UPPER = -1, 0, 1

@@ -88,29 +88,33 @@ class Task:
 
 def solve(task: Task, solver: str) -> KMMResult:
     """Solve by the named solver, or by the one that "auto" chooses."""
+    if solver in ("low_rank", "iterative"):
+        return _solve_at_scale(task, solver)
     n, auto = task.bounds.n, solver == "auto" and task.kernel in _DEFINITE
     too_large = 8.0 * n**2 > task.max_memory
-    at_scale = auto and (too_large or (n >= _SMALL and task.tol >= _EXACT_TOL))
-    if at_scale:
+    if auto and (too_large or (n >= _SMALL and task.tol >= _EXACT_TOL)):
         result = _solve_at_scale(task, solver)
-        if result.converged or too_large or n > _LARGEST_DENSE:
-            return result
-    elif solver in ("low_rank", "iterative"):
-        return _solve_at_scale(task, solver)
-    batch = MatchingBatch(
-        kernel=task.between(task.source, task.source),
-        kappa=mean_kernel(task.source, task.target, task.kernel, task.params),
-        chosen=np.ones((1, n), dtype=bool),
-        upper=task.bounds.upper,
-        slack=task.bounds.slack,
-        n_target=task.target.shape[0],
-    )
-    result = solve_batch(batch, task.tol, task.gamma, certify=True)[0]
-    if auto and not (at_scale or result.converged):
+        pivot = not (result.converged or too_large or n > _LARGEST_DENSE)
+        return _solve_by_pivoting(task) if pivot else result
+    result = _solve_by_pivoting(task)
+    if auto and not result.converged:
         # A singular kernel can stop the dense solvers short of the certificate.
         other = _solve_at_scale(task, solver)
         return other if other.converged else result
     return result
+
+
+def _solve_by_pivoting(task: Task) -> KMMResult:
+    """Solve a single problem as a batch of one."""
+    batch = MatchingBatch(
+        kernel=task.between(task.source, task.source),
+        kappa=mean_kernel(task.source, task.target, task.kernel, task.params),
+        chosen=np.ones((1, task.bounds.n), dtype=bool),
+        upper=task.bounds.upper,
+        slack=task.bounds.slack,
+        n_target=task.target.shape[0],
+    )
+    return solve_batch(batch, task.tol, task.gamma, certify=True)[0]
 
 
 def solve_batch(
@@ -138,14 +142,14 @@ def solve_batch(
             best.at_uniform = float(uniform @ (half - best.kappa))
         result = best.result("pivoting", guess.steps, gamma)
         if not result.converged:
-            other = _by_interior_point(kernel, best, batch.ridge, gamma)
+            other = _by_dense_interior_point(kernel, best, batch.ridge, gamma)
             if other.kkt_residual < result.kkt_residual:
                 result = other
         results.append(result)
     return results
 
 
-def _by_interior_point(
+def _by_dense_interior_point(
     kernel: Array, tried: Best, ridge: float, gamma: float | None
 ) -> KMMResult:
     """Solve as exactly as pivoting would, with the same ridge."""
