@@ -17,7 +17,8 @@ accuracy" is the naive score. Scores that need a class prior are given the true 
 positives ("true prior") or the one that PGPUClassifier() reads off the training rows
 ("read prior"). Regained is (chosen - chosen by observed accuracy) / (best - chosen by
 observed accuracy), of means over cells; "best" is the best candidate by the test rows,
-which no score of training rows can be expected to reach.
+which no score of training rows can be expected to reach; "always" takes the same
+candidate for every cell.
 
 Each row of --rows is one candidate on one cell; rows that exist are not measured again.
 """
@@ -131,9 +132,14 @@ def summarise(rows):
         head = [f"{name} ({(panels == name).sum()})" for name in names]
         print(f"{'chosen by':34}{'all':>8}{'regained':>10}{'worse':>7}", end="")
         print("".join(f"{name:>12}" for name in head))
-        for score in (*of_cell[0][0]["scores"], "best"):
-            chosen = best
-            if score != "best":
+        rows_of = {"best": best}
+        for row in of_cell[0]:
+            name = row["candidate"]
+            same = [r["accuracy"] for c in of_cell for r in c if r["candidate"] == name]
+            rows_of[f"always {name}"] = np.array(same)
+        for score in (*of_cell[0][0]["scores"], *rows_of):
+            chosen = rows_of.get(score)
+            if chosen is None:
                 chosen = np.array([choose(cell, score) for cell in of_cell])
             share = (chosen - naive).mean() / max((best - naive).mean(), 1e-12)
             worse = (chosen < naive - 0.01).sum()
