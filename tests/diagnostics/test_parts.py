@@ -95,8 +95,8 @@ def test_every_method_gets_a_row_and_truth_adds_to_it(fitted):
         random_state=0,
         progress=lambda *step: told.append(step),
     )
-    assert len({row["method"] for row in rows}) == len(rows) == 10
-    assert told[-1] == (20, 20, "probgap")
+    assert len({row["method"] for row in rows}) == len(rows) == 14
+    assert told[-1] == (28, 28, "probgap")
     ours = rows[-1]
     assert ours["agreement"] == 1.0
     assert ours["only_here"] == ours["only_there"] == 0
