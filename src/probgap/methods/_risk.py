@@ -149,8 +149,9 @@ class NNPUClassifier(PriorMethod):
     the papers, E is over the unlabelled ones.
 
     It assumes that labels are missing at random, so that labelled samples stand for all
-    positives, and it is as good as the class prior. If easy positives were labelled first,
-    the hard ones are learnt as negatives. The logistic loss gives probabilities; the
+    positives, and it is as good as the class prior: with one that is a little too high the
+    bound is active, and far too many samples are positive. If easy positives were labelled
+    first, the hard ones are learnt as negatives. The logistic loss gives probabilities; the
     sigmoid loss, which is less moved by outliers, does not, and may end in a local minimum.
 
     Parameters
@@ -222,7 +223,7 @@ class NNPUClassifier(PriorMethod):
     >>> from probgap.methods import NNPUClassifier
     >>> X, y_true, posterior = make_square(400, random_state=0)
     >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("constant", 0.5), random_state=1)
-    >>> model = NNPUClassifier(class_prior=0.5, random_state=0).fit(X, s)
+    >>> model = NNPUClassifier(class_prior=0.44, random_state=0).fit(X, s)
     >>> bool(model.score(X, y_true) > 0.9)
     True
     """
