@@ -145,9 +145,9 @@ def _show_row(explained: dict[str, Any], *, n_columns: int) -> None:
     if not explained["labelled"]:
         from probgap.page import RankedRow
 
-        names = ("row", "id", "probability", "gap")
+        same = {key: explained[key] for key in ("row", "id", "probability", "gap")}
         ends = (explained["probability_low"], explained["probability_high"])
-        row = RankedRow(0, *(explained[name] for name in names), {}, range=ends)
+        row = RankedRow(rank=0, values={}, range=ends, **same)
         likely = f", {row.likelihood} likely positive"
     console.print(
         f"{name} ({state}): score {explained['probability']:.3f}{likely}, "
@@ -174,7 +174,7 @@ def _show_row(explained: dict[str, Any], *, n_columns: int) -> None:
         label = other["id"] or f"row {other['row']}"
         values = [other["values"][column] for column in names]
         rows.append([label, f"{other['distance']:.2f}", *values])
-    longest = 96 // min(3, len(names))  # what one text column leaves free, it takes
+    longest = max(32, (console.width - 36) // len(names))  # beside name and distance
     cells = [[terminal.one_line(cell, longest) for cell in row] for row in rows]
     headings = ["", "distance", *(terminal.one_line(column) for column in names)]
     console.print(terminal.plain_table(headings, cells))

@@ -97,8 +97,8 @@ def predict(
             counted = {"rows": rows, "positive": positive}
             terminal.print_json({**counted, "file": str(out), "drift": drift})
         elif out is not None and not quiet:
-            counted = f"{rows:,} row{'s' if rows != 1 else ''}"
-            typer.echo(f"{counted}, {positive:,} called positive. Scores: {out}")
+            total = f"{rows:,} row{'s' if rows != 1 else ''}"
+            typer.echo(f"{total}, {positive:,} called positive. Scores: {out}")
 
 
 def _score(
