@@ -90,7 +90,7 @@ def test_nothing_sticks_out_at_the_side(visit, name, width):
 def test_a_phone_shows_every_cell_of_a_row(visit):
     """Tables of rows are cards there, each cell beside the name of its column."""
     page = visit("typical", width=390)
-    for caption in ("ranked", "worlds", "others", "next"):
+    for caption in ("ranked", "worlds", "others", "drivers", "next"):
         table = page.locator(f'[aria-labelledby="{caption}-caption"]')
         cells = table.locator("tbody tr:nth-child(2) > *")
         assert cells.count() >= 4

@@ -28,6 +28,7 @@ def save(page, button):
 def test_scripts_replace_the_short_list_which_stays_without_them(visit):
     page = visit("lively")
     assert page.locator(BODY).count() == 50
+    assert visit("lively", width=390).locator(BODY).count() == 10  # cards
     assert not page.locator("#ranked-caption").is_visible()
     page.emulate_media(media="print")
     assert page.locator("#ranked-caption").is_visible()

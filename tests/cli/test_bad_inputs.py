@@ -68,7 +68,7 @@ BAD_FILES = {
     "workbook called .csv": (b"PK\x03\x04" + bytes(99), "t.csv is a damaged Excel"),
     "huge number": (
         lambda good: good.csv(size={3: "-1e308"}),
-        "Column 'size' has '-1e308' in row 4, which is not a number below 1e100",
+        "Column 'size' has '-1e308' in row 4, which is not a number from -1e100",
     ),
     "random bytes": (bytes(range(256)) * 9, OTHER),
     "web page": ("<!DOCTYPE html>\n<p>404</p>\n", "--label must name a column"),

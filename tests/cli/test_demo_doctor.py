@@ -46,6 +46,7 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it(probgap, monkeypatch)
     assert "FAILED" not in result.stdout
     assert "pip install 'probgap[tool]'" in result.stdout
     assert "pip install '.[tool]' in a clone" in result.stdout
+    assert "probgap label" in result.stdout
 
 
 def test_the_doctor_reports_a_failure_and_ends_with_one(probgap, monkeypatch):

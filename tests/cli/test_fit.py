@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from probgap.page import RankedRow
+
 pd = pytest.importorskip("pandas")
 io = pytest.importorskip("probgap.io")
 
@@ -33,6 +35,7 @@ def test_the_summary_fits_one_screen(fitted):
     assert max(map(len, lines)) <= 120
     for word in ("Best estimate", "Boundary", "Undecided", "report.html", "C-0"):
         assert word in fitted.printed
+    assert f"To know how many: probgap audit {fitted.out}\n" in fitted.printed
     assert "\x1b[" not in fitted.printed  # no colour where there is no terminal
     steps = (
         "Reading the table",
@@ -268,6 +271,9 @@ def test_predict_agrees_with_fit_whatever_the_order_of_columns(
     assert printed.startswith("row,id,gap,decided,probability,predicted_label")
     result = probgap("predict", fitted.out, tmp_path / "new.csv", "--out", out)
     assert "240 rows" in result.stdout
+    cases[names].head(1).to_csv(tmp_path / "one.csv", index=False)
+    one = probgap("predict", model, tmp_path / "one.csv", "--out", tmp_path / "one")
+    assert one.stdout.startswith("1 row, ")
     assert out.read_text().splitlines() == printed.splitlines()
     new = read(out).set_index("row")
     assert list(new["id"]) == list(cases["case"].iloc[new.index - 1])
@@ -440,7 +446,13 @@ def test_explain_says_why_one_row_has_its_score(fitted, probgap):
     assert len(told["nearest_labelled"]) == 5
     shown = probgap("explain", fitted.out, "--row", top["id"]).stdout
     assert top["id"] in shown
-    assert re.search(r"score 0\.\d+, \d+% to \d+% likely positive, gap", shown)
+    (ranked,) = (
+        entry
+        for entry in json.loads((fitted.out / "run.json").read_text())["ranked"]
+        if entry["id"] == top["id"]
+    )
+    likely = RankedRow(**ranked | {"chance": None}).likelihood
+    assert re.search(rf"score 0\.\d+, {likely} likely positive, gap", shown)
     assert "Labelled positives most like it" in shown
 
 

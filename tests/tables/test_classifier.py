@@ -8,13 +8,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from probgap import PGPUClassifier
+from probgap import PGPUClassifier, io
 from probgap.exceptions import InvalidInputError
 from probgap.tables import TableClassifier, make_preprocessor, plan_columns
 
@@ -123,3 +124,20 @@ def test_arrays_have_numbered_columns(table):
     assert [column.use for column in model.plan_.columns] == ["number", "category"]
     with pytest.raises(ValueError, match="X has 1 features, but TableClassifier"):
         model.predict(X[["age"]].to_numpy())
+
+
+def test_it_tells_the_count_and_remembers_what_was_usual(table, probgap, tmp_path):
+    X, known, _ = table
+    assert not hasattr(TableClassifier(), "reading_")
+    model = clone(QUICK).fit(X, known)
+    reading = model.pipeline_[-1].reading_
+    assert model.reading_ is reading
+    assert f"{reading.hidden_range} (90% interval)" in model._repr_html_()
+    assert "90% interval" not in clone(QUICK)._repr_html_()
+    assert not hasattr(TableClassifier(LinearSVC()).fit(X, known), "reading_")
+    io.save(model, tmp_path / "model.skops")
+    X.assign(age=1000 * X["age"]).to_csv(tmp_path / "new.csv", index=False)
+    words = ("predict", tmp_path / "model.skops", tmp_path / "new.csv")
+    said = probgap(*words, "--strict")
+    assert said.exit_code == 1
+    assert "Column 'age' left its training range" in said.stderr

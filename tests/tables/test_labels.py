@@ -69,6 +69,8 @@ def test_the_sentence_and_the_counts():
         ([0, 1, 2], None, "'1', '2'"),
         (["fraud", "legit"], None, "--positive"),
         ([0, 0, 0], None, "marks no row"),
+        (["No", "", ""], None, "if 'No' marks the known .*, add --positive No "),
+        (["no", "unknown"], None, "say if one of them marks"),
         (["", None], None, "marks no row"),
         ([], None, "marks no row"),
         (["x", "x"], None, "in every row"),

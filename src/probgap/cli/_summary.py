@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,10 @@ def show_summary(analysis: Analysis, out: Path) -> None:
         console.print(f"[bold yellow]![/bold yellow] {escape(warning)}")
     page = Text(str(out / "report.html"), style="bold")
     console.print(Text("Read ").append_text(page), soft_wrap=True)
-    console.print("[dim]To know how many: check rows drawn at random; see there.[/dim]")
+    way = "check rows drawn at random; see there"
+    if "scores.csv" in analysis.run.files:
+        way = f"probgap audit {shlex.quote(str(out))}"
+    console.print(Text(f"To know how many: {way}", style="dim"), soft_wrap=True)
     files = ", ".join(analysis.run.files[1:])
     console.print(f"[dim]In the same folder: {files}[/dim]")
 

@@ -27,6 +27,8 @@ _OPTIONAL = (
     ("skops", "io", "saving and loading models"),
     ("pyarrow", "tool", "Parquet files"),
     ("openpyxl", "excel", "Excel files"),
+    ("starlette", "label", "questions in a browser, probgap label"),
+    ("uvicorn", "label", "questions in a browser, probgap label"),
     ("gensim", "text", "Doc2Vec, in the paper's Table 8"),
     ("pooch", "data", "downloads of the paper's data"),
     ("dask", "dask", "fits on blocks, on a cluster"),

@@ -143,8 +143,12 @@ def _show_row(explained: dict[str, Any], *, n_columns: int) -> None:
     state = "labelled positive" if explained["labelled"] else "unlabelled"
     likely = ""
     if not explained["labelled"]:
+        from probgap.page import RankedRow
+
+        same = {key: explained[key] for key in ("row", "id", "probability", "gap")}
         ends = (explained["probability_low"], explained["probability_high"])
-        likely = f", {ends[0]:.0%} to {ends[1]:.0%} likely positive"
+        row = RankedRow(rank=0, values={}, range=ends, **same)
+        likely = f", {row.likelihood} likely positive"
     console.print(
         f"{name} ({state}): score {explained['probability']:.3f}{likely}, "
         f"gap {explained['gap']:.2f}"
@@ -170,7 +174,8 @@ def _show_row(explained: dict[str, Any], *, n_columns: int) -> None:
         label = other["id"] or f"row {other['row']}"
         values = [other["values"][column] for column in names]
         rows.append([label, f"{other['distance']:.2f}", *values])
-    cells = [[terminal.one_line(cell, 32) for cell in row] for row in rows]
+    longest = max(32, (console.width - 36) // len(names))  # beside name and distance
+    cells = [[terminal.one_line(cell, longest) for cell in row] for row in rows]
     headings = ["", "distance", *(terminal.one_line(column) for column in names)]
     console.print(terminal.plain_table(headings, cells))
 

@@ -97,7 +97,8 @@ def predict(
             counted = {"rows": rows, "positive": positive}
             terminal.print_json({**counted, "file": str(out), "drift": drift})
         elif out is not None and not quiet:
-            typer.echo(f"{rows:,} rows, {positive:,} called positive. Scores: {out}")
+            total = f"{rows:,} row{'s' if rows != 1 else ''}"
+            typer.echo(f"{total}, {positive:,} called positive. Scores: {out}")
 
 
 def _score(
@@ -170,11 +171,13 @@ def _load(
 
     with terminal.caught_warnings() as raised:
         model = load(path)
-    model = getattr(model, "pipeline_", model)  # of a TableClassifier
     for warning in raised if not quiet else ():
         typer.echo(f"Warning: {warning}", err=True)
     noted = read_metadata(path)
-    if strict and "ranges" not in noted:
+    if hasattr(model, "pipeline_"):  # a TableClassifier
+        noted = {"ranges": getattr(model, "ranges_", {})} | noted
+        model = model.pipeline_
+    if strict and not noted.get("ranges"):
         terminal.refuse(
             f"--strict requires a model that knows its training ranges. Got {path}, which "
             "has none; fit again."

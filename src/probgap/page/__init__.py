@@ -61,7 +61,7 @@ class RankedRow:
         if self.chance is not None or self.range is None:
             return _text.percent(self.chance)
         low, high = self.range
-        lowest = "<1%" if 0.0 < low < 0.01 else _text.percent(low)
+        lowest = "<1%" if 0.0 < low < 0.005 else _text.percent(low)
         return f"{lowest} to {_text.percent(high)}"
 
 

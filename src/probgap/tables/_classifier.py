@@ -16,8 +16,10 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from probgap._core.checks import check_observed_labels
 from probgap.pgpu import PGPUClassifier
+from probgap.pgpu.base import fit_table
 from probgap.tables._base import Frame, pa, pd, refuse
 from probgap.tables._cells import to_frame
+from probgap.tables._drift import describe_ranges
 from probgap.tables._plan import plan_columns
 from probgap.tables._steps import make_preprocessor
 
@@ -63,6 +65,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     pipeline_ : Pipeline
         The preparation of the columns and the fitted classifier, for those functions of
         :mod:`probgap.diagnostics` and :mod:`probgap.inspection` that take a pipeline.
+    reading_ : Reading
+        How many positives are hidden, if the classifier tells, as the default does.
+    ranges_ : dict
+        What is usual in each column, by which ``probgap predict`` notices drift.
     classes_ : ndarray of shape (2,)
         The two labels, in ascending order.
     n_features_in_, feature_names_in_ : int, ndarray
@@ -77,7 +83,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     Columns that a model should not learn from are left out: names of rows, constants, and
     columns that mirror the label. ``plan_`` says which and why.
 
-    :func:`probgap.io.save` writes it to a file that ``probgap predict`` takes, too.
+    :func:`probgap.io.save` writes it to a file that ``probgap predict`` takes, too, and
+    notices columns that left their training range.
 
     Examples
     --------
@@ -92,6 +99,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     >>> model = TableClassifier(random_state=0).fit(X, y)
     >>> [f"{column.name}: {column.use}" for column in model.plan_.columns]
     ['age: number', 'team: category']
+    >>> low, high = model.reading_.n_hidden_interval
+    >>> low < model.reading_.n_hidden < high
+    True
     >>> new = pd.DataFrame({"age": [60, 30], "team": ["red", "blue"]})
     >>> model.predict(new).tolist()
     ['fraud', 'not fraud']
@@ -171,7 +181,13 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         at = np.where(labels.labelled, labels.positive, 1 - labels.positive)
         self.pipeline_ = Pipeline(steps).fit(frame, labels.classes[at])
         self.classes_ = self.pipeline_.classes_
+        self.ranges_ = describe_ranges(frame, self.plan_)
         return self
+
+    @property
+    def reading_(self) -> Any:
+        """How many positives are hidden, by the classifier."""
+        return self.pipeline_[-1].reading_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the true label of each row.
@@ -238,6 +254,20 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             return to_frame(pa.table(X).to_batches(), start=0)
         names = [str(name) for name in X.columns]
         return X.set_axis(names, axis=1).set_axis(pd.RangeIndex(len(X)), axis=0)
+
+    def _repr_html_inner(self) -> str:
+        diagram: str = super()._repr_html_inner()
+        return diagram + self._found()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._found()
+        return bundle
+
+    def _found(self) -> str:
+        """Return what the classifier found, as a notebook shows it."""
+        return fit_table(self.pipeline_[-1]) if hasattr(self, "pipeline_") else ""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -143,9 +144,16 @@ def _find_marker(name: str, values: list[str], positive: str | None) -> str:
             f"{listed(markers.values(), _MORE)}; say which one {advice}"
         )
     elif any(values):
+        said = [value for value in values if value]
+        ask = f"say if one of them {advice}"
+        if len(said) == 1 < len(values):
+            ask = (
+                f"if {said[0]!r} marks the known positives, add --positive "
+                f"{shlex.quote(said[0])} (positive= in Python)."
+            )
         why = (
             f"marks no row as positive: it holds only {listed(values, _MORE)}, read as "
-            f"unlabelled; say if one of them {advice}"
+            f"unlabelled; {ask}"
         )
     else:
         why = "marks no row as positive: all its cells are empty."

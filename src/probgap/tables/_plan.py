@@ -262,7 +262,8 @@ def _use_of(
             why = f"kept on request ({why})"
         if use == "number" and (huge := np.abs(values) > LARGEST).any():
             row = int(np.argmax(huge))
-            kind = "finite number" if np.isinf(values[row]) else "number below 1e100"
+            finite = not np.isinf(values[row])
+            kind = "number from -1e100 to 1e100" if finite else "finite number"
             refuse_cell(column, row, f"a {kind}", OR_DROP)
     present = np.flatnonzero(codes >= 0)
     counts = len(codes) - len(present), int(codes.max(initial=-1)) + 1
