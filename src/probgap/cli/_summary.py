@@ -44,7 +44,9 @@ def show_summary(analysis: Analysis, out: Path) -> None:
         console.print(f"[bold yellow]![/bold yellow] {escape(warning)}")
     page = Text(str(out / "report.html"), style="bold")
     console.print(Text("Read ").append_text(page), soft_wrap=True)
-    console.print("[dim]To know how many: check rows drawn at random; see there.[/dim]")
+    console.print(
+        f"[dim]To know how many, check some rows: probgap audit {escape(str(out))}[/dim]"
+    )
     files = ", ".join(analysis.run.files[1:])
     console.print(f"[dim]In the same folder: {files}[/dim]")
 

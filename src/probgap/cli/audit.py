@@ -273,6 +273,9 @@ def show(state: AuditFile, folder: Path) -> None:
 
     found = estimate(state.design, state.answers)
     console = terminal.make_console()
+    if not (found.n_yes or found.n_no or found.n_unknown):
+        console.print("There are no answers yet: fill in the column answer.")
+        return
     console.print(f"{found.headline}.")
     if found.valid:
         console.print(

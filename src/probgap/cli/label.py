@@ -226,7 +226,9 @@ class _Desk:
                 rows = [row for row, answer in told.items() if answer is not None]
                 if mode == "teach" and rows:
                     said = [bool(told[row]) for row in rows]
-                    model = correct(model, prepared.inputs.iloc[rows], said)
+                    held_out = model[-1].posterior_[rows]
+                    asked = prepared.inputs.iloc[rows]
+                    model = correct(model, asked, said, probability=held_out)
             return design(
                 model,
                 prepared.inputs if mode == "teach" else None,
