@@ -33,8 +33,9 @@ KEYS = {"yes": "y", "no": "n", "unknown": "?"}
 PROBGAP = [sys.executable, "-m", "probgap"]
 # Presses a key, and returns the milliseconds until the next row is there.
 PRESS = """async (key) => {
+  while (busy) await new Promise((go) => setTimeout(go, 1));
   const started = performance.now(), before = view.answered;
-  document.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+  document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
   while (view.answered === before || busy) await new Promise((go) => setTimeout(go, 1));
   document.body.getBoundingClientRect();
   return performance.now() - started;
@@ -67,7 +68,8 @@ class Server:
     def __init__(self, folder, *words):
         self.folder = folder
         command = [*PROBGAP, "label", str(folder), "--no-browser", *words]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(command, **pipes)
         for line in self.process.stderr:
             found = re.search(r"http://127.0.0.1:(\d+)/\?token=(\S+)", line)
             if found:
@@ -164,7 +166,7 @@ def try_kills(browser, folder, times):
         killer.join()
         server.process.communicate()
         page.context.close()
-    print(f"killed {times} times at random moments: {tally(server, told)}")
+    print(f"killed {times} times at random moments: {tally(server, told)}", flush=True)
 
 
 def try_many(browser, folder, n):
@@ -225,17 +227,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--only-latency", action="store_true")
     given = parser.parse_args()
     kills, many, timed = (3, 60, 20) if given.quick else (20, 1000, 100)
     with tempfile.TemporaryDirectory() as parent, sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        small = make_folder(parent, 3000)
-        try_keyboard(browser, small, 10 if given.quick else 50)
-        try_attacks(small)
-        try_kills(browser, small, kills)
-        try_many(browser, small, many)
+        if not given.only_latency:
+            small = make_folder(parent, 3000)
+            try_keyboard(browser, small, 10 if given.quick else 50)
+            try_attacks(small)
+            try_kills(browser, small, kills)
+            try_many(browser, small, many)
         large = make_folder(parent, 3000 if given.quick else given.rows)
         measure_latency(browser, large, timed)
         browser.close()

@@ -371,8 +371,8 @@ def test_nothing_on_the_page_contradicts_the_headline(name, ends):
 @pytest.mark.parametrize(
     ("unlabelled", "hidden", "words"),
     [
-        (6300, 900.0, "check 50 unlabelled rows drawn at random. In scores.csv"),
-        (6300, 900.0, "take one row in 126 of those with a rank"),
+        (6300, 900.0, "check 50 unlabelled rows drawn at random. probgap audit"),
+        (6300, 900.0, "in the folder of this page, draws them for a spreadsheet"),
         (
             6300,
             900.0,
