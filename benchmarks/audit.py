@@ -48,16 +48,24 @@ def measure(asked, y, hidden):
 
 
 def ranking(model, X, y, s, answers):
-    """Return average precision of hidden positives, before and after a correction."""
-    rows = np.array(list(answers), dtype=np.intp)
-    better = correct(model, X[rows], y[rows])
-    corrected = better.decision_function(X)
+    """Return average precision of hidden positives, before and after a correction.
+
+    Both by scores of models that had not seen the rows, and with the reading's interval.
+    """
+    rows, held_out = np.array(list(answers), dtype=np.intp), model.posterior_
+    better = correct(model, X[rows], y[rows], probability=held_out[rows])
+    corrected = better.hidden_probability(X, held_out)
+    low, high = better.reading.n_hidden_interval
+    hidden = int((y & ~s).sum())
     rest = ~s
     rest[rows] = False
-    found = {}
+    found = {
+        "reading_covered": bool(low - 0.5 <= hidden <= high + 0.5),
+        "reading_width": float(high - low),
+    }
     for name, part in (("hidden", ~s), ("not_asked", rest)):
         if y[part].any():
-            before = average_precision_score(y[part], model.posterior_[part])
+            before = average_precision_score(y[part], held_out[part])
             after = average_precision_score(y[part], corrected[part])
             found |= {f"{name}_before": before, f"{name}_after": after}
     return found
@@ -149,6 +157,13 @@ def summarise(rows):
         print(
             f"50 and then 50 more: covers {tables.mean():.3f}, least {tables.min():.3f}; "
             f"width over that of 100 at once {extended.width.mean() / strata[strata.budget == 100].width.mean():.3f}"
+        )
+    if "reading_covered" in strata:
+        updated = strata.dropna(subset=["reading_covered"])
+        print(
+            f"The reading after 100 answers: covers {updated.reading_covered.mean():.2f}, "
+            "width over the truth "
+            f"{(updated.reading_width / updated.hidden.clip(lower=1)).mean():.2f}"
         )
     print("Corrected by 100 answers, average precision before and after:")
     for name in ("hidden", "not_asked"):

@@ -6,7 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import expit
+from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -205,6 +207,70 @@ def test_answers_right_a_model_that_errs(fitted):
     better = correct(model, X[rows], truth[rows])
     assert (better.predict(X) == truth).mean() > before
     assert (better.predict(X[rows]) == truth[rows]).mean() > 0.9
+
+
+@pytest.fixture(scope="module")
+def audited():
+    """A model that does not know half of the table, and answers about 100 random rows."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(800, 2))
+    truth = X[:, 0] + 0.5 * rng.normal(size=800) > 0.3
+    s = truth & (X[:, 1] < 0.0) & (rng.random(800) < 0.5)
+    model = PGPUClassifier(random_state=0).fit(X, s)
+    rows = rng.choice(np.flatnonzero(~s), 100, replace=False)
+    held_out = model.posterior_
+    better = correct(model, X[rows], truth[rows], probability=held_out[rows])
+    rest = ~s
+    rest[rows] = False
+    return model, better, X, truth, s, rest
+
+
+def test_answers_weight_the_curves_of_the_reading(audited):
+    model, better, _, truth, s, _ = audited
+    (low, high), (least, most) = (
+        each.n_hidden_interval for each in (better.reading, model.reading_)
+    )
+    assert high - low < 0.7 * (most - least)
+    assert low < (truth & ~s).sum() < high
+
+
+def test_answers_recalibrate_probabilities_and_correct_the_ranking(audited):
+    model, better, X, truth, _, rest = audited
+    held_out, y = model.posterior_, truth[rest]
+    before = model.reading_.probability_range(held_out, unlabelled=True).mean
+    after = better.hidden_probability(X, held_out)
+    assert log_loss(y, after[rest]) < 0.9 * log_loss(y, before[rest])
+    assert (
+        average_precision_score(y, after[rest])
+        > average_precision_score(y, held_out[rest]) + 0.02
+    )
+
+
+def test_of_rows_that_may_be_labelled_some_are(audited):
+    model, better, X, *_ = audited
+    reading, chance = model.reading_, model.predict_proba(X)[:, 1]
+    labelled = expit(reading.log_odds(reading.find_scores(chance)))
+    hidden = better.hidden_probability(X)
+    assert_allclose(
+        better.predict_proba(X)[:, 1], labelled + (1.0 - labelled) * hidden, atol=1e-9
+    )
+
+
+def test_where_curves_are_flat_rows_stay_in_their_order(audited):
+    """Three answers of one kind change levels, but hardly any order."""
+    model, _, X, _, s, _ = audited
+    held_out, rows = model.posterior_, np.argsort(model.posterior_)[:3]
+    better = correct(model, X[rows], [False] * 3, probability=held_out[rows])
+    after = better.hidden_probability(X, held_out)[~s]
+    assert spearmanr(after, held_out[~s]).statistic > 0.999
+
+
+def test_a_boundary_of_ones_own_has_no_curves_to_weight(fitted):
+    _, X, s, truth = fitted
+    model = PGPUClassifier(boundary=-0.5, random_state=0, **LIGHT).fit(X, s)
+    better = correct(model, X[:40], truth[:40])
+    assert better.reading is None
+    assert_allclose(better.hidden_probability(X), better.predict_proba(X)[:, 1])
 
 
 @pytest.mark.parametrize(

@@ -352,6 +352,8 @@ def test_likeliest_first_leaves_the_audit_alone(place, run_label, probgap):
     assert view["mode"] == "find"
     assert view["row"]["score"] > 0
     assert len(view["row"]["similar"]) == 3
+    why = [cell[2] for cell in view["row"]["cells"] if len(cell) == 3]
+    assert any("of the labelled positives" in each for each in why)
     asked = []
     while view["row"] is not None:
         asked.append(view["row"]["row"])

@@ -120,6 +120,7 @@ def test_a_corrected_classifier_comes_back(form, data, tmp_path):
     after = load(tmp_path / "m.skops")
     assert_same(before, after, X)
     assert_array_equal(suggest(after, X, 5), suggest(before, X, 5))
+    assert after.reading.n_hidden_interval == before.reading.n_hidden_interval
     before.belief.answers.dual[0] = np.nan
     save(before, tmp_path / "m.skops")
     with pytest.raises(ModelFileError, match="was altered"):

@@ -386,7 +386,7 @@ def test_nothing_on_the_page_contradicts_the_headline(name, ends):
     ("unlabelled", "hidden", "words"),
     [
         (6300, 900.0, "check 50 unlabelled rows drawn at random. probgap audit"),
-        (6300, 900.0, "probgap audit , with the folder of this page, draws rows"),
+        (6300, 900.0, "in the folder of this page, draws them for a spreadsheet"),
         (
             6300,
             900.0,

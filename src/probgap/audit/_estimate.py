@@ -114,6 +114,7 @@ class AuditEstimate:
                 "random, so that they cannot be counted from these answers"
             )
         words = count_range(*self.count_interval, self.n_unlabelled)
+        words = {"none": "no", "any number": "any number of"}.get(words, words)
         return f"{words[0].upper()}{words[1:]} hidden positives {among}"
 
     def precision_at(self, k: int) -> Range:

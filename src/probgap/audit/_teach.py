@@ -30,6 +30,7 @@ from probgap._core.estimators import (
 from probgap._core.kernels import scale_gamma
 from probgap._core.runtime import RandomStateLike, as_generator, one_thread
 from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap.reading import Reading
 
 __all__ = ["CorrectedClassifier", "correct", "suggest"]
 
@@ -44,10 +45,13 @@ _SHIFT, _STRETCH, _WARP = 1.0, 1.0, 3.0
 # answers show nothing but noise, it stays as it was.
 _WARPS, _WIDTHS = (0.0, 0.5, 1.0, 2.0, 3.0), (1.0, 0.25)
 # Prior weights of these. With few answers the greatest size decides: smaller ones need
-# more answers to recover what missing labels cost (benchmarks/active.py).
-_PRIOR_OF_WARP, _PRIOR_OF_WIDTH = (1.0, 1.0, 1.0, 3.0, 24.0), (1.0, 0.05)
+# more answers to recover what missing labels cost (benchmarks/active.py). The weight of
+# none at all protects a good ranking where answers are nearly all of one kind
+# (benchmarks/audit.py, 1% positives).
+_PRIOR_OF_WARP, _PRIOR_OF_WIDTH = (8.0, 1.0, 1.0, 3.0, 24.0), (1.0, 0.05)
 # A classifier's own log-odds are clipped here.
 _SUREST = 6.0
+_KEEPS_ORDER = 1e-3
 _MOST_STEPS = 100
 _TOLERANCE = 1e-9
 _SMALLEST_STEP = 1e-6
@@ -137,14 +141,49 @@ class Correction:
     gammas: Vector
     smooth: Array
 
-    def apply(self, points: Points) -> Vector:
-        """Return the corrected log-odds."""
+    def shift(self, points: Points) -> Vector:
+        """Return by how much the log-odds of points change."""
         stretch = _STRETCH**2 * (self.linear @ self.points.score)
-        moved = points.score * (1.0 + stretch) + _SHIFT**2 * self.linear.sum()
+        moved = points.score * stretch + _SHIFT**2 * self.linear.sum()
         for gamma, weights in zip(self.gammas, self.smooth, strict=True):
             near = rbf_kernel(points.samples, self.points.samples, gamma=float(gamma))
             moved = moved + near @ weights
         return moved
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unlabelled:
+    """Rows, and how likely they are positive if they turn out to be unlabelled.
+
+    ``score`` has these log-odds, and ``labelled`` the probability of being labelled, both
+    by a reading. Without one the log-odds are those of the classifier, and ``labelled``
+    is 0.
+    """
+
+    samples: Matrix
+    score: Vector
+    labelled: Vector
+
+    @classmethod
+    def of(
+        cls, model: Any, X: Any, probability: Vector | None, reading: Reading | None
+    ) -> Unlabelled:
+        """Return rows; ``probability`` None asks the classifier."""
+        samples = samples_of(model, X)
+        if probability is None:
+            probability = chance_positive(classifier_of(model), samples)
+        score = log_odds(probability)
+        if reading is None:
+            return cls(as_matrix(samples), score, np.zeros(score.size))
+        at = reading.find_scores(probability)
+        # Where its curve is flat, rows stay in the order of the classifier.
+        hidden = log_odds(reading.hidden_probability(at)) + _KEEPS_ORDER * score
+        return cls(as_matrix(samples), hidden, expit(reading.log_odds(at)))
+
+    @property
+    def points(self) -> Points:
+        """The samples with their log-odds."""
+        return Points(self.samples, np.clip(self.score, -_SUREST, _SUREST))
 
 
 def covariance(
@@ -227,11 +266,16 @@ class CorrectedClassifier:
         How uncertain the log-odds are: what :func:`suggest` goes by.
     correction : object
         The correction. None in files of earlier versions, which go by ``belief``.
+    reading : Reading
+        The reading of the model with its curves weighted by the answers: the number of
+        hidden positives by model and answers together. None without a boundary that was
+        read off the scores, and in files of earlier versions.
     """
 
     model: Any
     belief: Belief
     correction: Correction | None = None
+    reading: Reading | None = None
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -240,12 +284,49 @@ class CorrectedClassifier:
 
     def decision_function(self, X: Any) -> Vector:
         """Return the log-odds of being positive of each row."""
-        correction = getattr(self, "correction", None)
+        rows, hidden = self._correct(X, None)
+        # Of rows like it some are labelled, and some of the others are positive.
+        with np.errstate(divide="ignore"):
+            return np.logaddexp(np.log(rows.labelled), hidden) - np.log1p(
+                -rows.labelled
+            )
+
+    def hidden_probability(
+        self, X: Any, probability: ArrayLike | None = None
+    ) -> Vector:
+        """Return P(Y=1 | x) of rows that are known to be unlabelled.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
+            Unlabelled rows.
+        probability : array-like of shape (n_samples,), default=None
+            P(Y=1 | x) of the rows by models that have not seen them, such as ``posterior_``
+            of the classifier for the rows it was fitted on. ``None`` asks the model.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The corrected probability, by which hidden positives are ranked.
+        """
+        chance = None
+        if probability is not None:
+            chance = check_unit_interval(probability, "probability", _num_samples(X))
+        return expit(self._correct(X, chance)[1])
+
+    def _correct(self, X: Any, probability: Vector | None) -> tuple[Unlabelled, Vector]:
+        """Return rows, and their corrected log-odds given that they are unlabelled."""
+        # Files of earlier versions lack the last fields.
+        correction, updated = (
+            getattr(self, n, None) for n in ("correction", "reading")
+        )
+        before = None if updated is None else classifier_of(self.model).reading_
         with one_thread():
-            points = Points.of(self.model, X)
+            rows = Unlabelled.of(self.model, X, probability, before)
+            points = rows.points
             if correction is None:
-                return self.belief.mean(points)
-            return correction.apply(points)
+                return rows, rows.score + self.belief.mean(points) - points.score
+            return rows, rows.score + correction.shift(points)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row."""
@@ -260,7 +341,9 @@ class CorrectedClassifier:
         return np.column_stack([1.0 - chance, chance][::turn])
 
 
-def correct(model: Any, X: Any, y: ArrayLike) -> CorrectedClassifier:
+def correct(
+    model: Any, X: Any, y: ArrayLike, *, probability: ArrayLike | None = None
+) -> CorrectedClassifier:
     """Correct a fitted model by rows whose true class has been found out.
 
     Do not add the answers to what :func:`suggest` asks to the labels of ``fit``: these
@@ -269,9 +352,13 @@ def correct(model: Any, X: Any, y: ArrayLike) -> CorrectedClassifier:
     smooth function of the row, each unknown and probably small (a Gaussian process
     around the model). Up to a thousand answers take less than a second.
 
-    It assumes that answers are correct, and that rows were not chosen by their class.
-    Columns should have similar scales, as for the model itself. Far from all answers
-    the model does not change, apart from shift and stretch.
+    Answers do three things: shift and stretch recalibrate the probabilities, the smooth
+    function corrects the ranking, and the curves of the model's reading are weighted by
+    them (``reading``), which narrows the model's own count of hidden positives.
+
+    It assumes that answers are correct, and that rows are unlabelled ones that were not
+    chosen by their class. Columns should have similar scales, as for the model itself.
+    Far from all answers the ranking does not change.
 
     Parameters
     ----------
@@ -282,6 +369,9 @@ def correct(model: Any, X: Any, y: ArrayLike) -> CorrectedClassifier:
     y : array-like of shape (n_answers,)
         The true class of each: a value of ``classes_`` of the model, or True for
         positive.
+    probability : array-like of shape (n_answers,), default=None
+        P(Y=1 | x) of the rows by models that have not seen them, such as ``posterior_``
+        of the classifier for the rows it was fitted on. ``None`` asks the model.
 
     Returns
     -------
@@ -308,13 +398,26 @@ def correct(model: Any, X: Any, y: ArrayLike) -> CorrectedClassifier:
     >>> bool((better.predict(X) == y).mean() > (model.predict(X) == y).mean())
     True
     """
-    positive = _check_answers(classifier_of(model), y, _num_samples(X))
+    classifier, n_rows = classifier_of(model), _num_samples(X)
+    positive, chance = _check_answers(classifier, y, n_rows), None
+    if probability is not None:
+        chance = check_unit_interval(probability, "probability", n_rows)
     with one_thread():
-        answered = Points.of(model, X)
-        gamma = scale_gamma(answered.samples)
+        answered = Points.of(model, X, chance)
+        gamma, chance = scale_gamma(answered.samples), expit(answered.score)
         belief = learn(answered, positive, gamma)
-        correction = average_corrections(answered, positive, gamma)
-    return CorrectedClassifier(model, belief, correction)
+        reading = _find_reading(classifier)
+        rows = Unlabelled.of(model, X, chance, reading)
+        correction = average_corrections(rows.points, positive, gamma)
+    if reading is not None:
+        reading = reading.update(scores=reading.find_scores(chance), positive=positive)
+    return CorrectedClassifier(model, belief, correction, reading)
+
+
+def _find_reading(classifier: Any) -> Reading | None:
+    """Return the reading that the classifier's probabilities go by, if they do."""
+    reading: Reading | None = getattr(classifier, "reading_", None)
+    return reading if classifier.boundary_.rule == "auto" else None
 
 
 def _check_answers(classifier: Any, y: ArrayLike, n_rows: int) -> Mask:

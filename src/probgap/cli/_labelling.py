@@ -191,7 +191,10 @@ class Session:
         """Return the count and its interval, and how the interval narrowed."""
         with self._lock:
             design, answers, version = self.design, dict(self.answers), self._version
-            history = [row for row, _ in self._history]
+            told = [row for row, _ in self._history]
+            # Answers from a file came in the order of asking, for all we know.
+            read = [row for row in self._rows() if row in answers and row not in told]
+            history = read + told
         with self._counting:
             if self._counted is None:  # of answers from earlier
                 for n in np.linspace(1, len(history), _N_TRACED, dtype=int)[:-1]:

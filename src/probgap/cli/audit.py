@@ -166,7 +166,8 @@ def write_page(folder: Path, state: AuditFile, notes: Sequence[str] = ()) -> Non
 
     found = describe(estimate(state.design, state.answers))
     with whole_file(folder / "audit.html") as file:
-        file.write(render_audit(found, notes=notes))
+        name = state.table.get("name", "")
+        file.write(render_audit(found, notes=notes, table=name, folder=str(folder)))
     state.write(folder)
 
 
@@ -211,7 +212,7 @@ def go_on(
 
 def table_of(described: dict[str, Any], prepared: Prepared) -> dict[str, Any]:
     """Return what an audit keeps of its table."""
-    kept = {name: described[name] for name in ("sha256", "id", "positive")}
+    kept = {name: described[name] for name in ("name", "sha256", "id", "positive")}
     return kept | {"rows": len(prepared.table.frame)}
 
 
@@ -273,6 +274,9 @@ def show(state: AuditFile, folder: Path) -> None:
 
     found = estimate(state.design, state.answers)
     console = terminal.make_console()
+    if not (found.n_yes or found.n_no or found.n_unknown):
+        console.print("There are no answers yet: fill in the column answer.")
+        return
     console.print(f"{found.headline}.")
     if found.valid:
         console.print(

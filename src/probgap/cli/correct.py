@@ -67,6 +67,12 @@ def correct(
                 f"Corrected by {len(rows)} answers, {sum(told_yes)} of them yes. Scores: "
                 f"{target / 'scores.csv'}"
             )
+            if summary["model_interval"] is not None:
+                low, high = summary["model_interval"]
+                typer.echo(
+                    f"The model's own interval is now {low:,.0f} to {high:,.0f} hidden "
+                    "positives. That of probgap audit needs no model."
+                )
 
 
 def _write(
@@ -90,8 +96,14 @@ def _write(
     with terminal.caught_warnings():
         model = load(folder / "model.skops")
     frame, labelled = prepared.inputs, prepared.labels.labelled
-    better = correct_model(model, frame.iloc[rows], np.array(yes))
-    chance = better.predict_proba(frame)[:, model[-1].positive_index_]
+    held_out = model[-1].posterior_  # by models that had not seen the row
+    better = correct_model(
+        model, frame.iloc[rows], np.array(yes), probability=held_out[rows]
+    )
+    chance = np.where(labelled, 1.0, better.hidden_probability(frame, held_out))
+    chance[rows] = yes
+    at = model[-1].positive_index_
+    positive, negative = better.classes_[at], better.classes_[1 - at]
     answered = np.full(len(frame), "", dtype=object)
     answered[rows] = np.where(yes, "yes", "no")
     scores = pd.DataFrame(
@@ -100,7 +112,7 @@ def _write(
             "observed_label": np.where(labelled, prepared.labels.positive, ""),
             "answer": answered,
             "probability": chance.round(8),
-            "predicted_label": better.predict(frame),
+            "predicted_label": np.where(chance > 0.5, positive, negative),
         }
     )
     if prepared.request.id is not None:
@@ -115,9 +127,11 @@ def _write(
             "scores.csv": lambda path: write_csv(scores.iloc[order], path),
         },
     )
+    reading = better.reading
     return {
         "answers": len(rows),
         "positive": int(np.sum(yes)),
         "hidden_called_positive": int(np.sum((chance > 0.5) & ~settled)),
+        "model_interval": None if reading is None else list(reading.n_hidden_interval),
         "folder": str(target),
     }

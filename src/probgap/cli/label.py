@@ -39,6 +39,7 @@ _NETWORK = "Allow a --host that other machines can reach, without encryption."
 _BROWSER = "Print the address only."
 _TABLE = "The table of the fit, if it is no longer where it was."
 _N_SIMILAR, _N_VALUES = 3, 6
+_N_WHY = 8  # telling columns that are compared with those of other rows
 _LONGEST = 20_000  # characters of a cell
 
 
@@ -226,7 +227,9 @@ class _Desk:
                 rows = [row for row, answer in told.items() if answer is not None]
                 if mode == "teach" and rows:
                     said = [bool(told[row]) for row in rows]
-                    model = correct(model, prepared.inputs.iloc[rows], said)
+                    held_out = model[-1].posterior_[rows]
+                    asked = prepared.inputs.iloc[rows]
+                    model = correct(model, asked, said, probability=held_out)
             return design(
                 model,
                 prepared.inputs if mode == "teach" else None,
@@ -245,6 +248,9 @@ class _Desk:
             "cells": [[name, _text(cells[name])] for name in self._names],
         }
         if self._similar is not None:
+            for cell in shown["cells"][: min(self.about["driving"], _N_WHY)]:
+                if cell[0] in self._prepared.inputs:
+                    cell.append(self._compare(cell[0], row))
             place = (self._made.population == row).nonzero()[0]
             shown["score"] = float(self._made.score[place[0]]) if place.size else None
             shown["similar"] = [
@@ -259,6 +265,25 @@ class _Desk:
                 for other in self._similar(row)
             ]
         return shown
+
+    def _compare(self, name: str, row: int) -> str:
+        """Return how a cell compares with all rows, and with the labelled positives."""
+        import pandas as pd
+
+        column, labels = self._prepared.inputs[name], self._prepared.labels
+        value, known = column.iat[row], column[labels.labelled].dropna()
+        if pd.isna(value) or known.empty:
+            return ""
+        if not pd.api.types.is_numeric_dtype(column):
+            same = (column == value).sum()
+            share, like = same / len(column), (known == value).mean()
+            words = f"so are {share:.0%} of rows, and {like:.0%} of labelled positives"
+            return words if same > 1 else ""
+        low, high = known.quantile([0.25, 0.75])
+        return (
+            f"above {(column < value).mean():.0%} of rows; half of the labelled positives "
+            f"have {low:.4g} to {high:.4g}"
+        )
 
 
 def _extend_found(made: Design, answers: dict[int, Answer], n: int) -> Design:

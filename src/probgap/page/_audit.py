@@ -9,7 +9,13 @@ from probgap._core.output import load, make_environment
 from probgap.page import _text
 
 
-def render_audit(found: Mapping[str, Any], *, notes: Sequence[str] = ()) -> str:
+def render_audit(
+    found: Mapping[str, Any],
+    *,
+    notes: Sequence[str] = (),
+    table: str = "",
+    folder: str = "",
+) -> str:
     """Return the page of an audit as one HTML file that needs nothing else.
 
     Parameters
@@ -18,6 +24,8 @@ def render_audit(found: Mapping[str, Any], *, notes: Sequence[str] = ()) -> str:
         The part ``estimate`` of audit.json.
     notes : sequence of str, default=()
         What was understood of the answers.
+    table, folder : str, default=""
+        Name of the table, and the folder of its results, for the commands to go on with.
 
     Returns
     -------
@@ -38,5 +46,7 @@ def render_audit(found: Mapping[str, Any], *, notes: Sequence[str] = ()) -> str:
     for write in (_text.clip, _text.percent, _text.whole):
         environment.filters[write.__name__] = write
     environment.filters["svg"] = load("markupsafe").Markup
-    page: str = environment.get_template("audit.html").render(found=found, notes=notes)
+    page: str = environment.get_template("audit.html").render(
+        found=found, notes=notes, table=table, folder=folder
+    )
     return page

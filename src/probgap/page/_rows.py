@@ -28,7 +28,6 @@ _MOST_CHARACTERS = 12_000_000  # of all columns; what matters least is left out
 _LONGEST_CELL = 200
 _N_STEPS = 80  # numbers of rows for which the expected positives are computed
 _N_POINTS = 50  # rows that stand for those between two steps
-_GRID = np.linspace(-9.0, 9.0, 901)
 _LEVELS = np.array([0.05, 0.95])
 
 
@@ -104,10 +103,7 @@ def expect_positives(reading: Reading, posterior: ArrayLike) -> Expected:
         for start, size in zip(edges[:-1], sizes, strict=True)
     ]
     chosen = np.concatenate(points).astype(int)
-    # The log-odds at which the mean over the curves is the row's posterior.
-    labelled = expit(_GRID)
-    mean_posterior = labelled + (1.0 - labelled) * reading.curves.mean(_GRID)
-    odds = np.interp(chances[chosen], mean_posterior, _GRID)
+    odds = reading.log_odds(reading.find_scores(chances[chosen]))
     curves = reading.curves.unfolded(reading.scores)
     first = np.cumsum([0, *(len(part) for part in points[:-1])])
     share = np.repeat(sizes / [len(part) for part in points], [len(p) for p in points])

@@ -134,6 +134,13 @@ class Reading:
         labelled = expit(odds)
         return labelled + (1.0 - labelled) * self.curves.mean(odds)
 
+    def find_scores(self, posterior: ArrayLike) -> Vector:
+        """Return the scores at which ``posterior`` has given values: its inverse."""
+        labelled = expit(_GRID)
+        rising = labelled + (1.0 - labelled) * self.curves.mean(_GRID)
+        odds = np.interp(np.asarray(posterior, dtype=np.float64), rising, _GRID)
+        return (odds - self.offset) / (self.slope or 1.0)
+
     def probability_range(
         self, posterior: ArrayLike, *, unlabelled: ArrayLike = False
     ) -> ProbabilityRange:

@@ -36,12 +36,13 @@ function make(tag, text, parent) {
 
 function fill(list, cells) {
   list.replaceChildren();
-  for (const [name, text] of cells) {
+  for (const [name, text, why] of cells) {
     make("dt", name, list).dir = "auto";
     const cell = make("dd", text || "empty", list);
     cell.dir = "auto";
     cell.classList.toggle("empty", !text);
     if (text.length > LONG) fold(cell, text);
+    if (why) make("small", why, cell);
   }
 }
 
