@@ -71,8 +71,7 @@ STAGES := tests/reweight $(addprefix tests/test_,boundary.py device.py gap.py re
 
 unit: $(VENV)/.dev
 	$(PYTEST) $(addprefix --ignore=,$(STAGES))
-	$(PYTEST) --cov --cov-report= --cov-fail-under=0 $(STAGES)
-	$(BIN)/coverage report --include='*/gap.py,*/boundary.py,*/relabel.py,*/reweight/*' --fail-under=100
+	$(PYTEST) --cov --cov-config=tests/stages.toml --cov-report=term $(STAGES)
 
 coverage: $(VENV)/.dev
 	$(PYTEST) --cov --cov-report=term

@@ -85,24 +85,6 @@ def probgap():
     return run
 
 
-@pytest.fixture(scope="session")
-def shorten_checks():
-    """Leave the checks that fit again and again out of the command fit."""
-    from probgap.diagnostics import _examine  # noqa: PLC0415
-
-    def shorten(patch):
-        names = ("columns", "what to label next")
-        checks = {name: _examine._CHECKS[name] for name in names}
-        patch.setattr(_examine, "_CHECKS", checks)
-
-    return shorten
-
-
-@pytest.fixture
-def quick(monkeypatch, shorten_checks):
-    shorten_checks(monkeypatch)
-
-
 @pytest.fixture
 def on_terminal(monkeypatch):
     """Run the command in this process with a terminal for stderr; return what it shows."""

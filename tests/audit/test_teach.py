@@ -13,14 +13,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from probgap import PGPUClassifier
+from probgap.audit import correct, suggest
 from probgap.audit._teach import (
     Belief,
     Points,
-    correct,
     covariance,
     draw_candidates,
     learn,
-    suggest,
     teach_most,
 )
 from probgap.datasets import hide_labels, make_square

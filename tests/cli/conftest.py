@@ -115,14 +115,13 @@ def good():
 
 
 @pytest.fixture(scope="session")
-def small(good, probgap, shorten_checks, tmp_path_factory):
+def small(good, probgap, tmp_path_factory):
     """A fit to the small table, and what there was before its files were written."""
     pytest.importorskip("skops")
     folder = tmp_path_factory.mktemp("small")
     (folder / "t.csv").write_text(good.csv())
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        shorten_checks(patch)
         patch.setattr(fit, "analyse", keeping(found, fit.analyse))
         words = ("--label", "found", "--id", "case", "--out", folder / "out")
         result = probgap("fit", folder / "t.csv", *words)

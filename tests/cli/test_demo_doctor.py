@@ -11,7 +11,6 @@ pytest.importorskip("skops")
 pytest.importorskip("pandas")
 
 
-@pytest.mark.usefixtures("quick")
 def test_the_demo_finds_what_was_hidden(probgap, tmp_path):
     out = tmp_path / "demo"
     result = probgap("demo", "--out", out)

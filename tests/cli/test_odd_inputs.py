@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import shlex
+import sys
 import tempfile
 from pathlib import Path
 
@@ -17,11 +18,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probgap.cli._output import FILES
+from probgap.cli import main
 
 FIT = "fit t.csv --label found --out out"
 PREDICT = "predict run/model.skops t.csv --out scored.csv"
 PRINT = "predict run/model.skops t.csv"
+FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json")
 NO_ROOM = "no room for the results: No space left on device."
 
 MIXED = {"nothing": "", "constant": 7, "mixed": ["1", "x", "2.5", ""] * 8}
@@ -55,7 +57,6 @@ ODD = {
 }
 
 
-@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
     "name",
     [*ALL_AT_ONCE, *(pytest.param(name, marks=pytest.mark.slow) for name in ODD)],
@@ -64,7 +65,7 @@ def test_an_odd_table_is_no_bad_input(name, place, good, probgap):
     content = (ALL_AT_ONCE | ODD)[name](good)
     data = content.encode() if isinstance(content, str) else content
     (place / "t.csv").write_bytes(data)
-    result = probgap(*shlex.split(FIT), "--id", "case", "--quiet")
+    result = probgap(*shlex.split(FIT), "--id", "case", "--fast", "--quiet")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
     scores = pd.read_csv("out/scores.csv")
     assert scores["probability"].between(0, 1).all()
@@ -237,12 +238,19 @@ def test_a_limit_on_files_leaves_nothing(refuses):
 
 
 @pytest.mark.usefixtures("place")
-def test_a_full_disk_behind_a_pipe_is_one_sentence(start, is_one_sentence):
-    with Path("/dev/full").open("w") as full:
-        process = start(*shlex.split(PRINT), "--quiet", stdout=full)
-        _, said = process.communicate(timeout=60)
-    is_one_sentence(said, NO_ROOM)
-    assert process.returncode == 1
+def test_a_full_disk_behind_a_pipe_is_one_sentence(
+    monkeypatch, capsys, is_one_sentence
+):
+    monkeypatch.setattr(sys, "argv", ["probgap", *shlex.split(PRINT), "--quiet"])
+    full = Path("/dev/full").open("w")  # noqa: SIM115 (closing it fails)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    with contextlib.suppress(OSError):
+        full.close()
+    is_one_sentence(capsys.readouterr().err, NO_ROOM)
+    assert ended.value.code == 1
 
 
 @pytest.mark.usefixtures("place")

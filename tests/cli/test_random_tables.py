@@ -73,6 +73,7 @@ def try_table(table, data, probgap, is_one_sentence):
     name_of_rows = data.draw(st.none() | st.sampled_from(names[1:]))
     words = [] if name_of_rows is None else ["--id", name_of_rows]
     words += data.draw(st.sampled_from([["--quiet"], ["--json"], []]))
+    words += data.draw(st.sampled_from([["--fast"], []]))
 
     def run(*command):
         result = probgap(*command)
@@ -104,7 +105,6 @@ EASY = settings(
 )
 
 
-@pytest.mark.usefixtures("quick")
 @settings(EASY, max_examples=3)
 @given(table=tables(), data=st.data())
 def test_a_random_table_gives_results_or_one_sentence(
@@ -114,7 +114,6 @@ def test_a_random_table_gives_results_or_one_sentence(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick")
 @settings(EASY, max_examples=500)
 @given(table=tables(), data=st.data())
 def test_many_random_tables_give_results_or_one_sentence(

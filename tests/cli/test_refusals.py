@@ -9,13 +9,18 @@ import pytest
 # Runs commands one after the other: no one may load what the first line names.
 SCRIPT = """
 LARGE = {"sklearn", "scipy", "matplotlib", "dask"}
-import json, sys
-from typer.testing import CliRunner
-from probgap.cli._app import app
+import contextlib, io, json, sys
+from probgap.cli import main
 for words in json.load(sys.stdin):
-    result = CliRunner().invoke(app, words.split(), env={"COLUMNS": "200"})
+    sys.argv = ["probgap", *words.split()]
+    shown, said, code = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(said):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
     loaded = sorted(LARGE & set(sys.modules))
-    print(json.dumps([result.exit_code, result.stdout, result.stderr, loaded]))
+    print(json.dumps([code, shown.getvalue(), said.getvalue(), loaded]))
 """
 REFUSED = {
     "fit t.csv --label nope --out out": "--label must name a column",

@@ -267,14 +267,14 @@ def test_progress_is_shown_on_a_terminal_alone(
 
 
 def test_help_is_fast_and_names_every_option():
-    started = time.perf_counter()
+    before = os.times()
     out = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "probgap", "reproduce", "--help"],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert time.perf_counter() - started < 5.0
+    assert os.times().children_user - before.children_user < 2.0
     for heavy in ("sklearn", "numpy", "scipy", "matplotlib"):
         assert f" {heavy}\n" not in out.stderr
     for option in ("--table", "--rows", "--quick", "--resume", "--jobs", "--out"):

@@ -27,12 +27,12 @@ def test_words_are_printed_whatever_the_locale(fitted):
     assert b"####" in result.stdout
 
 
-def test_data_are_whole_whatever_the_locale(fitted, cases, tmp_path):
+def test_data_are_whole_whatever_the_locale(fitted, cases, probgap, tmp_path):
     path = tmp_path / "new.csv"
     cases.head(30).assign(case="Zoë").to_csv(path, index=False)
-    result = run("predict", fitted.out, path, **ASCII)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.decode("utf-8").count("Zoë") == 30
+    result = probgap("predict", fitted.out, path, charset="ascii")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout_bytes.decode("utf-8").count("Zoë") == 30
 
 
 @pytest.fixture
@@ -98,9 +98,13 @@ def test_progress_on_a_terminal_is_a_bar(on_terminal, fitted, table, tmp_path):
     assert "━━━" in shown
 
 
-def test_a_stopped_reader_is_no_error(fitted, table):
+@pytest.mark.parametrize(
+    "command", ["explain", pytest.param("predict", marks=pytest.mark.slow)]
+)
+def test_a_stopped_reader_is_no_error(fitted, table, command):
+    words = {"explain": ["--json"], "predict": [str(table), "-q"]}[command]
     writer = subprocess.Popen(
-        [sys.executable, "-m", "probgap", "predict", str(fitted.out), str(table), "-q"],
+        [sys.executable, "-m", "probgap", command, str(fitted.out), *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -128,15 +128,15 @@ def test_blocks_do_not_change_a_bit_where_rows_are_drawn(few, of_some, cuts):
 @pytest.mark.filterwarnings("ignore::probgap.exceptions.UnreliableFitWarning")
 def test_the_answer_is_that_of_one_machine_on_the_same_sample(few, parameters):
     X, _, s = few
-    model = default(max_memory=SOME, **parameters)
+    model = default(max_memory=8 * 4 * 400, **parameters)
     model.fit(*as_blocks(X, s, (400, 700, 400)))
     rows = model.sample_rows_
-    assert rows.size == 700
+    assert rows.size == 400
     labels = ObservedLabels(s[rows] == 1, np.array([0, 1]), 1)
-    weight = np.where(s[rows] == 1, 1.0, (1500 - s.sum()) / (700 - s.sum()))
+    weight = np.where(s[rows] == 1, 1.0, (1500 - s.sum()) / (400 - s.sum()))
     one = model.on_one_machine()
     one.n_features_in_ = 4
-    steps, rng = one._choose_steps(700), np.random.default_rng(7)
+    steps, rng = one._choose_steps(400), np.random.default_rng(7)
     one._fit_checked(X[rows], labels, steps, rng, weight)
     assert_same_bits(model.model_, one, X)
     assert model.n_labelled_ == s.sum()

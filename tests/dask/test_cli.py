@@ -17,7 +17,6 @@ from probgap import io
 from probgap.cli import _cluster
 
 pytest.importorskip("skops", reason="skops is not installed")
-pytestmark = pytest.mark.usefixtures("quick")
 N_ROWS = 600
 
 
@@ -92,7 +91,7 @@ def test_processes_start_and_say_where_to_watch_them(capsys):
 def fit(folder, probgap):
     def run(*more):
         out = folder.parent / "results"
-        words = ("--label", "flagged", "--engine", "dask", "--out", out)
+        words = ("--label", "flagged", "--engine", "dask", "--fast", "--out", out)
         return probgap("fit", folder / "*.parquet", *words, *more), out
 
     return run

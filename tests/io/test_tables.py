@@ -44,7 +44,9 @@ def test_another_process_predicts_the_same(fitted, frame, tmp_path):
     assert_array_equal(np.load(places[2]), fitted.predict_proba(frame))
 
 
-def test_a_table_classifier_comes_back_and_serves_the_command(frame, data, tmp_path):
+def test_a_table_classifier_comes_back_and_serves_the_command(
+    frame, data, probgap, tmp_path
+):
     model = tables.TableClassifier(drop=["b"], random_state=0).fit(frame, data[1])
     path, table = tmp_path / "m.skops", tmp_path / "table.csv"
     save(model, path)
@@ -52,9 +54,9 @@ def test_a_table_classifier_comes_back_and_serves_the_command(frame, data, tmp_p
     assert back.plan_ == model.plan_
     assert_array_equal(back.predict_proba(frame), model.predict_proba(frame))
     frame.to_csv(table, index=False)
-    command = [sys.executable, "-m", "probgap", "predict", str(path), str(table)]
-    said = subprocess.check_output(command, text=True, timeout=120)
-    assert len(said.splitlines()) == len(frame) + 1
+    said = probgap("predict", path, table)
+    assert said.exit_code == 0, said.stderr
+    assert len(said.stdout.splitlines()) == len(frame) + 1
 
 
 def test_a_function_that_writes_cannot_be_a_step(fitted, frame, data, tmp_path):

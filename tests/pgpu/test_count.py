@@ -90,7 +90,6 @@ def test_the_boundary_keeps_what_was_weighed(fitted):
     assert_allclose(searched.boundary_.scores, searched.cv_results_["mean_test_score"])
 
 
-@pytest.mark.usefixtures("quick")
 def test_every_place_shows_the_same_count(square, probgap, tmp_path, monkeypatch):
     """Attribute, notebook, terminal, page, run.json and blocks: one object's numbers."""
     dask = pytest.importorskip("dask")
@@ -113,7 +112,7 @@ def test_every_place_shows_the_same_count(square, probgap, tmp_path, monkeypatch
     for engine in ("memory", "dask"):
         out = tmp_path / engine
         words = ["fit", tmp_path / "t.parquet", "--label", "found", "--out", out]
-        result = probgap(*words, "--engine", engine)
+        result = probgap(*words, "--engine", engine, "--fast")
         assert result.exit_code == 0, result.stderr
         model = io.load(out / "model.skops")[-1]
         reading, (low, high) = model.reading_, model.reading_.n_hidden_interval

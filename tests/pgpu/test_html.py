@@ -7,7 +7,6 @@ import pytest
 import sklearn
 
 from probgap import PGPUClassifier, PGPUClassifierCV
-from probgap._core.output import fact_table
 from probgap.boundary import Boundary
 from probgap.relabel import relabel
 from probgap.reweight import KernelMeanMatching, KMMResult, kernel_mean_matching
@@ -131,9 +130,10 @@ def test_a_matching_shows_its_evidence(rng):
 
 def test_everything_is_escaped():
     harmful = "<script>alert('x')</script>\"&"
-    html = fact_table(harmful, {harmful: harmful})
+    html = Boundary(-0.5, harmful, 0.1, 5, 3, 2, fallback=harmful)._repr_html_()
     assert "<script" not in html
-    assert Table(html).facts == {harmful: harmful}
+    facts = Table(html).facts
+    assert facts["rule"] == facts["fallback"] == harmful
 
 
 def test_a_boundary_without_a_fallback_does_not_speak_of_one():

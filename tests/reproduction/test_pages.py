@@ -220,7 +220,7 @@ def test_what_rows_say_is_never_taken_for_markup(make_row, tmp_path):
 
 
 def test_a_torn_figure_is_left_out(make_rows, table_specs):
-    *rows, figure = make_rows(table_specs[:1], seeds=1)
+    *rows, figure = make_rows(table_specs[-1:], seeds=1)
     odd = [float("nan"), *figure["details"]["panels"]["x1"][1:]]
     for change in ({"x1": [0.1]}, {"x1": None}, {"x1": odd}):
         panels = figure["details"]["panels"] | change
@@ -314,7 +314,7 @@ def test_a_report_replaces_an_older_one_and_leaves_nothing_else(make_row, tmp_pa
 def test_a_missing_library_is_named_with_its_cure(monkeypatch, make_rows, tmp_path):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(MissingLibraryError, match=r"pip install 'probgap\[report\]'"):
-        build_report(make_rows(seeds=1), tmp_path)
+        build_report(make_rows([]), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
