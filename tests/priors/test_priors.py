@@ -90,7 +90,7 @@ def test_both_shares_and_their_intervals_agree(method):
         )
 
 
-# Shares by the program of DEDPUL's author (December 2019) on the same log-odds.
+# Shares by a transcription of the program of DEDPUL's author on the same log-odds.
 @pytest.mark.parametrize(
     ("distribution", "away", "share", "theirs"),
     [(laplace, 4, 0.5, 0.50624), (norm, 2, 0.25, 0.25354), (norm, 4, 0.75, 0.75007)],
