@@ -40,7 +40,7 @@ OF_STAGES = {
     "check_methods_subset_invariance",
     "check_n_features_in",
 }
-QUICK_CV = {"boundaries": [-0.8, -0.6], "cv": 2}
+QUICK_CV = {"boundaries": [-0.8, -0.6], "cv": 3}
 BOTH = [
     pytest.param(PGPUClassifier(random_state=0, **LIGHT), id="PGPUClassifier"),
     pytest.param(
