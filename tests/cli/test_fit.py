@@ -376,6 +376,13 @@ def test_files_in_a_folder_are_one_table(table, fitted, probgap, tmp_path):
     assert (result.exit_code, "the table itself" in result.stderr) == (1, True)
 
 
+def test_commas_in_a_file_named_tsv_are_found_out(table, probgap, tmp_path):
+    (tmp_path / "t.tsv").write_text(table.read_text())
+    result = probgap("fit", tmp_path / "t.tsv", "--label", "found", "--out", "new")
+    assert result.exit_code == 1
+    assert "a file named .tsv is cut at tabs alone." in result.stderr
+
+
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
 def test_what_does_not_fit_into_memory_is_said_with_a_way_out(
     name, good, probgap, tmp_path, monkeypatch

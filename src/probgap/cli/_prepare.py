@@ -234,6 +234,10 @@ def require_column(option: str, name: str, names: Sequence[str]) -> None:
         return
     close = get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
+    if len(names) == 1 and name in re.split(r"[,;|]", names[0]):
+        hint = (
+            " The table was read as one column: a file named .tsv is cut at tabs alone."
+        )
     has = listed([one_line(column) for column in names], 8)
     rule = f"{option} must name a column of the table, which has {has}."
     refuse(f"{rule} Got {name!r}.{hint}")
