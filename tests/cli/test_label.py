@@ -279,6 +279,16 @@ def test_answers_from_earlier_can_be_undone(serve):
     assert site.client.post("undo")[1]["row"]["row"] == past[-1] + 1
 
 
+def test_answers_from_a_file_have_a_chart_but_cannot_be_undone(serve):
+    site = serve.start(budget=30)
+    told = dict.fromkeys(site.design.rows[:12].tolist(), False)
+    serve.stop()
+    site = serve.start(budget=30, answers=told)
+    trace = site.client.get("estimate")["trace"]
+    assert [point[0] for point in trace] == list(range(1, 13))
+    assert not site.client.get("row")["undo"]
+
+
 @pytest.fixture
 def run_label(place, start):
     """Start the command, and return a client with its process."""
