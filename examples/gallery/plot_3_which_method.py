@@ -23,9 +23,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, precision_recall_curve
 
 from probgap import PGPUClassifier
-from probgap.methods import ElkanNotoClassifier, LiuTaoClassifier, NaiveClassifier
 from probgap.datasets import hide_labels
 from probgap.exceptions import UnreliableFitWarning
+from probgap.methods import ElkanNotoClassifier, LiuTaoClassifier, NaiveClassifier
 
 
 def draw(rng, n_samples, positive_share):
