@@ -501,7 +501,7 @@ def test_compare_with_truth_prefers_ours_to_naive(cases, probgap, tmp_path):
     result = probgap(*words, "--truth", "audited", "--json")
     assert result.exit_code == 0, result.stderr
     rows = {row["method"]: row for row in json.loads(result.stdout)}
-    assert len(rows) == 13
+    assert len(rows) == 15
     accuracy = {name: row["accuracy"] for name, row in rows.items()}
     ours = next(value for name, value in accuracy.items() if name.startswith("probgap"))
     naive = next(value for name, value in accuracy.items() if "naive" in name.lower())

@@ -95,8 +95,8 @@ def test_every_method_gets_a_row_and_truth_adds_to_it(fitted):
         random_state=0,
         progress=lambda *step: told.append(step),
     )
-    assert len({row["method"] for row in rows}) == len(rows) == 16
-    assert told[-1] == (32, 32, "probgap")
+    assert len({row["method"] for row in rows}) == len(rows) == 18
+    assert told[-1] == (36, 36, "probgap")
     ours = rows[-1]
     assert ours["agreement"] == 1.0
     assert ours["only_here"] == ours["only_there"] == 0

@@ -106,7 +106,7 @@ def compare_worlds(
         Transforms X before each method; fitted on each fold. ``None`` takes X as it is.
     methods : iterable of str, default=None
         Which methods, as in :func:`compare_methods`. ``None`` takes all but
-        "PGPUcv (paper)", which takes longer than the others together.
+        three slow ones.
     n_splits : int, default=2
         Number of folds in each world.
     random_state : int, Generator, RandomState or None, default=None
@@ -138,7 +138,7 @@ def compare_worlds(
         msg = f"n_worlds must be at least 1. Got {n_worlds}."
         raise InvalidInputError(msg)
     rng = as_generator(random_state)
-    names = [n for n in METHODS if n != SLOW] if methods is None else list(methods)
+    names = [n for n in METHODS if n not in SLOW] if methods is None else list(methods)
     rows = sample_rows(mask, _MOST_ROWS, rng)
     X, mask = take_rows(X, rows), mask[rows]
     samples = X if preprocessor is None else clone(preprocessor).fit_transform(X)
