@@ -1,8 +1,8 @@
 """Rank all methods on all data sets at hand, labels hidden in seven ways.
 
     PROBGAP_DATA=folder python benchmarks/leaderboard.py --jobs 2 --rows leaderboard.jsonl
-    python benchmarks/leaderboard.py --rows docs/leaderboard.jsonl.gz --only-summary \
-        --page docs/leaderboard.md
+    python benchmarks/leaderboard.py --rows docs/design/leaderboard.jsonl.gz --only-summary \
+        --page docs/design/leaderboard.md
 
 Each cell is a data set, a labelling and a seed; every method of ``compare_methods`` is
 fitted on the same folds and judged on held-out rows by the true labels. A run goes on where
