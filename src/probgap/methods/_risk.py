@@ -150,9 +150,10 @@ class NNPUClassifier(PriorMethod):
 
     It assumes that labels are missing at random, so that labelled samples stand for all
     positives, and it is only as good as the class prior: if that is a little too high, the
-    bound is active, and far too many samples are predicted positive. If easy positives were labelled
-    first, the hard ones are learnt as negatives. The logistic loss gives probabilities; the
-    sigmoid loss, which is more robust to outliers, does not, and may end in a local minimum.
+    bound is active, and far too many samples are predicted positive. If easy positives
+    were labelled first, the hard ones are learnt as negatives. The logistic loss gives
+    probabilities; the sigmoid loss, which is more robust to outliers, does not, and may end
+    in a local minimum.
 
     Parameters
     ----------

@@ -162,9 +162,8 @@ def alphamax(log_odds: Vector, labelled: Mask) -> Found:
     """Return the share above which the likelihood of labelled scores falls (AlphaMax).
 
     Scores are binned with equal numbers of labelled rows. Bin i has shares p_i of the
-    labelled and u_i of the unlabelled rows, and positives can be no more than u_i of it; the
-    labelled rows are likeliest if they are min(u_i, t p_i), with t such that these add up to
-    the share. The log-likelihood is constant up to the share sought, then falls.
+    labelled and u_i of the unlabelled rows, of which at most all are positive; the labelled
+    rows are likeliest if min(u_i, t p_i) are, with t such that these add up to the share. The log-likelihood is constant up to the share sought, then falls.
     """
     positive = log_odds[labelled]
     n_bins = max(2, positive.size // _ROWS_PER_BIN)
