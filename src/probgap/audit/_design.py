@@ -8,17 +8,16 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import chance_positive, classifier_of, samples_of
 from probgap._core.runtime import RandomStateLike, as_generator
-from probgap._core.types import Vector
+from probgap._core.types import Rows, Vector
 from probgap.audit._teach import CorrectedClassifier, suggest
 
 Kind = Literal["audit", "find", "teach"]
-Rows = NDArray[np.intp]
 # True, False, or None for "cannot tell", by row.
 AnswerByRow = Mapping[int, bool | None]
 

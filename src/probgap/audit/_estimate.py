@@ -9,8 +9,8 @@ import numpy as np
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.output import count_range, fact_table, plural
-from probgap._core.types import Mask, Vector
-from probgap.audit._design import AnswerByRow, Design, Rows, place_of, split_answers
+from probgap._core.types import Mask, Rows, Vector
+from probgap.audit._design import AnswerByRow, Design, place_of, split_answers
 from probgap.audit._interval import LEVEL, Sample, interval, possible, tails
 
 _N_CUTS = 40
