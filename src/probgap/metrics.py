@@ -129,8 +129,8 @@ def pu_score(
 ) -> float:
     r"""Estimate a score against the true labels from observed labels.
 
-    Assumes that labelled positives are a random sample of the positives (SCAR), and
-    that ``class_prior`` is right. Then the recall r of labelled positives estimates the
+    Assumes that labelled positives are a random sample of the positives (SCAR, selected
+    completely at random), and that ``class_prior`` is right. Then the recall r of labelled positives estimates the
     recall of all. With q the share of rows predicted positive and :math:`\pi` the class
     prior, :math:`r \pi` of all rows are true positives, and
 

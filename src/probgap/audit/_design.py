@@ -14,7 +14,7 @@ from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import chance_positive, classifier_of, samples_of
 from probgap._core.runtime import RandomStateLike, as_generator
-from probgap._core.types import Rows, Vector
+from probgap._core.types import Mask, Rows, Vector
 from probgap.audit._teach import CorrectedClassifier, suggest
 
 Kind = Literal["audit", "find", "teach"]
@@ -49,7 +49,8 @@ class Design:
     permutation : ndarray of shape (n_unlabelled,)
         ``population`` with each stratum in random order: the order in which it is drawn.
     expected : tuple of float or None
-        The model's own 90% interval of the number of hidden positives.
+        The model's own 90% interval of the number of hidden positives; None without a model,
+        or if it was fitted with another number of unlabelled rows.
     seed : int
         Seeds the order of asking.
     """
@@ -198,16 +199,12 @@ def design(
     if labelled is not None:
         known = check_labelled(labelled, values.size)
     elif is_model and X is None:
-        msg = (
-            "labelled must be given with the rows that a model was fitted on. Got None."
-        )
+        rule = "labelled must be given with the rows that a model was fitted on"
+        msg = f"{rule}. Got None."
         raise InvalidInputError(msg)
     expected = None
     if is_model:
-        base = scores.model if isinstance(scores, CorrectedClassifier) else scores
-        reading = getattr(classifier_of(base), "reading_", None)
-        if reading is not None and round(reading.n_unlabelled) == (~known).sum():
-            values, expected = _given_unlabelled(reading, scores, values)
+        values, expected = _given_unlabelled(scores, values, known)
     rows = np.flatnonzero(~known)
     if rows.size == 0:
         msg = "labelled must leave rows to ask about. Got none."
@@ -345,11 +342,18 @@ def _score_model(model: Any, X: Any) -> Vector:
 
 
 def _given_unlabelled(
-    reading: Any, model: Any, values: Vector
-) -> tuple[Vector, tuple[float, float]]:
-    """Return probabilities given that rows are unlabelled, and the model's interval."""
+    model: Any, values: Vector, known: Mask
+) -> tuple[Vector, tuple[float, float] | None]:
+    """Return probabilities given that rows are unlabelled, and the model's interval.
+
+    They come from the reading of the fit, if that had as many unlabelled rows.
+    """
+    corrected = isinstance(model, CorrectedClassifier)
+    classifier = classifier_of(model.model if corrected else model)
+    reading = getattr(classifier, "reading_", None)
+    if reading is None or round(reading.n_unlabelled) != (~known).sum():
+        return values, None
+    if not corrected:
+        values = reading.probability_range(values, unlabelled=True).mean
     low, high = reading.n_hidden_interval
-    if isinstance(model, CorrectedClassifier):
-        return values, (float(low), float(high))
-    ranges = reading.probability_range(values, unlabelled=True)
-    return ranges.mean, (float(low), float(high))
+    return values, (float(low), float(high))
