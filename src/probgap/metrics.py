@@ -1,4 +1,4 @@
-"""Scores: with true labels, and with what positive and unlabelled rows allow."""
+"""Scores against true labels, and what can be said of them from observed labels."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ __all__ = [
     "recovered_share",
 ]
 
-# Metrics by the shares of rows that are true positives, called positive and positive;
-# for the same two latter shares, each rises with the first.
+# Metrics as functions of the shares of rows that are true positives, predicted positive
+# and positive. Each increases with the first share if the other two are fixed.
 _BY_COUNTS: dict[str, Callable[[float, float, float], float]] = {
     "accuracy": lambda hit, called, prior: 1.0 - called - prior + 2.0 * hit,
     "balanced_accuracy": lambda hit, called, prior: (
@@ -42,7 +42,7 @@ _BY_COUNTS: dict[str, Callable[[float, float, float], float]] = {
 _WITHOUT_PRIOR = ("lee_liu", "recall")
 BY_RANK = ("average_precision", "roc_auc")
 _METRICS = (*_BY_COUNTS, *BY_RANK)
-# A prior this many standard errors below the labelled share is no accident of sampling.
+# A prior more standard errors than this below the labelled share is not due to chance.
 _TOO_FAR = 3.0
 
 
@@ -70,7 +70,7 @@ def recovered_share(method: float, naive: float, clean: float) -> float:
     >>> round(recovered_share(0.95, 0.90, 0.96), 3)
     0.833
     """
-    for name, value in (("method", method), ("naive", naive), ("clean", clean)):
+    for name, value in {"method": method, "naive": naive, "clean": clean}.items():
         if not np.isfinite(value):
             msg = f"{name} must be a finite score. Got {value!r}."
             raise InvalidInputError(msg)
@@ -87,19 +87,15 @@ def lee_liu_score(
     """Score predictions without known negatives.
 
     ``recall ** 2 / P(predicted positive)``, with the recall of labelled positives. It
-    ranks as precision times recall does if labels are missing at random; with biased
-    labels the recall, and so the score, is too high.
+    ranks models as precision times recall does if labels are missing at random; if easy
+    positives are labelled first the recall, and so the score, is too high.
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,)
-        Observed labels.
-    y_pred : array-like of shape (n_samples,)
-        Predictions, of the same two values.
-    pos_label : object, default=None
-        The positive value. ``None`` takes the greater of the two in ``y``.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the samples.
+    y, y_pred : array-like of shape (n_samples,)
+        Observed labels, and predictions of the same two values.
+    pos_label, sample_weight : object
+        As in :func:`pu_score`.
 
     Returns
     -------
@@ -133,9 +129,9 @@ def pu_score(
 ) -> float:
     r"""Estimate a score against the true labels from observed labels.
 
-    Assumes that labelled positives are a random sample of the positives (SCAR), and
-    that ``class_prior`` is right. Then the recall r of labelled positives estimates the
-    recall of all. With q the share of rows called positive and :math:`\pi` the class
+    Assumes that labelled positives are a random sample of the positives (SCAR, selected
+    completely at random), and that ``class_prior`` is right. Then the recall r of labelled positives estimates the
+    recall of all. With q the share of rows predicted positive and :math:`\pi` the class
     prior, :math:`r \pi` of all rows are true positives, and
 
     ===================  ============================================================
@@ -155,7 +151,7 @@ def pu_score(
 
     Where easy positives are labelled first, a classifier finds labelled positives more
     often than others: r is too high, and so is every estimate here, the more so the
-    steeper the labelling. :func:`pu_score_range` gives bounds that hold nevertheless.
+    steeper the labelling. :func:`pu_score_range` returns bounds that hold nevertheless.
 
     Parameters
     ----------
@@ -168,8 +164,8 @@ def pu_score(
         One of the table's.
     class_prior : float, default=None
         Share of the samples that is positive, labelled or not. Not needed for "recall"
-        and "lee_liu". Use one value for all models that are compared. It is raised to
-        the labelled share, which it may miss by chance in a small sample.
+        and "lee_liu". Use one value for all models that are compared. A value slightly
+        below the labelled share, as happens in small samples, is raised to it.
     pos_label : object, default=None
         The value of ``y`` that marks labelled positives. ``None`` takes the greater.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -179,9 +175,9 @@ def pu_score(
     -------
     float
         The estimate. True positives are limited to what q and the prior allow, so that
-        metrics of predictions lie in [0, 1]. "roc_auc" and "average_precision" are left
-        as they come: far above 1 they show that labels are no random sample of the
-        positives, or that the prior is too high.
+        metrics of predictions lie in [0, 1]. "roc_auc" and "average_precision" are not
+        clipped: values far above 1 show that labelled positives are not a random sample
+        of the positives, or that the prior is too high.
 
     See Also
     --------
@@ -197,7 +193,7 @@ def pu_score(
 
     Examples
     --------
-    Half of the labelled, and three of ten rows, are called positive; four are positive.
+    Half of the labelled rows and three of all ten are predicted positive; four are positive.
 
     >>> from probgap.metrics import pu_score
     >>> s = [1, 1, 0, 0, 0, 0, 0, 0, 0, 0]
@@ -220,15 +216,14 @@ def check_metric(metric: str, class_prior: Any) -> None:
         msg = f"metric must be one of {', '.join(_METRICS)}. Got {metric!r}."
         raise InvalidInputError(msg)
     if not isinstance(class_prior, Real) and metric not in _WITHOUT_PRIOR:
-        msg = (
-            f"class_prior must be a number for metric={metric!r}. Got {class_prior!r}."
-        )
+        rule = f"class_prior must be a number for metric={metric!r}"
+        msg = f"{rule}. Got {class_prior!r}."
         raise InvalidInputError(msg)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreRange:
-    """Least and greatest value that a score can have.
+    """Lower and upper bound of a score.
 
     Attributes
     ----------
@@ -237,7 +232,7 @@ class ScoreRange:
     metric : str
         Which score.
     class_prior : tuple of float
-        Shares of positives that were thought possible.
+        Range of the share of positives that was assumed.
     scar : bool
         Whether labelled positives were taken as a random sample of the positives.
     """
@@ -263,28 +258,24 @@ def pu_score_range(
 
     Without SCAR only counts are used: labelled rows are positive, and of the others
     any may be, as long as the share of positives is in the range of ``class_prior``.
-    These bounds hold however labels came about, and no narrower ones do without an
-    assumption. With SCAR the range is that of :func:`pu_score` over all priors.
-    Neither allows for the chance that comes with few samples.
+    These bounds hold however labels came about, and none narrower do without further
+    assumptions. With SCAR the range is that of :func:`pu_score` over all priors.
+    Neither includes the sampling error of few samples.
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,)
-        Observed labels, of samples that the classifier was not fitted on.
-    y_pred : array-like of shape (n_samples,)
-        Predictions, or scores, as for :func:`pu_score`.
+    y, y_pred : array-like of shape (n_samples,)
+        As in :func:`pu_score`.
     metric : str, default="accuracy"
-        As for :func:`pu_score`; "roc_auc" and "average_precision" only with ``scar``.
+        As in :func:`pu_score`; "roc_auc" and "average_precision" only with ``scar``.
     class_prior : float or tuple of float, default=None
         Share of the samples that is positive, or a range of it, such as
         ``estimated_class_prior_interval_`` of a fitted classifier. ``None`` allows any,
         from the labelled share to all samples but one.
     scar : bool, default=False
         Whether labelled positives are a random sample of the positives.
-    pos_label : object, default=None
-        The value of ``y`` that marks labelled positives. ``None`` takes the greater.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the samples.
+    pos_label, sample_weight : object
+        As in :func:`pu_score`.
 
     Returns
     -------
@@ -325,7 +316,7 @@ class _Rows:
     """Checked labels, output of a classifier, and weights that sum to 1."""
 
     labelled: Mask
-    output: Vector  # scores, or 1 for what is called positive and 0 for the rest
+    output: Vector  # scores, or 1 for predicted positive and 0 for the rest
     weight: Vector
 
     @classmethod
@@ -368,7 +359,7 @@ class _Rows:
 
     @property
     def called(self) -> float:
-        """Share of the rows called positive."""
+        """Share of the rows predicted positive."""
         return float(self.weight @ self.output)
 
     @property
@@ -378,12 +369,12 @@ class _Rows:
 
     @property
     def recall(self) -> float:
-        """Share of the labelled rows called positive."""
+        """Share of the labelled rows predicted positive."""
         found = float(self.weight[self.labelled] @ self.output[self.labelled])
         return min(found / self.known, 1.0)
 
     def check_prior(self, prior: tuple[Any, Any]) -> tuple[float, float]:
-        """Check ends of a range; the labelled share and one negative limit them."""
+        """Check a range, and clip it to leave all labelled positive and one row negative."""
         n, known = self.labelled.size, self.known
         if len(prior) != 2 or not 0.0 <= prior[0] <= prior[1] <= 1.0:
             msg = f"class_prior must lie in [0, 1], the lower end first. Got {prior!r}."
@@ -399,7 +390,7 @@ class _Rows:
         return low, high
 
     def turns(self, low: float, high: float) -> list[float]:
-        """Return the priors in a range at which an estimate may turn."""
+        """Return the priors in a range beyond which ``estimate`` limits the true positives."""
         called, recall = self.called, self.recall
         turns = [called / recall] if recall > 0.0 else []
         turns += [(1.0 - called) / (1.0 - recall)] if recall < 1.0 else []
@@ -432,7 +423,7 @@ class _Rows:
         """Bound a metric by counts alone."""
         score, called = _BY_COUNTS[metric], self.called
         found, missed = self.known * self.recall, self.known * (1.0 - self.recall)
-        # The fewest hits are least, and the most are best, where these ranges meet.
+        # Priors at which the bounds of the true positives change their form.
         turns = np.clip((1.0 - called + found, called + missed), low, high)
         at: list[float] = [low, high, *turns.tolist()]
         least = [score(max(found, called + p - 1.0), called, p) for p in at]

@@ -29,19 +29,19 @@ def make_pu_scorer(
 ) -> Any:
     """Make a scorer that estimates a score against true labels from observed ones.
 
-    For ``scoring`` of ``cross_val_score``, ``GridSearchCV`` and their like. Accuracy
-    against observed labels rewards a model for calling hidden positives negative; this
-    one does not, as far as labelled positives are a random sample of the positives and
+    For ``scoring`` of ``cross_val_score``, ``GridSearchCV`` and the like. Accuracy
+    against observed labels rewards a model for predicting hidden positives as negative;
+    this scorer does not, if labelled positives are a random sample of the positives and
     ``class_prior`` is right. Where easy positives are labelled first, all scores are too
-    high, and models that find only those are favoured: differences between models that
-    find different positives are then not to be trusted.
+    high and favour models that find only those: do not trust differences between models
+    that find different positives.
 
     Parameters
     ----------
     metric : str, default="accuracy"
         As for :func:`probgap.metrics.pu_score`: "accuracy", "balanced_accuracy", "f1",
         "lee_liu", "precision", "recall", "average_precision" or "roc_auc". "recall"
-        alone is best for a model that calls every sample positive.
+        is highest for a model that predicts every sample as positive.
     class_prior : float, default=None
         Share of all samples that is positive, labelled or not; one value for all
         models. Not needed for "recall" and "lee_liu".
@@ -89,14 +89,14 @@ def _score_ranking(
     y: ArrayLike, y_score: ArrayLike, *, pos_label: object = None, **how: Any
 ) -> float:
     scores = np.asarray(y_score)
-    # Without pos_label the scores are those of the last class in the alphabet.
+    # Without pos_label, scikit-learn passes the scores of the last class.
     if pos_label is None and read_labels(y).positive == 0:
         scores = -scores
     return pu_score(y, scores, pos_label=pos_label, **how)
 
 
 class PUStratifiedKFold(BaseCrossValidator):
-    """Folds that all have the same share of labelled samples, up to one sample.
+    """Split into folds with the same share of labelled samples, up to one sample.
 
     ``y`` may be what the classifiers of this package take: two values, numbers or
     strings, or one value beside missing entries. Where fewer samples are labelled than
@@ -184,10 +184,10 @@ class PUStratifiedKFold(BaseCrossValidator):
         train, test : ndarray
             Indices of the samples.
         """
+        del groups
         if y is None:
             msg = "y must be given to keep the share of labelled samples. Got None."
             raise InvalidInputError(msg)
-        del groups
         kind = _one_kind(y)
         seed = draw_seed(as_generator(self.random_state)) if self.shuffle else None
         how = {"shuffle": self.shuffle, "random_state": seed}

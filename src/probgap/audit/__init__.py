@@ -1,4 +1,4 @@
-"""Audit: ask a person about some rows, and know how many positives are hidden."""
+"""Audits: ask a person about some rows, and count the hidden positives."""
 
 from probgap.audit._design import Design, design
 from probgap.audit._estimate import AuditEstimate, Range, StratumEstimate, estimate

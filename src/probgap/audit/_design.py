@@ -8,19 +8,18 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import chance_positive, classifier_of, samples_of
 from probgap._core.runtime import RandomStateLike, as_generator
-from probgap._core.types import Vector
+from probgap._core.types import Mask, Rows, Vector
 from probgap.audit._teach import CorrectedClassifier, suggest
 
 Kind = Literal["audit", "find", "teach"]
-Rows = NDArray[np.intp]
-# Answers, by row: True, False, or None for "cannot tell".
-Answers = Mapping[int, bool | None]
+# True, False, or None for "cannot tell", by row.
+AnswerByRow = Mapping[int, bool | None]
 
 KINDS = ("audit", "find", "teach")
 # A stratum gets about ten rows, and there are at most ten strata.
@@ -42,7 +41,7 @@ class Design:
     rows : ndarray of shape (n_asked,)
         Indices of the rows to ask about, in the order to ask.
     population : ndarray of shape (n_unlabelled,)
-        Indices of all unlabelled rows, the greatest score first; in ties, random.
+        Indices of all unlabelled rows, the highest score first; ties in random order.
     score : ndarray of shape (n_unlabelled,)
         Their scores.
     edges : ndarray of shape (n_strata + 1,)
@@ -50,9 +49,10 @@ class Design:
     permutation : ndarray of shape (n_unlabelled,)
         ``population`` with each stratum in random order: the order in which it is drawn.
     expected : tuple of float or None
-        The model's own 90% interval of the number of hidden positives.
+        The model's own 90% interval of the number of hidden positives; None without a model,
+        or if it was fitted with another number of unlabelled rows.
     seed : int
-        Seeds the order of later rows.
+        Seeds the order of asking.
     """
 
     kind: Kind
@@ -77,16 +77,17 @@ class Design:
         share = self.drawn / np.diff(self.edges)
         return share[stratum_of(self, self.rows)]
 
-    def extend(self, answers: Answers, budget: int = 50) -> Design:
+    def extend(self, answers: AnswerByRow, budget: int = 50) -> Design:
         """Return a design with further rows, after those asked about so far.
 
-        Strata stay as they are, and each is drawn further in the random order that was
-        fixed at the beginning. Strata whose answers differ most get most of the rows.
+        Strata and their random orders stay as they are. Strata whose answers differ most get
+        most of the rows. That makes the count slightly biased, since the number of rows of a
+        stratum then depends on its answers.
 
         Parameters
         ----------
         answers : mapping of int to bool or None
-            Answers so far: True for positive, False for negative, None for "cannot tell".
+            Answers so far, as for :func:`estimate`.
         budget : int, default=50
             The number of further rows.
 
@@ -105,9 +106,9 @@ class Design:
         if self.kind == "find":
             first = self.rows.size + budget
             return replace(self, rows=self.permutation[:first])
-        asked, answered, yes = _tally(self, answers)
-        rate = (yes + 0.5) / (answered + 1.0)
-        size = np.diff(self.edges)
+        yes, no, _ = (count_rows(self, rows) for rows in split_answers(self, answers))
+        rate = (yes + 0.5) / (yes + no + 1.0)
+        asked, size = self.drawn, np.diff(self.edges)
         more = _allocate(size, np.sqrt(rate * (1.0 - rate)), asked, budget)
         return replace(self, rows=np.append(self.rows, _draw(self, asked, more)))
 
@@ -122,15 +123,13 @@ class Design:
     def from_dict(cls, plain: Mapping[str, Any]) -> Design:
         """Return the design that ``to_dict`` described."""
         whole = ("rows", "population", "edges", "permutation")
-        arrays = {name: np.asarray(plain[name], dtype=np.intp) for name in whole}
-        score = np.asarray(plain["score"], dtype=np.float64)
         expected = plain["expected"]
         return cls(
             kind=plain["kind"],
-            score=score,
+            score=np.asarray(plain["score"], dtype=np.float64),
             expected=None if expected is None else (expected[0], expected[1]),
             seed=int(plain["seed"]),
-            **arrays,
+            **{name: np.asarray(plain[name], dtype=np.intp) for name in whole},
         )
 
 
@@ -145,13 +144,13 @@ def design(
 ) -> Design:
     """Choose rows to ask a person about.
 
-    Of kind "audit", rows are drawn at random in strata of the score, more where the model
-    is unsure and some where it is sure, so that :func:`estimate` can count the hidden
-    positives whatever the model believes. Of kind "find", the likeliest come first; of
-    kind "teach", those that :func:`suggest` chooses. These two give no valid count.
+    With kind "audit", rows are drawn at random in strata of the score, more where the
+    model is unsure and some where it is sure, so that :func:`estimate` can count the hidden
+    positives whatever the model believes. With "find" the likeliest come first, with
+    "teach" those that :func:`suggest` chooses; these two give no valid count.
 
-    Show rows in the order of ``rows`` and without their scores, so that these do not
-    influence the answers.
+    It assumes that answers do not depend on the score or the order: show rows in the order
+    of ``rows`` and without their scores.
 
     Parameters
     ----------
@@ -159,8 +158,8 @@ def design(
         A fitted model, or a score for each row that is greater for likelier positives.
         Scores from 0 to 1 are taken as probabilities.
     X : {array-like, sparse matrix, frame} of shape (n_rows, n_features), default=None
-        Rows to score by the model. ``None`` takes the rows that it was fitted to, with
-        the scores of models that had not seen them; "teach" needs them.
+        Rows for the model to score; "teach" requires them. ``None`` takes the rows that it
+        was fitted on, with their out-of-fold scores.
     labelled : array-like of shape (n_rows,), default=None
         True for rows that need no answer: labelled positives. ``None`` if there are none.
     budget : int, default=100
@@ -200,16 +199,12 @@ def design(
     if labelled is not None:
         known = check_labelled(labelled, values.size)
     elif is_model and X is None:
-        msg = (
-            "labelled must be given with the rows that a model was fitted to. Got None."
-        )
+        rule = "labelled must be given with the rows that a model was fitted on"
+        msg = f"{rule}. Got None."
         raise InvalidInputError(msg)
     expected = None
     if is_model:
-        base = scores.model if isinstance(scores, CorrectedClassifier) else scores
-        reading = getattr(classifier_of(base), "reading_", None)
-        if reading is not None and round(reading.n_unlabelled) == (~known).sum():
-            values, expected = _given_unlabelled(reading, scores, values)
+        values, expected = _given_unlabelled(scores, values, known)
     rows = np.flatnonzero(~known)
     if rows.size == 0:
         msg = "labelled must leave rows to ask about. Got none."
@@ -251,7 +246,7 @@ def _draw_strata(made: Design, budget: int, rng: np.random.Generator) -> Design:
 
 
 def _allocate(size: Rows, deviation: Vector, asked: Rows, budget: int) -> Rows:
-    """Return how many rows more to draw of each stratum, by what they do to the variance."""
+    """Return how many more rows to draw from each stratum to reduce the variance most."""
     # Two rows of each stratum come first: without an answer it may hold anything.
     drawn = np.maximum(asked, 1).astype(float)
     weight = (size * np.maximum(deviation, 1e-3)) ** 2
@@ -268,7 +263,7 @@ def _allocate(size: Rows, deviation: Vector, asked: Rows, budget: int) -> Rows:
 
 
 def _draw(made: Design, asked: Rows, more: Rows) -> Rows:
-    """Take the next rows of each stratum's random order, strata evenly mixed."""
+    """Take the next rows in each stratum's random order, strata evenly mixed."""
     rng = np.random.default_rng([made.seed, int(asked.sum())])
     rows, turns = [], []
     for start, first, n in zip(made.edges[:-1], asked, more, strict=True):
@@ -294,8 +289,8 @@ def count_rows(made: Design, rows: Rows) -> Rows:
     return np.bincount(stratum_of(made, rows), minlength=made.edges.size - 1)
 
 
-def split_answers(made: Design, answers: Answers) -> tuple[Rows, Rows, Rows]:
-    """Return the rows answered yes, no and "cannot tell", or refuse strange answers."""
+def split_answers(made: Design, answers: AnswerByRow) -> tuple[Rows, Rows, Rows]:
+    """Return the rows answered yes, no and "cannot tell", or raise on invalid answers."""
     asked = set(made.rows.tolist())
     parts: dict[bool | None, list[int]] = {True: [], False: [], None: []}
     for row, answer in answers.items():
@@ -310,19 +305,9 @@ def split_answers(made: Design, answers: Answers) -> tuple[Rows, Rows, Rows]:
     return yes, no, unknown
 
 
-def _tally(made: Design, answers: Answers) -> tuple[Rows, Rows, Rows]:
-    """Return rows asked about, answered and positive, by stratum."""
-    yes, no, _ = split_answers(made, answers)
-    found = count_rows(made, yes)
-    return made.drawn, found + count_rows(made, no), found
-
-
-def _check_budget(budget: object) -> None:
-    if (
-        not isinstance(budget, int | np.integer)
-        or isinstance(budget, bool)
-        or budget < 1
-    ):
+def _check_budget(budget: Any) -> None:
+    whole = isinstance(budget, int | np.integer) and not isinstance(budget, bool)
+    if not whole or budget < 1:
         msg = f"budget must be a whole number above 0. Got {budget!r}."
         raise InvalidInputError(msg)
 
@@ -339,7 +324,7 @@ def _check_scores(scores: ArrayLike) -> Vector:
 
 
 def _score_model(model: Any, X: Any) -> Vector:
-    """Return the probabilities of rows, of training rows by models that had not seen them."""
+    """Return the probabilities of rows; of training rows, the out-of-fold ones."""
     if isinstance(model, CorrectedClassifier):
         if X is None:
             msg = "X must be given with a corrected model. Got None."
@@ -357,11 +342,18 @@ def _score_model(model: Any, X: Any) -> Vector:
 
 
 def _given_unlabelled(
-    reading: Any, model: Any, values: Vector
-) -> tuple[Vector, tuple[float, float]]:
-    """Return probabilities given that rows are unlabelled, and the model's interval."""
+    model: Any, values: Vector, known: Mask
+) -> tuple[Vector, tuple[float, float] | None]:
+    """Return probabilities given that rows are unlabelled, and the model's interval.
+
+    They come from the reading of the fit, if that had as many unlabelled rows.
+    """
+    corrected = isinstance(model, CorrectedClassifier)
+    classifier = classifier_of(model.model if corrected else model)
+    reading = getattr(classifier, "reading_", None)
+    if reading is None or round(reading.n_unlabelled) != (~known).sum():
+        return values, None
+    if not corrected:
+        values = reading.probability_range(values, unlabelled=True).mean
     low, high = reading.n_hidden_interval
-    if isinstance(model, CorrectedClassifier):
-        return values, (float(low), float(high))
-    ranges = reading.probability_range(values, unlabelled=True)
-    return ranges.mean, (float(low), float(high))
+    return values, (float(low), float(high))

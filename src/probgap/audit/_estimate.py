@@ -1,4 +1,4 @@
-"""Estimate from answers: how many positives are hidden, and where."""
+"""Estimate from answers how many positives are hidden, and at which scores."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.output import count_range, fact_table, plural
-from probgap._core.types import Vector
-from probgap.audit._design import Answers, Design, Rows, place_of, split_answers
+from probgap._core.types import Mask, Rows, Vector
+from probgap.audit._design import AnswerByRow, Design, place_of, split_answers
 from probgap.audit._interval import LEVEL, Sample, interval, possible, tails
 
 _N_CUTS = 40
@@ -26,19 +26,20 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StratumEstimate:
-    """Rows of similar scores: what the model expects of them, and what answers say.
+    """Share of positives in a stratum of the score, by the model and by the answers.
 
     Attributes
     ----------
     score_low, score_high : float
         Range of their scores.
     rows, answered, positive, unknown : int
-        Number of rows, of answers (yes or no), of positives among them, and of rows
-        that nobody could tell.
+        Number of rows, of answers (yes or no), of positives among them, and of answers
+        "cannot tell".
     expected : float
-        Mean score: the share of positives by the model, if scores are probabilities.
+        Mean score: the share of positives that the model expects, if scores are
+        probabilities.
     share : Range
-        Share of positives by the answers.
+        Share of positives estimated from the answers.
     """
 
     score_low: float
@@ -65,15 +66,16 @@ class AuditEstimate:
     design : Design
         How the rows were drawn.
     valid : bool
-        Whether rows were drawn at random, so that the count and its interval hold. If
-        not, the interval is what is certain: positives found, and rows not excluded.
+        Whether rows were drawn at random, so that count and interval are valid. If not,
+        the interval is what is certain: from the positives found to all rows not answered
+        by no.
     n_unlabelled, n_asked, n_yes, n_no, n_unknown : int
         Number of unlabelled rows, of rows asked about, and of answers of each kind.
     count : float
-        Number of hidden positives among the unlabelled rows, rows found included.
+        Number of hidden positives among the unlabelled rows, those found included.
     count_interval : tuple of float
-        Its 90% interval. Rows that nobody could tell count as negative for the lower end
-        and as positive for the upper one.
+        Its 90% interval. Answers "cannot tell" count as negative for the lower end and as
+        positive for the upper one.
     """
 
     design: Design
@@ -89,12 +91,12 @@ class AuditEstimate:
 
     @property
     def strata(self) -> tuple[StratumEstimate, ...]:
-        """Rows of similar scores, the greatest first: how the model's scores calibrate."""
+        """Calibration of the scores by stratum, the highest scores first."""
         return _strata(self.design, *self._cells) if self.valid else ()
 
     @property
     def model_verdict(self) -> Literal["holds", "too low", "too high"] | None:
-        """Whether the model's own interval meets that of the answers.
+        """Whether the model's own interval overlaps that of the answers.
 
         "too low" if all of it lies below, "too high" if above; None without a model or
         a valid count.
@@ -130,7 +132,7 @@ class AuditEstimate:
         Returns
         -------
         Range
-            The share and its 90% interval. Rows without any answer may be anything.
+            The share and its 90% interval. Strata without an answer may hold anything.
         """
         if not 1 <= k <= self.n_unlabelled:
             msg = f"k must be from 1 to {self.n_unlabelled}. Got {k!r}."
@@ -171,25 +173,21 @@ class AuditEstimate:
         return Range(min(max(middle, low), high), low, high)
 
     def _reaches(self, k: int, share: float) -> tuple[float, float]:
-        """Return p-values of: the top k hold the share, and: they do not."""
-        lowest, highest = (
-            self._sample(k, 1.0 - share, -share, end) for end in ("low", "high")
-        )
+        """Return p-values of the hypotheses that the top k rows hold the share, or do not."""
+        lowest, highest = self._samples(k, 1.0 - share, -share)
         if (highest.answered == 0).any():  # strata that may hold anything
             least, most = possible(lowest)[0], possible(highest)[1]
             return float(most >= 0.0), float(least < 0.0)
         return tails(highest, 0.0)[0], tails(lowest, 0.0)[1]
 
-    def _sample(self, k: int, above: float, below: float, unknown: str) -> Sample:
+    def _samples(self, k: int, above: float, below: float) -> tuple[Sample, Sample]:
         """Return strata, cut at place k, with weights above and below it."""
         edges = np.unique(np.append(_edges(self.design, self._cells[0]), k))
         weight = np.where(edges[:-1] < k, above, below)
-        return _sample(edges, *self._cells, weight, unknown)
+        return _low_and_high(edges, *self._cells, weight)
 
     def _total(self, k: int, above: float, below: float, ends: bool = True) -> Range:
-        lowest, highest = (
-            self._sample(k, above, below, unknown) for unknown in ("low", "high")
-        )
+        lowest, highest = self._samples(k, above, below)
         middle = 0.5 * (lowest.total() + highest.total())
         if not ends:
             return Range(middle, np.nan, np.nan)
@@ -202,13 +200,13 @@ class AuditEstimate:
         return fact_table("Audit", facts)
 
 
-def estimate(design: Design, answers: Answers) -> AuditEstimate:
+def estimate(design: Design, answers: AnswerByRow) -> AuditEstimate:
     """Estimate the number of hidden positives from answers about drawn rows.
 
-    The interval comes from the draw alone and assumes nothing about model or labelling:
-    if scores are bad, it is wide. It assumes that answers are right, and that rows without
-    an answer are those that nobody has come to yet: rows that are hard to tell must be
-    answered by None, not left out.
+    The interval rests on the random draw alone and assumes nothing about model or
+    labelling: with bad scores it is wide, not wrong. It assumes that answers are right, and
+    that rows were answered in the order of the design: rows that are hard to tell must be
+    answered by None, not skipped.
 
     Parameters
     ----------
@@ -241,13 +239,10 @@ def estimate(design: Design, answers: Answers) -> AuditEstimate:
     told = np.repeat([1.0, 0.0, np.nan], [yes.size, no.size, unknown.size])
     place, valid = place_of(design, rows), design.kind == "audit"
     edges = _edges(design, place)
-    low, high = (
-        _sample(edges, place, told, np.ones(edges.size - 1), end)
-        for end in ("low", "high")
-    )
+    low, high = _low_and_high(edges, place, told, np.ones(edges.size - 1))
     count = float(yes.size)
     if valid:
-        # Strata without an answer count by half.
+        # Half of the rows of a stratum without an answer count as positive.
         blind = low.size[low.answered == 0].sum()
         count = 0.5 * (low.total() + high.total() + float(blind))
     return AuditEstimate(
@@ -265,7 +260,7 @@ def estimate(design: Design, answers: Answers) -> AuditEstimate:
 
 
 def _edges(design: Design, place: Rows) -> Rows:
-    """Return the ends of strata; of rows that were not drawn, each is one of its own."""
+    """Return the ends of strata; without a random draw each answered row is its own."""
     if design.kind == "audit":
         return design.edges
     ends = np.array([0, design.population.size])
@@ -273,28 +268,28 @@ def _edges(design: Design, place: Rows) -> Rows:
 
 
 def _both_ways(lowest: Sample, highest: Sample) -> tuple[float, float]:
-    """Return the interval, with rows that nobody could tell counted both ways."""
+    """Return the interval, with answers "cannot tell" counted both ways."""
     low, high = interval(lowest)
     if (lowest.found == highest.found).all():
         return low, high
     return low, interval(highest)[1]
 
 
-def _sample(
-    edges: Rows, place: Rows, told: Vector, weight: Vector, unknown: str
-) -> Sample:
-    """Return the strata; "unknown" counts as no for a low total, as yes for a high one."""
+def _low_and_high(
+    edges: Rows, place: Rows, told: Vector, weight: Vector
+) -> tuple[Sample, Sample]:
+    """Return the strata, "cannot tell" counted for a low total, and for a high one."""
     at = np.searchsorted(edges, place, side="right") - 1
     n = edges.size - 1
-    # What makes the total low depends on the sign of the weight.
-    as_yes = (weight[at] < 0) if unknown == "low" else (weight[at] > 0)
-    found = np.where(np.isnan(told), as_yes, told)
-    return Sample(
-        np.diff(edges).astype(float),
-        np.bincount(at, minlength=n).astype(float),
-        np.bincount(at, weights=found, minlength=n).astype(float),
-        np.asarray(weight, dtype=float),
-    )
+    size, answered = np.diff(edges), np.bincount(at, minlength=n)
+
+    def sample(as_yes: Mask) -> Sample:
+        found = np.where(np.isnan(told), as_yes, told)
+        parts = size, answered, np.bincount(at, weights=found, minlength=n), weight
+        return Sample(*(np.asarray(part, dtype=float) for part in parts))
+
+    # Which answer makes the total low depends on the sign of the weight.
+    return sample(weight[at] < 0), sample(weight[at] > 0)
 
 
 def _strata(design: Design, place: Rows, told: Vector) -> tuple[StratumEstimate, ...]:

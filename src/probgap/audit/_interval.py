@@ -1,8 +1,8 @@
 """Intervals of totals from stratified samples of a finite population.
 
 A stratum is sampled without replacement, so that the positives found in it are
-hypergeometric, whatever model the strata come from. The test of a total is inverted: its
-distribution is computed at the most likely strata that have this total.
+hypergeometric, whatever model the strata come from. The interval inverts a test of the
+total, at the most likely numbers of positives in the strata that add up to it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from scipy.special import betaln
 from probgap._core.types import Array, Vector
 
 LEVEL = 0.9
-# Answers that the rate of all strata counts for in the rate of each: without them a
-# stratum of one kind of answers only would seem to have no variance.
+# Pseudo-answers at the overall rate added to each stratum: without them a stratum whose
+# answers are all alike would seem to have no variance.
 _PSEUDO = 1.0
 # Points of the lattice that totals are rounded to.
 _LATTICE = 2048
@@ -27,7 +27,7 @@ _STEPS = 40
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Numbers of rows, of rows answered and of positives found, for each stratum.
+    """Number of rows, of answers and of positives found in each stratum.
 
     ``weight`` are the coefficients of the strata in the total.
     """
@@ -50,12 +50,8 @@ def interval(sample: Sample, level: float = LEVEL) -> tuple[float, float]:
     """Return the interval of a total; strata without an answer may hold any number."""
     seen = sample.answered > 0
     blind = (sample.weight * sample.size)[~seen]
-    inner = Sample(
-        *(
-            getattr(sample, name)[seen].astype(float)
-            for name in ("size", "answered", "found", "weight")
-        )
-    )
+    parts = sample.size, sample.answered, sample.found, sample.weight
+    inner = Sample(*(part[seen].astype(float) for part in parts))
     low, high = _invert(inner, (1.0 - level) / 2.0) if seen.any() else (0.0, 0.0)
     low += float(np.minimum(blind, 0.0).sum())
     return low, high + float(np.maximum(blind, 0.0).sum())
@@ -100,7 +96,7 @@ def _invert(sample: Sample, alpha: float) -> tuple[float, float]:
 
 
 def _edge(excess: Callable[[float], float], far: float, near: float) -> float:
-    """Return where the test begins to accept, between a far end and the estimate."""
+    """Return where the test starts to accept, between a far end and the estimate."""
     if abs(far - near) < 1e-9 or excess(far) >= 0.0:
         return far
     if excess(near) <= 0.0:
@@ -142,7 +138,7 @@ def _rates(sample: Sample, total: float) -> Vector:
 def _hypergeometric(sample: Sample, positives: Vector) -> Array:
     """Return the chances of 0, 1, ... positives among the answers of each stratum.
 
-    Between whole numbers of positives the two next to it are mixed.
+    A fractional number of positives mixes the distributions of the two nearest integers.
     """
     whole = np.floor(positives)
     part = (positives - whole)[:, None]
@@ -160,7 +156,5 @@ def _pmf(sample: Sample, positives: Vector, x: Array) -> Array:
     size, n, good = sample.size[:, None], sample.answered[:, None], positives[:, None]
     fits = (x <= n) & (x <= good) & (n - x <= size - good)
     k = np.where(fits, x, np.maximum(n - (size - good), 0.0))
-    value = (
-        _log_choose(good, k) + _log_choose(size - good, n - k) - _log_choose(size, n)
-    )
-    return np.where(fits, np.exp(value), 0.0)
+    ways = _log_choose(good, k) + _log_choose(size - good, n - k)
+    return np.where(fits, np.exp(ways - _log_choose(size, n)), 0.0)

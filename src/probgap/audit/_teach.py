@@ -1,4 +1,4 @@
-"""Active learning: suggest rows to label, and correct a model by the answers.
+"""Active learning: suggest rows to ask about, and correct a model by the answers.
 
 The true log-odds are modelled as a Gaussian process around those of the classifier.
 """
@@ -29,28 +29,27 @@ from probgap._core.estimators import (
 )
 from probgap._core.kernels import scale_gamma
 from probgap._core.runtime import RandomStateLike, as_generator, one_thread
-from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap._core.types import Array, Mask, Matrix, Rows, Vector
 from probgap.reading import Reading
 
 __all__ = ["CorrectedClassifier", "correct", "suggest"]
 
-Rows = NDArray[np.intp]
-
-# Standard deviations of the error of the log-odds: a constant shift, a factor, and a
-# smooth function of the sample. With a larger shift and a smaller stretch, answers
+# Prior standard deviations of the error of the log-odds: a constant shift, a factor, and
+# a smooth function of the sample. With a larger shift and a smaller stretch, answers
 # about clear positives alone would turn all other rows positive.
 _SHIFT, _STRETCH, _WARP = 1.0, 1.0, 3.0
-# A ranking is corrected by the average over several sizes of the smooth function and two
-# widths of its kernel, relative to the usual one, weighted by their evidence: where
-# answers show nothing but noise, it stays as it was.
+# The correction of the ranking is averaged over several sizes of the smooth function and
+# two widths of its kernel, relative to the usual one, weighted by their evidence: where
+# answers show only noise, the ranking stays as it was.
 _WARPS, _WIDTHS = (0.0, 0.5, 1.0, 2.0, 3.0), (1.0, 0.25)
-# Prior weights of these. With few answers the greatest size decides: smaller ones need
-# more answers to recover what missing labels cost (benchmarks/active.py). The weight of
-# none at all protects a good ranking where answers are nearly all of one kind
-# (benchmarks/audit.py, 1% positives).
+# Their prior weights. With few answers the largest size dominates: smaller ones need more
+# answers to recover what missing labels cost (benchmarks/active.py). The weight of size 0
+# protects a good ranking where answers are nearly all alike (benchmarks/audit.py, 1%
+# positives).
 _PRIOR_OF_WARP, _PRIOR_OF_WIDTH = (8.0, 1.0, 1.0, 3.0, 24.0), (1.0, 0.05)
-# A classifier's own log-odds are clipped here.
+# Log-odds of a classifier are clipped to this size.
 _SUREST = 6.0
+# Share of the classifier's log-odds added where the reading's curve may be flat.
 _KEEPS_ORDER = 1e-3
 _MOST_STEPS = 100
 _TOLERANCE = 1e-9
@@ -71,15 +70,20 @@ class Points:
     @classmethod
     def of(cls, model: Any, X: Any, probability: Vector | None = None) -> Points:
         """Return rows as the classifier sees them; ``probability`` None asks it."""
-        samples = samples_of(model, X)
-        if probability is None:
-            probability = chance_positive(classifier_of(model), samples)
-        score = np.clip(log_odds(probability), -_SUREST, _SUREST)
-        return cls(as_matrix(samples), score)
+        samples, probability = _ask_model(model, X, probability)
+        return cls(samples, np.clip(log_odds(probability), -_SUREST, _SUREST))
 
     def take(self, rows: Rows) -> Points:
         """Return some of the points."""
         return Points(self.samples[rows], self.score[rows])
+
+
+def _ask_model(model: Any, X: Any, known: Vector | None) -> tuple[Matrix, Vector]:
+    """Return rows as the classifier sees them, and P(Y=1 | x), unless it is known."""
+    samples = samples_of(model, X)
+    if known is None:
+        known = chance_positive(classifier_of(model), samples)
+    return as_matrix(samples), known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +135,7 @@ class Belief:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Correction:
-    """An average correction of log-odds: shift and stretch, and smooth parts.
+    """An average correction of log-odds: shift, stretch and smooth parts.
 
     ``smooth`` has the weights of the points in the part of each of ``gammas``.
     """
@@ -153,11 +157,10 @@ class Correction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unlabelled:
-    """Rows, and how likely they are positive if they turn out to be unlabelled.
+    """Rows with their log-odds of being positive given that they are unlabelled.
 
-    ``score`` has these log-odds, and ``labelled`` the probability of being labelled, both
-    by a reading. Without one the log-odds are those of the classifier, and ``labelled``
-    is 0.
+    ``score`` has these log-odds and ``labelled`` the probability of being labelled, both
+    from a reading. Without one, they are the classifier's log-odds and 0.
     """
 
     samples: Matrix
@@ -169,16 +172,13 @@ class Unlabelled:
         cls, model: Any, X: Any, probability: Vector | None, reading: Reading | None
     ) -> Unlabelled:
         """Return rows; ``probability`` None asks the classifier."""
-        samples = samples_of(model, X)
-        if probability is None:
-            probability = chance_positive(classifier_of(model), samples)
+        samples, probability = _ask_model(model, X, probability)
         score = log_odds(probability)
         if reading is None:
-            return cls(as_matrix(samples), score, np.zeros(score.size))
+            return cls(samples, score, np.zeros(score.size))
         at = reading.find_scores(probability)
-        # Where its curve is flat, rows stay in the order of the classifier.
         hidden = log_odds(reading.hidden_probability(at)) + _KEEPS_ORDER * score
-        return cls(as_matrix(samples), hidden, expit(reading.log_odds(at)))
+        return cls(samples, hidden, expit(reading.log_odds(at)))
 
     @property
     def points(self) -> Points:
@@ -196,7 +196,7 @@ def covariance(
 
 
 def average_corrections(answered: Points, positive: Mask, gamma: float) -> Correction:
-    """Average the corrections of all smooth functions, weighted by their evidence."""
+    """Average corrections over sizes and widths, weighted by their evidence."""
     gammas = gamma * np.array(_WIDTHS)
     tried = [(at, warp) for at in range(gammas.size) for warp in _WARPS]
     prior = np.log(np.multiply.outer(_PRIOR_OF_WIDTH, _PRIOR_OF_WARP)).ravel()
@@ -263,12 +263,12 @@ class CorrectedClassifier:
     model : PGPUClassifier or Pipeline
         The model that was corrected.
     belief : object
-        How uncertain the log-odds are: what :func:`suggest` goes by.
+        How uncertain the log-odds are, for :func:`suggest`.
     correction : object
-        The correction. None in files of earlier versions, which go by ``belief``.
+        The correction. None in files of earlier versions, which use ``belief``.
     reading : Reading
         The reading of the model with its curves weighted by the answers: the number of
-        hidden positives by model and answers together. None without a boundary that was
+        hidden positives by model and answers together. None if the model's boundary was not
         read off the scores, and in files of earlier versions.
     """
 
@@ -285,11 +285,10 @@ class CorrectedClassifier:
     def decision_function(self, X: Any) -> Vector:
         """Return the log-odds of being positive of each row."""
         rows, hidden = self._correct(X, None)
-        # Of rows like it some are labelled, and some of the others are positive.
+        # P(Y=1 | x) = labelled + (1 - labelled) * hidden, as odds.
         with np.errstate(divide="ignore"):
-            return np.logaddexp(np.log(rows.labelled), hidden) - np.log1p(
-                -rows.labelled
-            )
+            odds = np.logaddexp(np.log(rows.labelled), hidden)
+            return odds - np.log1p(-rows.labelled)
 
     def hidden_probability(
         self, X: Any, probability: ArrayLike | None = None
@@ -301,25 +300,20 @@ class CorrectedClassifier:
         X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
             Unlabelled rows.
         probability : array-like of shape (n_samples,), default=None
-            P(Y=1 | x) of the rows by models that have not seen them, such as ``posterior_``
-            of the classifier for the rows it was fitted on. ``None`` asks the model.
+            As in :func:`correct`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             The corrected probability, by which hidden positives are ranked.
         """
-        chance = None
-        if probability is not None:
-            chance = check_unit_interval(probability, "probability", _num_samples(X))
-        return expit(self._correct(X, chance)[1])
+        return expit(self._correct(X, _check_known(probability, X))[1])
 
     def _correct(self, X: Any, probability: Vector | None) -> tuple[Unlabelled, Vector]:
         """Return rows, and their corrected log-odds given that they are unlabelled."""
         # Files of earlier versions lack the last fields.
-        correction, updated = (
-            getattr(self, n, None) for n in ("correction", "reading")
-        )
+        correction = getattr(self, "correction", None)
+        updated = getattr(self, "reading", None)
         before = None if updated is None else classifier_of(self.model).reading_
         with one_thread():
             rows = Unlabelled.of(self.model, X, probability, before)
@@ -344,21 +338,21 @@ class CorrectedClassifier:
 def correct(
     model: Any, X: Any, y: ArrayLike, *, probability: ArrayLike | None = None
 ) -> CorrectedClassifier:
-    """Correct a fitted model by rows whose true class has been found out.
+    """Correct a fitted model by rows whose true class has been checked.
 
-    Do not add the answers to what :func:`suggest` asks to the labels of ``fit``: these
-    must have been collected without our help, and cannot mark a negative. The true
-    log-odds are modelled as those of the classifier plus a shift, a stretch and a
-    smooth function of the row, each unknown and probably small (a Gaussian process
-    around the model). Up to a thousand answers take less than a second.
+    Do not add answers to the labels of ``fit`` instead: those must not depend on what
+    :func:`suggest` chose, and cannot mark a negative. The true log-odds are modelled as
+    those of the classifier plus a shift, a stretch and a smooth function of the row, each
+    unknown and probably small (a Gaussian process around the model). Up to a thousand
+    answers take less than a second.
 
-    Answers do three things: shift and stretch recalibrate the probabilities, the smooth
-    function corrects the ranking, and the curves of the model's reading are weighted by
-    them (``reading``), which narrows the model's own count of hidden positives.
+    Shift and stretch recalibrate the probabilities, and the smooth function corrects the
+    ranking. The curves of the model's reading are also weighted by the answers
+    (``reading``), which narrows the model's own count of hidden positives.
 
-    It assumes that answers are correct, and that rows are unlabelled ones that were not
-    chosen by their class. Columns should have similar scales, as for the model itself.
-    Far from all answers the ranking does not change.
+    It assumes that answers are correct, and are about unlabelled rows that were not chosen
+    by their class. Columns should have similar scales, as for the model itself. Far from
+    all answers the ranking does not change.
 
     Parameters
     ----------
@@ -398,12 +392,11 @@ def correct(
     >>> bool((better.predict(X) == y).mean() > (model.predict(X) == y).mean())
     True
     """
-    classifier, n_rows = classifier_of(model), _num_samples(X)
-    positive, chance = _check_answers(classifier, y, n_rows), None
-    if probability is not None:
-        chance = check_unit_interval(probability, "probability", n_rows)
+    classifier = classifier_of(model)
+    positive = _check_answers(classifier, y, _num_samples(X))
+    known = _check_known(probability, X)
     with one_thread():
-        answered = Points.of(model, X, chance)
+        answered = Points.of(model, X, known)
         gamma, chance = scale_gamma(answered.samples), expit(answered.score)
         belief = learn(answered, positive, gamma)
         reading = _find_reading(classifier)
@@ -414,8 +407,14 @@ def correct(
     return CorrectedClassifier(model, belief, correction, reading)
 
 
+def _check_known(probability: ArrayLike | None, X: Any) -> Vector | None:
+    if probability is None:
+        return None
+    return check_unit_interval(probability, "probability", _num_samples(X))
+
+
 def _find_reading(classifier: Any) -> Reading | None:
-    """Return the reading that the classifier's probabilities go by, if they do."""
+    """Return the reading that the classifier's probabilities come from, if any."""
     reading: Reading | None = getattr(classifier, "reading_", None)
     return reading if classifier.boundary_.rule == "auto" else None
 
@@ -450,14 +449,13 @@ def suggest(
     """Choose the rows whose true class would be most informative, one by one.
 
     The model's log-odds are uncertain, as in :func:`correct`, and an answer reduces the
-    uncertainty for rows similar to the one asked about. The criterion is the expected
-    gain in correct predictions, summed over rows: greatest near P(Y=1 | x) = 1/2, where
-    predictions may change, and where many rows lie. Each choice makes similar rows less
-    informative.
+    uncertainty for similar rows. The criterion is the expected gain in correct
+    predictions, summed over rows: highest near P(Y=1 | x) = 1/2, where predictions may
+    change, and where rows are dense. Each choice makes similar rows less informative.
 
     Pass all answers, positive and negative, to :func:`correct`, not to ``fit``; the
     model it returns can suggest the next rows. It assumes that all rows are equally
-    easy and cheap to label.
+    easy and cheap to answer.
 
     Parameters
     ----------
@@ -466,16 +464,15 @@ def suggest(
     X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
         Rows to choose from, as the model takes them.
     n : int, default=50
-        The most rows to choose.
+        Maximum number of rows to choose.
     labelled : array-like of shape (n_samples,), default=None
         True for rows whose class is known: labelled, or already answered either way.
         ``None`` if there are none.
     probability : array-like of shape (n_samples,), default=None
-        P(Y=1 | x) of the rows by models that have not seen them, such as ``posterior_``
-        of the classifier for the rows it was fitted on. ``None`` asks the model.
+        As in :func:`correct`.
     random_state : int, Generator, RandomState or None, default=0
-        Of more than 1000 rows, seeds the draw of candidates; of more than 600, of the
-        rows that the gain is summed over.
+        Seeds the draw of 1000 candidates from more rows, and of 600 rows to sum the gain
+        over.
 
     Returns
     -------
@@ -502,12 +499,11 @@ def suggest(
     if n < 1:
         msg = f"n must be at least 1. Got {n!r}."
         raise InvalidInputError(msg)
-    n_rows, rng, chance = _num_samples(X), as_generator(random_state), None
+    n_rows, rng = _num_samples(X), as_generator(random_state)
     known = np.zeros(n_rows, dtype=bool)
     if labelled is not None:
         known = check_labelled(labelled, n_rows)
-    if probability is not None:
-        chance = check_unit_interval(probability, "probability", n_rows)
+    chance = _check_known(probability, X)
     with one_thread():
         corrected = isinstance(model, CorrectedClassifier)
         points = Points.of(model.model if corrected else model, X, chance)
@@ -539,11 +535,11 @@ def draw_candidates(
 
 
 def teach_most(belief: Belief, candidates: Points, others: Points, n: int) -> Rows:
-    """Choose one by one the candidate that most reduces the expected regret.
+    """Choose one by one the candidate that most reduces the expected regret of others.
 
-    The regret is summed over others. That of predicting a row by the sign of its mean
-    log-odds falls with their variance at the rate of the normal density at mean /
-    deviation, over twice the deviation.
+    The regret of predicting a row by the sign of its mean log-odds falls with their
+    variance at the rate of the normal density at mean / deviation, over twice the
+    deviation.
     """
     mean, variance = belief.mean(candidates), belief.variance(candidates)
     of_others, variance_of_others = belief.mean(others), belief.variance(others)

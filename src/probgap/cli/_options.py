@@ -32,7 +32,7 @@ def complete_column(context: typer.Context, incomplete: str) -> list[str]:
     try:
         with open(source, encoding="utf-8-sig") as file:  # noqa: PTH123 (a name as typed)
             line = file.readline(_HEAD)
-    except (OSError, UnicodeDecodeError):  # standard input, Parquet, gzip, not there
+    except (OSError, UnicodeDecodeError):  # standard input, Parquet, gzip, missing
         return []
     tabs = source.lower().endswith(".tsv")
     separator = "\t" if tabs else max(",;\t|", key=line.count)
@@ -73,7 +73,7 @@ _POSITIVE = (
     "The value of the label column that marks a known positive; all others then mean "
     "unlabelled."
 )
-_ID = "A column that names the rows; kept in the results, never learnt from."
+_ID = "A column that identifies the rows; kept in the results, never learnt from."
 _DROP = "Columns to leave out, separated by commas; may be repeated."
 _KEEP = (
     "Columns to learn from although they would be left out, such as numbers that look "

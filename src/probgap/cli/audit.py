@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FOLDER = "A folder that fit wrote."
 _BUDGET = "Number of rows to ask about."
 _ANSWERS = "The file of questions, filled in: yes, no or unknown, in the column answer."
-_MORE = "Go on: draw this many rows more, by what the answers have shown."
+_MORE = "Draw this many more rows, most where answers so far differ."
 _KIND = (
     "audit draws at random, for a valid count; find takes the likeliest first; teach takes "
     "those that would improve the model most."
@@ -125,7 +125,7 @@ def begin(
         kind=kind,
         random_state=seed,
     )
-    # Earlier answers in the browser belong to this audit, unless it is to begin anew.
+    # Earlier answers in the browser count for this audit, unless it starts over.
     past = len(read_journal(folder)) if force else 0
     asked = asked_rows(prepared, made.rows.tolist())
     state = AuditFile(made, table_of(described, prepared), asked, journal=past)
@@ -211,7 +211,7 @@ def go_on(
 
 
 def table_of(described: dict[str, Any], prepared: Prepared) -> dict[str, Any]:
-    """Return what an audit keeps of its table."""
+    """Return what an audit records about its table."""
     kept = {name: described[name] for name in ("name", "sha256", "id", "positive")}
     return kept | {"rows": len(prepared.table.frame)}
 
@@ -232,7 +232,7 @@ def asked_rows(prepared: Prepared, rows: list[int]) -> list[dict[str, Any]]:
 
 
 def _write_questions(prepared: Prepared, rows: list[int], target: Path) -> None:
-    """Write rows whole, with an empty column to fill in, and without their scores."""
+    """Write complete rows, with an empty column to fill in and without their scores."""
     from probgap._core.output import whole_file
     from probgap.tables import write_csv
 
@@ -283,14 +283,9 @@ def show(state: AuditFile, folder: Path) -> None:
             f"Best estimate {found.count:,.0f}; 90% interval from {found.n_yes} yes, "
             f"{found.n_no} no and {found.n_unknown} unknown of {found.n_asked} rows."
         )
-        words = {
-            "holds": "agrees with it",
-            "too low": "was too low",
-            "too high": "was too high",
-        }
-        if found.model_verdict is not None:
+        if (verdict := found.model_verdict) is not None:
             low, high = state.design.expected or (0.0, 0.0)
-            said = words[found.model_verdict]
+            said = "agrees with it" if verdict == "holds" else f"was {verdict}"
             console.print(
                 f"The model's own interval, {low:,.0f} to {high:,.0f}, {said}."
             )

@@ -1,4 +1,4 @@
-"""Which method for this table: the methods on labels drawn again, their truth known."""
+"""Compare methods on labels simulated from a table's own reading, with known truth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from probgap.diagnostics._compare import METHODS, SLOW, Progress, compare_method
 from probgap.gap import MixedGapEstimator
 from probgap.reading import Reading, read
 
-# Rows to draw worlds of: methods are fitted several times in each world.
+# Most rows of a world: every method is fitted several times in each.
 _MOST_ROWS = 1500
 _FEWEST_LABELS = 8
 _SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "hidden_average_precision")
@@ -28,7 +28,7 @@ _SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "hidden_average_precision
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """A truth that the labels of a table allow, and how the methods do in it.
+    """True classes compatible with a table's labels, and how methods do on them.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class World:
     label_rate : float
         Share of its positives that were labelled when labels were drawn again.
     methods : list of dict
-        What :func:`compare_methods` returns, the truth being known.
+        What :func:`compare_methods` returns, given the true classes.
     """
 
     class_prior: float
@@ -47,7 +47,7 @@ class World:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorldsComparison:
-    """How methods do in the worlds that a table allows.
+    """How methods do in worlds that are compatible with a table's labels.
 
     Attributes
     ----------
@@ -57,7 +57,8 @@ class WorldsComparison:
         For each method the mean over the worlds of ``accuracy``, ``balanced_accuracy``,
         ``roc_auc`` and ``hidden_average_precision``, the number of worlds in which it is
         the most accurate (``n_best``), and by how much its accuracy falls short of the
-        best in its worst world (``shortfall``). None where a method failed. Best first.
+        best in its worst world (``shortfall``). The means and ``shortfall`` are None, and
+        ``error`` is the message, where a method failed. Most accurate first.
     worlds : tuple of World
         The worlds, from the fewest hidden positives to the most; all equally likely.
     """
@@ -80,17 +81,17 @@ def compare_worlds(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> WorldsComparison:
-    """Choose a method without negatives: try all in worlds that the labels allow.
+    """Compare methods without negatives, in simulated worlds that fit the labels.
 
-    The reading of a table says which curves P(Y=1 | score, unlabelled) its labels allow,
-    and how likely each is. A world takes one of them: unlabelled rows are positive with
-    these probabilities, and the positives are labelled anew at the rate that follows, so
-    that labels look as they do in the table. In a world the truth is known, and methods
-    can be compared by it.
+    :func:`probgap.reading.read` finds curves P(Y=1 | score, unlabelled) that are compatible
+    with the labels, and how likely each is. A world takes one of them: true classes of
+    unlabelled rows are drawn with these probabilities, and positives are labelled anew at
+    the rate that follows, so that labels look as they do in the table. The true classes of
+    a world are known, and methods can be scored by them.
 
-    It assumes what the reading assumes: the chance of a label depends on how clear a case
-    is. Truths are drawn from the scores of the default's learners, which favours
-    methods that learn as they do. At most 1500 rows are used.
+    It assumes what the reading assumes: the probability of a label depends on how clear a
+    case is. True classes are drawn from scores of the default classifier's learners, which
+    favours similar methods. At most 1500 rows are used.
 
     Parameters
     ----------
@@ -105,8 +106,7 @@ def compare_worlds(
     preprocessor : transformer, default=None
         Transforms X before each method; fitted on each fold. ``None`` takes X as it is.
     methods : iterable of str, default=None
-        Which methods, as in :func:`compare_methods`. ``None`` takes all but
-        three slow ones.
+        Which methods, as in :func:`compare_methods`. ``None`` takes all but three slow ones.
     n_splits : int, default=2
         Number of folds in each world.
     random_state : int, Generator, RandomState or None, default=None
@@ -173,11 +173,11 @@ def compare_worlds(
 def draw_world(
     reading: Reading, scores: Vector, labelled: Mask, level: float, rng: Generator
 ) -> tuple[Mask, Mask]:
-    """Draw true classes that the labels allow, and labels for them.
+    """Draw true classes that are compatible with the labels, and new labels for them.
 
-    ``level`` says which of the curves to take, as a quantile of the number of hidden
-    positives. Of the positives, those are labelled again with probability
-    P(s=1 | x) / P(Y=1 | x); the clearest, if too few are.
+    ``level`` chooses the curve, as a quantile of the number of hidden positives. Positives
+    are labelled with probability P(s=1 | x) / P(Y=1 | x); if too few are, so are the
+    clearest.
     """
     odds = reading.log_odds(scores)
     curves = reading.curves.unfolded(reading.scores)

@@ -1,7 +1,7 @@
 """The parts that a model file may hold: trusted types, and rules for their fields.
 
-A file names our classes without their modules, and others by the path that users import
-them from, so that a private module may move. To add a class, add its name here and its
+A file names probgap's classes without their modules, and others by the path that users
+import them from, so that a private module may move. To add a class, add its name here and its
 rules to ``parts.toml``.
 """
 
@@ -14,16 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn._loss._loss import CyHalfBinomialLoss
 
-from probgap import (
-    boundary,
-    gap,
-    methods,
-    pgpu,
-    reading,
-    relabel,
-    reweight,
-    tables,
-)
+from probgap import boundary, gap, methods, pgpu, reading, relabel, reweight, tables
 from probgap._core import kernels, learners, mixture, svm, validation, views
 from probgap._device import estimators as device
 from probgap.audit import _teach as teach
@@ -98,7 +89,7 @@ _TRUSTED |= {
     "FunctionNode": {f"probgap.{name}" for name in STEPS} | _UFUNCS,
     "ObjectNode": {f"probgap.{name}" for name in PARTS} | SCIKIT_LEARN | _SPARSE,
     "SparseMatrixNode": _SPARSE,
-    # Its module is not called the same in all versions of scikit-learn.
+    # The name of its module depends on the version of scikit-learn.
     "LossNode": {f"{CyHalfBinomialLoss.__module__}.{CyHalfBinomialLoss.__name__}"},
 }
 
@@ -110,7 +101,7 @@ def is_trusted(loader: str, name: str) -> bool:
 
 
 def public_name(loader: str, module: str, name: str) -> str:
-    """Return a name as users import it, where that is trusted, and else as it is."""
+    """Return a name as users import it if that is trusted, else the full path."""
     path = module.split(".")
     private = next((k for k, word in enumerate(path) if word[:1] == "_"), len(path))
     public = ".".join([*path[:private], name])

@@ -1,4 +1,4 @@
-"""Closed forms: P(Y=1 | x) from P(s=1 | x)."""
+"""Methods that compute P(Y=1 | x) from P(s=1 | x) in closed form."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from probgap._core.estimators import fit_on_shares
 from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
 from probgap._core.validation import Fold, smaller_group
-from probgap.methods.base import SHARE, FinalProbabilities, GapMethod
+from probgap.methods.base import SHARE, TINY, FinalProbabilities, GapMethod
 
-_TINY = float(np.finfo(np.float64).eps)
 # If a group has fewer samples than this, none are held out.
 _FEWEST_TO_HOLD_OUT = 4
 
@@ -28,8 +27,8 @@ class ElkanNotoClassifier(FinalProbabilities, GapMethod):
 
     It assumes that labels are missing completely at random: each positive is labelled
     with the same probability c, whatever its features. Then P(Y=1 | x) = P(s=1 | x) /
-    c. If easy positives are labelled first, c is too high for the hard ones, which are
-    then predicted negative.
+    c [1]_. If easy positives are labelled first, c is too high for the hard ones, which
+    are then predicted negative.
 
     Parameters
     ----------
@@ -168,15 +167,15 @@ def label_frequency(chance: Vector, labelled: Mask, rule: str) -> float:
     if rule == "e1":
         estimate = chance[labelled].mean()
     elif rule == "e2":
-        estimate = chance[labelled].sum() / max(chance.sum(), _TINY)
+        estimate = chance[labelled].sum() / max(chance.sum(), TINY)
     else:
         estimate = chance.max()
-    return float(np.clip(estimate, _TINY, 1.0))
+    return float(np.clip(estimate, TINY, 1.0))
 
 
 def unlabelled_positive_chance(chance: Vector, frequency: float) -> Vector:
     """Return w(x) = P(Y=1 | x, unlabelled), clipped to [0, 1]."""
-    odds = chance / np.maximum(1.0 - chance, _TINY)
+    odds = chance / np.maximum(1.0 - chance, TINY)
     return np.clip((1.0 - frequency) / frequency * odds, 0.0, 1.0)
 
 
@@ -184,15 +183,15 @@ class PGlinClassifier(GapMethod):
     r"""Take the root of P(s=1 | x), relative to its maximum.
 
     It assumes that a positive is labelled with a probability proportional to P(Y=1 | x), and
-    that some samples are surely positive [1]_. With M the maximum of P(s=1 | x),
+    that some samples are certainly positive [1]_. With M the maximum of P(s=1 | x),
 
     .. math::
         P(Y=1 \mid x) = \sqrt{P(s=1 \mid x) / M}, \qquad
         P(s=1 \mid x, Y=1) = \sqrt{M \, P(s=1 \mid x)}.
 
     So a sample is positive where P(s=1 | x) is above M / 4. If labels are missing at random,
-    probabilities are too high between 0 and 1; if labelling is steeper, too low. One sample
-    with an extreme estimate sets M for all.
+    probabilities strictly between 0 and 1 are too high; if labelling is steeper, they are
+    too low. M rests on the single sample with the highest estimate.
 
     Parameters
     ----------
@@ -200,12 +199,8 @@ class PGlinClassifier(GapMethod):
         Estimates P(s=1 | x). ``None`` takes a Platt-scaled SVM.
     gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
         Where the probabilities of training samples come from, of which M is the maximum.
-    pos_label : object, default=None
-        The value of ``y`` for a labelled positive; the greater if None.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the estimator.
-    n_jobs : int, default=None
-        Number of folds to fit at once, for out-of-fold probabilities.
+    pos_label, random_state, n_jobs : object
+        As in :class:`ElkanNotoClassifier`.
 
     Attributes
     ----------
@@ -250,7 +245,7 @@ class PGlinClassifier(GapMethod):
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         self.gap_estimator_ = self._fit_gap(samples, labels.labelled, rng)
         largest = 0.5 * (1.0 + self.gap_estimator_.observed_gap_.max())
-        self.largest_ = float(max(largest, _TINY))
+        self.largest_ = float(max(largest, TINY))
 
     def _gives_probabilities(self) -> bool:
         return True

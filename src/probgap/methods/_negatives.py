@@ -1,4 +1,4 @@
-"""Methods that take unlabelled samples for negatives: all, draws, or reliable ones."""
+"""Methods that take unlabelled samples for negative: all, random ones, reliable ones."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class NaiveClassifier(FinalProbabilities):
     """Fit with every unlabelled sample as a negative.
 
     It assumes that no positive is unlabelled; otherwise it learns to miss positives
-    like the unlabelled ones. Fitted on true labels, it is the upper bound for the other
-    methods.
+    like the unlabelled ones. Fitted on true labels, it shows what complete labels would
+    achieve.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class NaiveClassifier(FinalProbabilities):
     estimator_ : object
         The fitted classifier.
     classes_ : ndarray of shape (2,)
-        The two labels, in ascending order; ``positive_index_`` is that of the positive.
+        The two labels, ascending; the positive one is ``classes_[positive_index_]``.
     n_features_in_, feature_names_in_ : int, ndarray
         Features seen in ``fit``, and their names if they were all strings.
 
@@ -76,12 +76,13 @@ class NaiveClassifier(FinalProbabilities):
 
 
 class PUBaggingClassifier(MethodClassifier):
-    """Average classifiers of the labelled against as many unlabelled samples.
+    """Average classifiers of labelled samples against equally many unlabelled ones.
 
-    Each is fitted on all labelled samples and on a bootstrap sample of the unlabelled ones,
-    as large as they are, which are taken for negative [1]_. It assumes that few of the
-    unlabelled samples are positive, and that the labelled ones look like the others. To
-    load one from a file, name ``DecisionTreeClassifier`` in ``trusted``.
+    Each is fitted on all labelled samples, and on as many unlabelled ones, drawn with
+    replacement and taken for negative [1]_. It assumes that few of the unlabelled samples
+    are positive, and that labelled positives look like hidden ones; if easy positives were
+    labelled first, hard ones get low scores. To load one from a file, name
+    ``DecisionTreeClassifier`` in ``trusted``.
 
     Parameters
     ----------
@@ -89,19 +90,15 @@ class PUBaggingClassifier(MethodClassifier):
         ``None`` takes a decision tree.
     n_estimators : int, default=100
         Number of classifiers.
-    pos_label : object, default=None
-        The value of ``y`` for a labelled positive; the greater if None.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the samples and the classifiers.
+    pos_label, random_state : object
+        As in :class:`NaiveClassifier`.
 
     Attributes
     ----------
     estimators_ : list
         The fitted classifiers.
-    classes_ : ndarray of shape (2,)
-        The two labels, in ascending order; ``positive_index_`` is that of the positive.
-    n_features_in_, feature_names_in_ : int, ndarray
-        Features seen in ``fit``, and their names if they were all strings.
+    classes_, positive_index_, n_features_in_, feature_names_in_ : object
+        As in :class:`NaiveClassifier`.
 
     References
     ----------
@@ -138,10 +135,8 @@ class PUBaggingClassifier(MethodClassifier):
         self.random_state = random_state
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
-        known, others = (
-            np.flatnonzero(labels.labelled),
-            np.flatnonzero(~labels.labelled),
-        )
+        known = np.flatnonzero(labels.labelled)
+        others = np.flatnonzero(~labels.labelled)
         observed = np.repeat([1, 0], known.size)
         self.estimators_ = []
         for _ in range(self.n_estimators):
@@ -165,7 +160,7 @@ class SpyClassifier(MethodClassifier):
     """Find reliable negatives with spies, then learn positives against them.
 
     Some labelled samples, the spies, are put among the unlabelled ones, and a first
-    classifier learns the other labelled ones against all these. Unlabelled samples that
+    classifier learns the other labelled samples against all of these. Unlabelled samples that
     score below nearly all spies are reliable negatives [1]_; a second classifier learns all
     labelled samples against them, and the other unlabelled ones are left out. It assumes
     that hidden positives score like labelled ones. If easy positives were labelled first,
@@ -181,10 +176,8 @@ class SpyClassifier(MethodClassifier):
         Share of the labelled samples that become spies, at least one.
     noise : float, default=0.05
         Share of the spies that may score below the threshold.
-    pos_label : object, default=None
-        The value of ``y`` for a labelled positive; the greater if None.
-    random_state : int, Generator, RandomState or None, default=None
-        Draws the spies and seeds the classifiers.
+    pos_label, random_state : object
+        As in :class:`NaiveClassifier`.
 
     Attributes
     ----------
@@ -266,5 +259,5 @@ class SpyClassifier(MethodClassifier):
 
 
 def spy_threshold(score: Vector, noise: float) -> float:
-    """Return the least score of spies that a share of them, at most, lies below."""
+    """Return the lowest score that at most a share ``noise`` of the spies lies below."""
     return float(np.sort(score)[int(noise * score.size)])

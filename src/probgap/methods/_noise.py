@@ -1,4 +1,4 @@
-"""Labels with noise: weights that correct for the rates of it."""
+"""Methods for noisy labels: weights that correct for the noise rates."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
 from probgap._core.validation import make_splitter, observed_accuracy
-from probgap.methods.base import FinalProbabilities, GapMethod
+from probgap.methods.base import TINY, FinalProbabilities, GapMethod
 
-_TINY = float(np.finfo(np.float64).eps)
 _RATE = Interval(Real, 0, 1, closed="left")
 _RATES_TO_TRY = np.round(np.linspace(0.0, 0.9, 10), 1)
 
@@ -24,10 +23,11 @@ _RATES_TO_TRY = np.round(np.linspace(0.0, 0.9, 10), 1)
 class NatarajanClassifier(GapMethod):
     """Weight the two kinds of error to correct for label noise.
 
-    The second method of [1]_: an SVM with weight 1 - alpha on labelled and alpha on unlabelled samples, alpha = (1 - rho_plus + rho_minus) / 2. It
-    assumes that every positive is mislabelled at the same rate rho_plus, and every
-    negative at rho_minus, by default 0. With a rate that depends on the sample, one
-    weight is too small for the hard positives and too large for the easy ones.
+    The second method of [1]_ weights labelled samples by 1 - alpha and unlabelled ones by
+    alpha = (1 - rho_plus + rho_minus) / 2. It assumes that every positive is mislabelled at
+    the same rate rho_plus, and every negative at rho_minus, by default 0. If the rate
+    depends on the sample, this correction is too weak for hard positives and too strong
+    for easy ones.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class NatarajanClassifier(GapMethod):
 class LiuTaoClassifier(FinalProbabilities, GapMethod):
     r"""Weight each sample by how likely its observed label is to be its true one.
 
-    The weight is
+    The weight is [1]_
 
     .. math::
         \beta(x, s) = \frac{P(s \mid x) - \rho_{-s}}{(1 - \rho_+ - \rho_-) P(s \mid x)},
@@ -153,7 +153,7 @@ class LiuTaoClassifier(FinalProbabilities, GapMethod):
     where rho_{-s} is the rate at which the other class gets the label s. It assumes
     that every positive is mislabelled at the same rate, and that some samples are
     certainly positive, from which the rate is estimated. If easy positives are labelled
-    first, that is the rate of the easiest, and too low for the rest.
+    first, the estimate is the rate of the easiest ones, and too low for the rest.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def importance(
 ) -> Vector:
     """Return the weight of each sample, not below 0, from P(s=1 | x) and the rates."""
     check_rates(rho_plus, rho_minus)
-    of_label = np.maximum(np.where(labelled, chance, 1.0 - chance), _TINY)
+    of_label = np.maximum(np.where(labelled, chance, 1.0 - chance), TINY)
     other_rate = np.where(labelled, rho_minus, rho_plus)
     weight: Vector = (of_label - other_rate) / ((1.0 - rho_plus - rho_minus) * of_label)
     return np.maximum(weight, 0.0)

@@ -1,4 +1,4 @@
-"""Methods with a propensity for each sample: known, or learnt with the classifier."""
+"""Methods with a labelling propensity for each sample: known, or learnt."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ from probgap._core.estimators import (
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.methods._risk import NNPUClassifier
-from probgap.methods.base import FinalProbabilities, held_out_scores
+from probgap.methods.base import TINY, FinalProbabilities, held_out_scores
 from probgap.reading import read
-
-_TINY = float(np.finfo(np.float64).eps)
 
 
 class PropensityWeightedClassifier(FinalProbabilities):
@@ -46,24 +44,22 @@ class PropensityWeightedClassifier(FinalProbabilities):
 
     is an unbiased estimate of the risk on true labels [1]_. It assumes that e is known and
     above 0 for every positive, whatever it depends on; where e is too high, positives like
-    that are missed. Small propensities make it noisy.
+    that are missed. Small propensities make the estimate noisy.
 
     Parameters
     ----------
     propensity : float, callable, classifier or None, default=None
         e for all samples; a function of ``X``, as passed to ``fit``; or a fitted classifier
         whose second probability it is, in a ``FrozenEstimator`` if this object is to be
-        cloned. What is passed to ``fit`` goes first. ``None`` takes one rate for all, the
+        cloned. What is passed to ``fit`` takes precedence. ``None`` takes one rate for all, the
         share of labelled samples over the class prior by :func:`probgap.reading.read`.
     estimator : NNPUClassifier or classifier whose fit takes sample_weight, default=None
         :class:`NNPUClassifier` minimises the risk above; with ``risk="nnpu"`` its part for
-        negatives is not below 0. Other classifiers get no negative weights: these are
-        spread over the unlabelled samples, which all weigh 1 less the same share, so that
-        only the number of negatives is right. ``None`` takes ``NNPUClassifier()``.
-    pos_label : object, default=None
-        The value of ``y`` for a labelled positive; the greater if None.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the classifier and, where it is needed, the estimate of the class prior.
+        negatives is not below 0. Other classifiers cannot take negative weights: instead,
+        all unlabelled samples get the same weight below 1, so that only the total weight
+        of the negatives is right. ``None`` takes ``NNPUClassifier()``.
+    pos_label, random_state : object
+        As in :class:`NaiveClassifier`.
 
     Attributes
     ----------
@@ -155,11 +151,7 @@ class PropensityWeightedClassifier(FinalProbabilities):
         return self.propensity.predict_proba(X)[:, 1]
 
     def _fit(
-        self,
-        samples: Matrix,
-        labels: ObservedLabels,
-        rng: Generator,
-        known: Any = None,
+        self, samples: Matrix, labels: ObservedLabels, rng: Generator, known: Any = None
     ) -> None:
         labelled, n = labels.labelled, labels.labelled.size
         if known is None:
@@ -193,7 +185,8 @@ def _check_propensity(propensity: Any, labelled: Mask) -> Vector:
     """Return the propensities of labelled samples, which must lie in (0, 1]."""
     each = np.asarray(propensity, dtype=np.float64)
     if each.ndim and each.shape != labelled.shape:
-        msg = f"propensity must have one value for each of the {labelled.size} samples. Got shape {each.shape}."
+        rule = f"one value for each of the {labelled.size} samples"
+        msg = f"propensity must have {rule}. Got shape {each.shape}."
         raise InvalidInputError(msg)
     used = np.broadcast_to(each, labelled.shape)[labelled]
     if not ((used > 0.0) & (used <= 1.0)).all():
@@ -213,12 +206,12 @@ class SAREMClassifier(FinalProbabilities):
 
     .. math:: f(x) \, (1 - e(x)) / (1 - f(x) \, e(x)).
 
-    In turn these are computed, f is fitted to them as soft labels, and e to the observed
-    labels with them as weights [1]_. It assumes that labels go by some attributes in a way
-    that the propensity's estimator can learn. Labels show f(x) e(x) alone, so that f and e
-    are only told apart by the forms of their estimators, and by attributes that one of them
-    does not use: with the same attributes and estimators for both, the answer depends on
-    where EM starts.
+    EM alternates between computing these, and fitting f to them as soft labels and e to the
+    observed labels with them as weights [1]_. It assumes that labelling depends on some
+    features in a way that the propensity's estimator can learn. Labels determine the
+    product f(x) e(x) only, so that f and e are told apart by the forms of their estimators,
+    and by features that one of them does not use: with the same features and estimators for
+    both, the answer depends on where EM starts.
 
     Parameters
     ----------
@@ -227,15 +220,13 @@ class SAREMClassifier(FinalProbabilities):
     propensity_estimator : classifier with predict_proba and sample_weight, default=None
         Learns e. ``None`` takes logistic regression.
     propensity_features : array-like of int, bool or str, default=None
-        Columns that the propensity goes by. ``None`` takes all.
+        Columns that the propensity depends on. ``None`` takes all.
     max_iter : int, default=500
-        Most rounds of EM.
+        Maximum number of rounds of EM.
     tol : float, default=1e-5
         EM stops when the mean log-likelihood changes by less than this.
-    pos_label : object, default=None
-        The value of ``y`` for a labelled positive; the greater if None.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the estimators.
+    pos_label, random_state : object
+        As in :class:`NaiveClassifier`.
 
     Attributes
     ----------
@@ -249,7 +240,7 @@ class SAREMClassifier(FinalProbabilities):
     estimator_, propensity_estimator_ : object
         The fitted classifiers.
     propensity_features_ : ndarray of int
-        Columns that the propensity goes by.
+        Columns that the propensity depends on.
     classes_, positive_index_, n_features_in_, feature_names_in_ : object
         As in :class:`NaiveClassifier`.
 
@@ -304,14 +295,8 @@ class SAREMClassifier(FinalProbabilities):
         seen = samples[:, self.propensity_features_]
         twice = stack_sparse if issparse(samples) else np.vstack
         copies, classes = twice([samples, samples]), np.repeat([1, 0], n)
-        f, e = (
-            self._make(own, name, rng)
-            for own, name in (
-                (self.estimator, "estimator"),
-                (self.propensity_estimator, "propensity_estimator"),
-            )
-        )
-        # To begin with, labelled and unlabelled samples weigh the same as a whole.
+        f, e = (self._make(n, rng) for n in ("estimator", "propensity_estimator"))
+        # At the start, labelled samples weigh as much in total as unlabelled ones.
         balanced = np.where(labelled, 0.5 / labelled.mean(), 0.5 / (~labelled).mean())
         observed = labelled.astype(np.int8)
         f.fit(samples, observed, sample_weight=balanced)
@@ -337,7 +322,8 @@ class SAREMClassifier(FinalProbabilities):
             what = f"EM had not converged after {self.n_iter_} rounds. Raise max_iter or tol."
             warnings.warn(what, ConvergenceWarning, stacklevel=4)
 
-    def _make(self, own: Any, name: str, rng: Generator) -> Any:
+    def _make(self, name: str, rng: Generator) -> Any:
+        own = getattr(self, name)
         if own is None:
             return LogisticRegression(random_state=draw_seed(rng), warm_start=True)
         require_sample_weight(own, name)
@@ -357,7 +343,8 @@ class SAREMClassifier(FinalProbabilities):
         except (IndexError, ValueError):
             found = every[:0]
         if found.size == 0 or found.ndim != 1:
-            msg = f"propensity_features must name some of the {n_features} columns of X. Got {wanted!r}."
+            rule = f"name some of the {n_features} columns of X"
+            msg = f"propensity_features must {rule}. Got {wanted!r}."
             raise InvalidInputError(msg)
         return found
 
@@ -387,11 +374,11 @@ class SAREMClassifier(FinalProbabilities):
 def expect_positives(positive: Vector, propensity: Vector, labelled: Mask) -> Vector:
     """Return P(Y=1 | x, s): 1 for labelled samples (the expectation step)."""
     hidden = positive * (1.0 - propensity)
-    left = np.maximum(1.0 - positive * propensity, _TINY)
+    left = np.maximum(1.0 - positive * propensity, TINY)
     return np.where(labelled, 1.0, np.minimum(hidden / left, 1.0))
 
 
 def mean_log_likelihood(positive: Vector, propensity: Vector, labelled: Mask) -> float:
     """Return the mean log-probability of the observed labels."""
-    chance = np.clip(positive * propensity, _TINY, 1.0 - _TINY)
+    chance = np.clip(positive * propensity, TINY, 1.0 - TINY)
     return float(np.mean(xlogy(labelled, chance) + xlogy(~labelled, 1.0 - chance)))

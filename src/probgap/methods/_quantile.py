@@ -1,8 +1,8 @@
-"""Kato's rule: as many positives as the class prior says, by rank."""
+"""A method that thresholds a ranking at the class prior."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
@@ -10,22 +10,17 @@ from numpy.random import Generator
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Matrix, Vector
-from probgap.methods.base import (
-    PriorMethod,
-    held_out_scores,
-    make_scorer,
-    score_of,
-)
+from probgap.methods.base import PriorMethod, held_out_scores, make_scorer, score_of
 
 
 class PUSBClassifier(PriorMethod):
     """Call as many samples positive as the class prior says, by rank.
 
-    Any score that separates labelled from unlabelled samples, with a threshold at its
+    The threshold of a score that separates labelled from unlabelled samples is its
     1 - prior quantile over the training samples [1]_. It assumes that P(s=1 | x) ranks
     samples as P(Y=1 | x) does, which covers labels at random and easy positives labelled
-    first. It fails where labelling goes by something else, and the threshold is as good as
-    the class prior. There are no probabilities.
+    first. It fails where labelling depends on something else, and the threshold is only as
+    good as the class prior. There are no probabilities.
 
     Parameters
     ----------
@@ -37,21 +32,17 @@ class PUSBClassifier(PriorMethod):
     cv : int, splitter or None, default=None
         Folds of the held-out scores of training samples. ``None`` takes five, or as many
         as the smaller group, labelled or unlabelled, has samples.
-    pos_label : object, default=None
-        The value of ``y`` for a labelled positive; the greater if None.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the folds and the estimator.
-    n_jobs : int, default=None
-        Number of folds to fit at once.
+    pos_label, random_state, n_jobs : object
+        As in :class:`ElkanNotoClassifier`.
 
     Attributes
     ----------
     class_prior_ : float
         The class prior that was used.
     reading_ : Reading or None
-        Where it comes from; None if it was given.
+        The estimate of the class prior; None if it was given.
     threshold_ : float
-        Score above which a sample is positive. Fewer are if many scores are equal to it.
+        Score above which a sample is positive; samples with this very score are not.
     gap_estimator_ : object
         The fitted classifier.
     classes_, positive_index_, n_features_in_, feature_names_in_ : object
@@ -72,10 +63,6 @@ class PUSBClassifier(PriorMethod):
     >>> bool(model.score(X, y_true) > 0.9)
     True
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **PriorMethod._parameter_constraints
-    }
 
     def __init__(
         self,
@@ -108,7 +95,7 @@ class PUSBClassifier(PriorMethod):
 
 
 def top_threshold(scores: Vector, share: float) -> float:
-    """Return a value between this share of the scores, the highest, and the rest."""
+    """Return the threshold that this share of the scores lies above."""
     n_above = min(max(round(share * scores.size), 1), scores.size - 1)
     ordered = np.sort(scores)[::-1]
     return float(0.5 * (ordered[n_above - 1] + ordered[n_above]))

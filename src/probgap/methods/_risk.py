@@ -1,4 +1,4 @@
-"""Unbiased and non-negative estimates of the risk, and the classifier of least risk."""
+"""Unbiased and non-negative estimates of the risk, and a classifier that minimises them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from probgap.methods.base import PriorMethod, held_out_scores
 
 Loss = Literal["logistic", "sigmoid"]
 
-# Halvings of the interval in which the multiplier of the negative part is sought.
+# Most bisection steps for the factor of the negative part.
 _HALVINGS = 40
-# Share of the tolerance at which L-BFGS stops: the bisection needs sharper solutions than
-# the answer.
+# Share of the tolerance at which L-BFGS stops: the bisection needs more precise solutions
+# than the result.
 _SHARPER = 0.01
 
 
@@ -143,16 +143,17 @@ class NNPUClassifier(PriorMethod):
         \pi E_+ l(g(x)) + [E \, l(-g(x)) - \pi E_+ l(-g(x))],
 
     where the second part is the risk of negatives. ``risk="upu"`` minimises the average
-    over the samples [1]_; ``"nnpu"`` takes the second part as 0 where it is below, as no
-    risk can be [2]_. E is over *all* samples, labelled or not, since the labelled ones come
+    over the samples [1]_; ``"nnpu"`` replaces a negative second part by 0, since no risk is
+    below 0 [2]_. E is over *all* samples, labelled or not, since the labelled ones come
     from the same table; with a sample of positives apart from the unlabelled ones, as in
     the papers, E is over the unlabelled ones.
 
     It assumes that labels are missing at random, so that labelled samples stand for all
-    positives, and it is as good as the class prior: with one that is a little too high the
-    bound is active, and far too many samples are positive. If easy positives were labelled
-    first, the hard ones are learnt as negatives. The logistic loss gives probabilities; the
-    sigmoid loss, which is less moved by outliers, does not, and may end in a local minimum.
+    positives, and it is only as good as the class prior: if that is a little too high, the
+    bound is active, and far too many samples are predicted positive. If easy positives
+    were labelled first, the hard ones are learnt as negatives. The logistic loss gives
+    probabilities; the sigmoid loss, which is more robust to outliers, does not, and may end
+    in a local minimum.
 
     Parameters
     ----------
@@ -180,19 +181,13 @@ class NNPUClassifier(PriorMethod):
         bounded, how near to 0 that must be.
     gap_estimator : classifier with decision_function or predict_proba, default=None
         Scores samples for the class prior. ``None`` takes an RBF SVM.
-    pos_label : object, default=None
-        The value of ``y`` for a labelled positive; the greater if None.
-    random_state : int, Generator, RandomState or None, default=None
-        Draws landmarks and seeds the estimate of the class prior.
-    n_jobs : int, default=None
-        Number of folds to fit at once, for the class prior.
+    pos_label, random_state, n_jobs : object
+        As in :class:`ElkanNotoClassifier`.
 
     Attributes
     ----------
-    class_prior_ : float
-        The class prior that was used.
-    reading_ : Reading or None
-        Where it comes from; None if it was given.
+    class_prior_, reading_ : float, Reading or None
+        As in :class:`PUSBClassifier`.
     objective_ : float
         The risk, with its penalty, at the solution.
     kept_ : float
@@ -203,9 +198,9 @@ class NNPUClassifier(PriorMethod):
     converged_ : bool
         Whether the gradient is as small as ``tol``.
     coef_, intercept_ : ndarray of shape (n_components,), float
-        g is linear in the features with these.
+        Coefficients and intercept of g in the features.
     scaler_, feature_map_ : StandardScaler, object or None
-        From samples to features.
+        Map samples to features.
     classes_, positive_index_, n_features_in_, feature_names_in_ : object
         As in :class:`NaiveClassifier`.
 

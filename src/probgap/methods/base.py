@@ -28,6 +28,7 @@ from probgap.gap import MixedGapEstimator, ObservedGapEstimator, log_odds_of
 from probgap.reading import Reading, read
 
 SHARE = Interval(Real, 0, 1, closed="neither")
+TINY = float(np.finfo(np.float64).eps)
 
 
 def _has_probabilities(method: Any) -> bool:
@@ -50,7 +51,7 @@ class MethodClassifier(PUClassifier):
         return score_of(self.estimator_, samples)
 
     def _gives_probabilities(self) -> bool:
-        """Return whether there are probabilities, and they are of the true label."""
+        """Return whether there are probabilities of the true label."""
         return False
 
     def _chance(self, X: Matrix) -> Vector:
@@ -60,8 +61,8 @@ class MethodClassifier(PUClassifier):
     def predict_proba(self, X: Matrix) -> Array:
         """Return P(Y | x), the probabilities of both true labels.
 
-        They are as good as the assumption of the method. A method that has no
-        probabilities, or none of the true label, lacks this function.
+        They are only as good as the assumption of the method. A method without
+        probabilities of the true label does not have this function.
 
         Parameters
         ----------
@@ -79,7 +80,7 @@ class MethodClassifier(PUClassifier):
 
 
 def score_of(estimator: Any, samples: Matrix) -> Vector:
-    """Return a fitted classifier's decision or, without one, difference of chances."""
+    """Return the decision of a fitted classifier, else P(class 1) - P(class 0)."""
     if isinstance(estimator, ObservedGapEstimator | MixedGapEstimator):
         return log_odds_of(estimator.decision_function(samples))
     if hasattr(estimator, "decision_function"):
@@ -89,7 +90,7 @@ def score_of(estimator: Any, samples: Matrix) -> Vector:
 
 
 class FinalProbabilities(MethodClassifier):
-    """One whose probabilities are those of its final estimator, if that has any."""
+    """A method whose probabilities are those of its final estimator, if it has any."""
 
     def _gives_probabilities(self) -> bool:
         return hasattr(getattr(self, "estimator_", self.estimator), "predict_proba")
@@ -127,7 +128,7 @@ def fit_gap(
     method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
     n_jobs: int | None = None,
 ) -> Any:
-    """Fit P(s=1 | x) by any classifier, or by a gap estimator with its own settings."""
+    """Estimate P(s=1 | x) with a classifier, or a gap estimator with its own settings."""
     if isinstance(estimator, ObservedGapEstimator | MixedGapEstimator):
         gap: Any = clone_with_seed(estimator, rng).set_params(pos_label=None)
     else:
@@ -147,27 +148,24 @@ def held_out_scores(
     cv: Any = None,
     n_jobs: int | None = None,
 ) -> Vector:
-    """Return scores of training samples, labelled against unlabelled, by unseen models.
+    """Score training samples, labelled against unlabelled, by cross-validation.
 
-    With fewer than three samples of a kind the models have seen them.
+    With fewer than three labelled or unlabelled samples the scores are in-sample.
     """
     if isinstance(estimator, ObservedGapEstimator | MixedGapEstimator):
         return fit_gap(estimator, samples, labels.labelled, rng)._training_log_odds()
     model, observed = make_scorer(estimator, rng), labels.labelled.astype(np.int8)
     if not can_hold_out(smaller_group(labels.labelled)):
         return score_of(model.fit(samples, observed), samples)
-    how = "decision_function"
-    if not hasattr(model, how):
-        how = "predict_proba"
-    folds = make_splitter(cv, labels, rng)
-    scores: Array = cross_val_predict(
-        model, samples, observed, cv=folds, method=how, n_jobs=n_jobs
-    )
+    has_decision = hasattr(model, "decision_function")
+    how: dict[str, Any] = {"cv": make_splitter(cv, labels, rng), "n_jobs": n_jobs}
+    how["method"] = "decision_function" if has_decision else "predict_proba"
+    scores: Array = cross_val_predict(model, samples, observed, **how)
     return scores if scores.ndim == 1 else scores[:, 1] - scores[:, 0]
 
 
 def make_scorer(estimator: Any, rng: Generator, name: str = "gap_estimator") -> Any:
-    """Return an unfitted classifier with scores; None stands for an RBF SVM."""
+    """Return an unfitted classifier that has scores; ``None`` makes an RBF SVM."""
     if estimator is None:
         return SVC(random_state=draw_seed(rng))
     require_score(estimator, name)
@@ -175,7 +173,7 @@ def make_scorer(estimator: Any, rng: Generator, name: str = "gap_estimator") -> 
 
 
 class PriorMethod(MethodClassifier):
-    """A method that needs the class prior, of the user or of a reading of scores."""
+    """A method that needs the class prior, from the user or read off held-out scores."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MethodClassifier._parameter_constraints,

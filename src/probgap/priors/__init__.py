@@ -1,4 +1,4 @@
-"""Estimates of the class prior, the share of positives, by ten methods."""
+"""Estimates of the class prior, the share of positives, with ten methods."""
 
 from probgap.priors._estimate import (
     estimate_class_prior,

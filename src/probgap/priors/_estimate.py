@@ -1,9 +1,10 @@
-"""The functions that users call: checks, the choice of a method, the result."""
+"""Estimate the class prior: checks, dispatch to a method, and the result."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,15 +21,6 @@ from probgap.priors import _from_features, _from_scores
 from probgap.priors._result import ClassPrior, Found
 from probgap.reading.network import calibrate
 
-
-def _km1(X: Matrix, labelled: Mask, rng: Generator) -> Found:
-    return _from_features.kernel_means(X, labelled, rng, second=False)
-
-
-def _km2(X: Matrix, labelled: Mask, rng: Generator) -> Found:
-    return _from_features.kernel_means(X, labelled, rng, second=True)
-
-
 FROM_SCORES: dict[str, Callable[[Vector, Mask], Found]] = {
     "consensus": _from_scores.consensus,
     "reading": _from_scores.from_reading,
@@ -40,8 +32,8 @@ FROM_SCORES: dict[str, Callable[[Vector, Mask], Found]] = {
 }
 FROM_FEATURES: dict[str, Callable[[Any, Mask, Generator], Found]] = {
     "tice": _from_features.tice,
-    "km1": _km1,
-    "km2": _km2,
+    "km1": partial(_from_features.kernel_means, second=False),
+    "km2": partial(_from_features.kernel_means, second=True),
 }
 
 
@@ -54,21 +46,21 @@ def estimate_class_prior(
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
 ) -> ClassPrior:
-    """Estimate the share of positives from samples of which some positives are labelled.
+    """Estimate the share of positives where only some positives are labelled.
 
     Positive and unlabelled data do not determine this share. Each method assumes something
     that data cannot confirm, and is wrong where that fails:
 
     - "elkan_noto", "dedpul", "bbe", "alphamax", "tice", "km1" and "km2" assume that labels
-      are missing completely at random. If easy positives were labelled first, they are too
-      low. Elkan-Noto also assumes that classes do not overlap, the others that somewhere
-      there are positives only; otherwise they are too high.
+      are missing completely at random. If easy positives were labelled first, their
+      estimates are too low. Elkan-Noto also assumes that classes do not overlap, the others
+      that some region holds positives only; otherwise estimates are too high.
     - "reading" assumes that the task resembles the simulated ones of
       :func:`probgap.reading.read`, where labels are missing at random or easy positives
       were labelled first.
     - "two_means" assumes that scores of positives and of negatives form two groups.
-    - "consensus" is the mean of the last two, weighted by how sure each one is: two means by
-      how separate the groups are.
+    - "consensus" is the mean of the last two, weighted by their precision: that of two means
+      grows with the separation of the groups.
 
     Parameters
     ----------
@@ -88,7 +80,7 @@ def estimate_class_prior(
     Returns
     -------
     ClassPrior
-        The share among all rows and among the unlabelled ones, its interval where the
+        The share among all samples and among the unlabelled ones, its interval where the
         method gives one, and the method's evidence.
 
     See Also
@@ -98,7 +90,7 @@ def estimate_class_prior(
     Notes
     -----
     "tice", "km1" and "km2" work on the features, the latter two on at most 400 labelled and
-    400 unlabelled rows, which are drawn at random. All others work on the out-of-fold
+    400 unlabelled samples, which are drawn at random. All others work on the out-of-fold
     log-odds of :class:`~probgap.gap.MixedGapEstimator`.
 
     References
@@ -158,8 +150,8 @@ def estimate_class_prior_from_scores(
     Parameters
     ----------
     scores : array-like of shape (n_rows,)
-        Scores, such as log-odds of being labelled, best by models that have not seen the
-        row: those of training rows would separate the labelled too well.
+        Scores, such as log-odds of being labelled, from models that have not seen the row:
+        in-sample scores separate labelled from unlabelled rows too well.
     labelled : array-like of shape (n_rows,)
         True for labelled positives.
     method : str, default="consensus"
@@ -168,8 +160,7 @@ def estimate_class_prior_from_scores(
     Returns
     -------
     ClassPrior
-        The share among all rows and among the unlabelled ones, its interval where the
-        method gives one, and the method's evidence.
+        As for :func:`estimate_class_prior`.
 
     Examples
     --------

@@ -14,17 +14,17 @@ from scipy.optimize import nnls
 from sklearn.metrics.pairwise import euclidean_distances
 
 from probgap._core.types import Array, Mask, Matrix, Vector
-from probgap.priors._result import Found
+from probgap.priors._result import Found, share_of_hidden
 
 # --- TIcE -------------------------------------------------------------------------------
 
-# Those of the authors' program: folds, rounds (each starts from the label frequency of the
+# As in the authors' program: folds, rounds (each starts from the label frequency of the
 # last), smoothing of the label rate of a part, fewest rows of a part, most splits.
 _FOLDS, _ROUNDS, _SMOOTHING, _FEWEST, _MOST_SPLITS = 5, 2, 5.0, 10, 500
 
 
 def tice(X: Array, labelled: Mask, rng: Generator) -> Found:
-    """Return the share by the most densely labelled part of a tree.
+    """Estimate the share from the most densely labelled part of a tree (TIcE).
 
     In any part of the feature space the share of labelled rows is at most the label
     frequency c. A tree grown on one fold seeks parts with many labels; the greatest lower
@@ -43,10 +43,8 @@ def tice(X: Array, labelled: Mask, rng: Generator) -> Found:
             found.append(search.run(np.flatnonzero(fold == k)))
             splits += search.n_splits
         frequency = float(np.mean(found))
-    n_labelled, n_rows = int(labelled.sum()), labelled.size
-    hidden = n_labelled / frequency - n_labelled
     evidence = {"frequency": frequency, "n_splits": float(splits)}
-    return Found(hidden / (n_rows - n_labelled), evidence=evidence)
+    return Found(share_of_hidden(frequency, labelled), evidence=evidence)
 
 
 class _TreeSearch:
@@ -115,11 +113,11 @@ MOST_ROWS = 400
 _WIDTHS = np.logspace(-1.0, 1.0, 5)  # of the kernel, in median distances
 _MOST_LAMBDA, _PRECISION, _FIRST = 8.0, 0.04, 1.05
 _FAINTEST = 1e-7  # directions below this share of the largest eigenvalue are dropped
-_MOST_GAP = 1e-6  # of the duality gap, in squared distances of the two means
+_MOST_GAP = 1e-6  # largest duality gap, in squared distances of the two means
 
 
 def kernel_means(X: Matrix, labelled: Mask, rng: Generator, *, second: bool) -> Found:
-    """Return the share up to which positives can be taken out of the unlabelled rows.
+    """Return the largest share of positives that can be removed from the unlabelled rows.
 
     d(lambda) is the distance of the kernel mean lambda * unlabelled + (1 - lambda) *
     labelled from those of all distributions on the rows. It is 0 up to 1 / (1 - share), then
@@ -163,7 +161,7 @@ class Nearest:
 
     distance: float
     slope: float
-    gap: float  # of half the squared distance to its minimum, at most
+    gap: float  # upper bound of half the squared distance minus its minimum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,8 +194,8 @@ class DistanceCurve:
     def nearest(self, value: float) -> Nearest:
         """Find the distribution nearest to lambda * mixture + (1 - lambda) * component.
 
-        Non-negative least squares with a further row of ones that shall add up to 1 has the
-        same solution up to its scale. The slope of the distance follows from the solution
+        Non-negative least squares with one more row, of ones with target 1, has the same
+        solution up to its scale. The slope of the distance follows from the solution
         (envelope theorem).
         """
         target = value * self.mixture + (1.0 - value) * self.component

@@ -1,4 +1,4 @@
-"""Share of positives among unlabelled rows, from scores of one dimension."""
+"""Share of positives among unlabelled rows, from one score per row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from probgap._core.types import Mask, Vector
 from probgap._core.validation import spread_rows
-from probgap.priors._result import Found
+from probgap.priors._result import Found, share_of_hidden
 from probgap.reading import read
 
 # Most scores of a group for estimates of densities; quantiles stand for more.
@@ -19,33 +19,32 @@ _LEAST = 1e-12
 
 
 def elkan_noto(log_odds: Vector, labelled: Mask) -> Found:
-    """Return the share by Elkan and Noto's first estimator of the label frequency.
+    """Estimate the share with Elkan and Noto's first estimator of the label frequency.
 
     c is the mean of P(s=1 | x) over labelled rows, and P(Y=1) = P(s=1) / c.
     """
     frequency = float(expit(log_odds[labelled]).mean())
-    n_labelled, n_rows = int(labelled.sum()), labelled.size
-    hidden = n_labelled / max(frequency, _LEAST) - n_labelled
-    return Found(hidden / (n_rows - n_labelled), evidence={"frequency": frequency})
+    share = share_of_hidden(max(frequency, _LEAST), labelled)
+    return Found(share, evidence={"frequency": frequency})
 
 
 # --- DEDPUL -----------------------------------------------------------------------------
 
 # Bandwidths of the two densities in standard deviations, the greatest ratio, half-widths
-# of the running medians, and what a lower value takes off a remembered peak: those of the
-# authors' program.
+# of the running medians, and by how much a lower value weakens a remembered peak: as in
+# the author's program.
 _BANDWIDTHS = {"labelled": 0.1, "unlabelled": 0.05}
 _MOST_RATIO = 50.0
 _NARROW, _WIDE = 5, 1 / 20
 _FORGET = 0.2
 _GRID = np.linspace(0.0, 1.0, 1001)[1:]
-# Farthest that the mean posterior may lie from the share at its steepest turn.
+# Largest excess of the share over the mean posterior at its steepest turn.
 _MOST_EXCESS = 0.05
 _TOLERANCE, _MOST_STEPS = 1e-5, 1000
 
 
 def dedpul(log_odds: Vector, labelled: Mask) -> Found:
-    """Return the share at which posteriors have that share as their mean.
+    """Return the share that equals the mean of the posteriors it implies (DEDPUL).
 
     The posterior of an unlabelled row is min(share * ratio, 1), with the ratio of the
     densities of labelled and unlabelled scores. Fixed-point iteration starts at 1, and
@@ -78,9 +77,7 @@ def dedpul(log_odds: Vector, labelled: Mask) -> Found:
 
 def density_ratio(log_odds: Vector, labelled: Mask) -> Vector:
     """Return labelled over unlabelled density at unlabelled scores, smooth and rising."""
-    positive, unlabelled = (
-        thin_out(log_odds[group]) for group in (labelled, ~labelled)
-    )
+    positive, unlabelled = _thin_out(log_odds[labelled]), _thin_out(log_odds[~labelled])
     density = _density(positive, unlabelled, _BANDWIDTHS["labelled"])
     below = _density(unlabelled, unlabelled, _BANDWIDTHS["unlabelled"])
     ratio = np.minimum(density / np.maximum(below, _LEAST), _MOST_RATIO)
@@ -92,8 +89,8 @@ def density_ratio(log_odds: Vector, labelled: Mask) -> Vector:
     return np.sort(_remember_peaks(ratio))
 
 
-def thin_out(values: Vector) -> Vector:
-    """Return the sorted values, or evenly spaced ones of them if they are many."""
+def _thin_out(values: Vector) -> Vector:
+    """Return the sorted values, or an evenly spaced subset of many."""
     return np.sort(values)[spread_rows(values.size, _MOST_SCORES)]
 
 
@@ -116,8 +113,8 @@ def _running_median(values: Vector, half: int) -> Vector:
 def _remember_peaks(values: Vector) -> Vector:
     """Raise each value to the highest earlier one that is still remembered.
 
-    A value that is as high strengthens a peak by 1, a lower one weakens it by 0.2; it is
-    forgotten at 0.
+    A value at least as high as a peak strengthens it by 1, a lower one weakens it by 0.2;
+    at 0 it is forgotten.
     """
     raised, peaks, strength = values.copy(), np.empty(0), np.empty(0)
     for at, value in enumerate(values):
@@ -138,24 +135,22 @@ _MARGIN = 0.01
 
 
 def bbe(log_odds: Vector, labelled: Mask) -> Found:
-    """Return the share in the top bin whose upper confidence bound is least.
+    """Return the share in the top bin with the lowest upper confidence bound (BBE).
 
     Above a threshold, the share of unlabelled rows over that of labelled ones is at least
-    the share of positives, and equal to it where no negatives are.
+    the share of positives, and equal to it where there are no negatives.
     """
     positive, unlabelled = np.sort(log_odds[labelled]), np.sort(log_odds[~labelled])
     cuts = np.unique(log_odds[log_odds <= positive[-1]])
     above = [1.0 - np.searchsorted(g, cuts) / g.size for g in (positive, unlabelled)]
-    by_luck = sum(
-        np.sqrt(np.log(4.0 / _DOUBT) / (2.0 * group.size))
-        for group in (positive, unlabelled)
-    )
+    groups = positive, unlabelled
+    deviation = sum(np.sqrt(np.log(4.0 / _DOUBT) / (2.0 * g.size)) for g in groups)
     ratio = above[1] / above[0]
-    bound = (1.0 + _MARGIN) * by_luck / above[0]
-    best = int(np.argmin(ratio + bound))
-    share, doubt = float(ratio[best]), float(bound[best])
+    half_width = (1.0 + _MARGIN) * deviation / above[0]
+    best = int(np.argmin(ratio + half_width))
+    share, half = float(ratio[best]), float(half_width[best])
     evidence = {"threshold": float(cuts[best]), "labelled_above": float(above[0][best])}
-    return Found(share, (share - doubt, share + doubt), evidence=evidence)
+    return Found(share, (share - half, share + half), evidence=evidence)
 
 
 # --- AlphaMax ---------------------------------------------------------------------------
@@ -164,12 +159,11 @@ _ROWS_PER_BIN = 10
 
 
 def alphamax(log_odds: Vector, labelled: Mask) -> Found:
-    """Return the share at which the likelihood of the labelled scores begins to fall.
+    """Return the share above which the likelihood of labelled scores falls (AlphaMax).
 
-    Scores fall into bins of equal numbers of labelled rows. If a share of the unlabelled
-    rows is positive, bin i holds at most all its unlabelled rows as positives; the labelled
-    rows are likeliest if it holds min(u_i, t p_i), with t such that these add up to the
-    share. The log-likelihood is constant up to the share looked for, then falls.
+    Scores are binned with equal numbers of labelled rows. Bin i has shares p_i of the
+    labelled and u_i of the unlabelled rows, of which at most all are positive; the labelled
+    rows are likeliest if min(u_i, t p_i) are, with t such that these add up to the share. The log-likelihood is constant up to the share sought, then falls.
     """
     positive = log_odds[labelled]
     n_bins = max(2, positive.size // _ROWS_PER_BIN)
@@ -181,34 +175,29 @@ def alphamax(log_odds: Vector, labelled: Mask) -> Found:
     )
     p, u = p / p.sum(), (u + 0.5) / (u + 0.5).sum()
     shares = _GRID[:-1]
-    curve = np.array([likelihood_of_share(share, p, u) for share in shares])
-    elbow = find_elbow(shares, curve)
+    curve = np.array([_likelihood_of_share(share, p, u) for share in shares])
+    # The elbow is where the curve is farthest above the line between its ends.
+    line = np.interp(shares, shares[[0, -1]], curve[[0, -1]])
+    elbow = float(shares[np.argmax(curve - line)])
     return Found(elbow, evidence={"n_bins": float(p.size)})
 
 
-def likelihood_of_share(share: float, p: Vector, u: Vector) -> float:
-    """Return the mean log-likelihood of labelled rows if this share of the others is positive."""
+def _likelihood_of_share(share: float, p: Vector, u: Vector) -> float:
+    """Return the mean log-likelihood of labelled rows, given a share of positives."""
 
     def excess(t: float) -> float:
         return float(np.minimum(u, t * p).sum()) - share
 
-    most = float((u[p > 0.0] / p[p > 0.0]).max())
-    filled = np.minimum(
-        u, p * (brentq(excess, 0.0, most) if excess(most) > 0.0 else most)
-    )
     some = p > 0.0
+    most = float((u[some] / p[some]).max())
+    t = brentq(excess, 0.0, most) if excess(most) > 0.0 else most
+    filled = np.minimum(u, p * t)
     return float(p[some] @ np.log(filled[some] / share))
-
-
-def find_elbow(shares: Vector, curve: Vector) -> float:
-    """Return the share at which the curve is farthest above the line between its ends."""
-    line = np.interp(shares, shares[[0, -1]], curve[[0, -1]])
-    return float(shares[np.argmax(curve - line)])
 
 
 # --- two means --------------------------------------------------------------------------
 
-# Variance that the halves of a normal distribution explain, as a share of all.
+# Share of the variance of a normal distribution that a split at its mean explains.
 _ONE_GROUP = 2.0 / np.pi
 
 
@@ -216,8 +205,8 @@ def two_means(log_odds: Vector, labelled: Mask) -> Found:
     """Return the share of unlabelled scores in the upper of two groups.
 
     The log-odds of all rows are split where the variance within both groups is least.
-    ``separation`` is 0 if the split explains no more variance than that of a normal
-    distribution would, 1 if it explains all.
+    ``separation`` is 0 if the split explains no more variance than that of a single normal
+    distribution does, 1 if it explains all of it.
     """
     values = np.sort(log_odds)
     n, total = values.size, float(values.var())
@@ -236,8 +225,8 @@ def two_means(log_odds: Vector, labelled: Mask) -> Found:
 # --- reading, consensus -----------------------------------------------------------------
 
 _NORMAL_90 = 1.645  # half the width of a 90% interval, in standard deviations
-# Standard deviation of the share of two groups that are wholly separate. Of the values
-# 0.03 to 0.15 the one with the least error on the choosing tables of benchmarks/priors.py.
+# Standard deviation of the share if the two groups are fully separated. Among values from
+# 0.03 to 0.15, the one of least error on the choosing tables of benchmarks/priors.py.
 _LEAST_DEVIATION = 0.04
 
 
@@ -260,15 +249,13 @@ def consensus(log_odds: Vector, labelled: Mask) -> Found:
     """
     reading, groups = from_reading(log_odds, labelled), two_means(log_odds, labelled)
     assert reading.interval is not None
-    unlabelled = 1.0 - float(
-        labelled.mean()
-    )  # deviations are those of shares of all rows
-    width = unlabelled * (reading.interval[1] - reading.interval[0])
+    low, high = reading.interval
+    # Deviations are those of shares of all rows, not of the unlabelled ones.
+    width = (1.0 - float(labelled.mean())) * (high - low)
     deviation = max(width / (2.0 * _NORMAL_90), 1e-6)
     precision = (groups.evidence["separation"] / _LEAST_DEVIATION) ** 2
     weight = precision / (precision + deviation**-2)
     share = (1.0 - weight) * reading.share + weight * groups.share
-    low, high = reading.interval
     evidence = {
         "reading": reading.share,
         "two_means": groups.share,

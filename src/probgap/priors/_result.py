@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from probgap._core.output import fact_table, number
+from probgap._core.types import Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +20,18 @@ class Found:
     evidence: Mapping[str, float] = field(default_factory=dict)
 
 
+def share_of_hidden(frequency: float, labelled: Mask) -> float:
+    """Return the share of unlabelled rows that are positive, from the label frequency."""
+    n_labelled = int(labelled.sum())
+    return (n_labelled / frequency - n_labelled) / (labelled.size - n_labelled)
+
+
 @dataclass(frozen=True, slots=True)
 class ClassPrior:
     """Estimated shares of positives, among all rows and among the unlabelled ones.
 
-    Papers call either of them the class prior: in data where labels were put on rows of one
-    sample, the share among all rows; where labelled positives were drawn on their own, that
+    Papers call either of them the class prior: where rows of a single sample were labelled,
+    the share among all rows; where labelled positives are a separate sample, the share
     among the unlabelled. With a share s of labelled rows, ``value = s + (1 - s) *
     unlabelled_share``.
 
@@ -41,9 +48,9 @@ class ClassPrior:
     n_labelled, n_unlabelled : int
         Numbers of rows.
     converged : bool
-        Whether the numerical solution is one, to the tolerance of the method.
+        Whether the numerical solution meets the tolerance of the method.
     evidence : dict of str to float
-        What the method computed on the way.
+        Intermediate results of the method.
     """
 
     value: float
@@ -93,9 +100,7 @@ class ClassPrior:
             "positive, of all rows": number(self.value),
             "positive, of unlabelled rows": number(self.unlabelled_share),
             "labelled, of positives": number(self.label_frequency),
-            "method": self.method
-            if self.converged
-            else f"{self.method}, not converged",
+            "method": self.method + ("" if self.converged else ", not converged"),
         }
         if self.interval is not None:
             low, high = map(number, self.interval)

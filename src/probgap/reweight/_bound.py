@@ -1,4 +1,4 @@
-"""The paper's bounds of the risk, Theorems 4 and 5."""
+"""The paper's bounds on the risk, Theorems 4 and 5."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from probgap._core.types import Vector
 
 @dataclass(frozen=True, slots=True)
 class RiskBound:
-    """How far the risk of a weighted classifier may be from the best, and why.
+    """Bounds on the excess risk of a weighted classifier.
 
     Attributes
     ----------
@@ -27,15 +27,15 @@ class RiskBound:
     empirical_risk : float
         Weighted mean loss of the samples; NaN if no losses were given.
     theorem_4 : float
-        The bound as if all weights were 1.
+        The bound if all weights were 1.
     theorem_5 : float
-        The bound by the largest weight.
+        The bound from the largest weight.
     sharper : float
-        The bound by the effective sample size, never above ``theorem_5``.
+        The bound from the effective sample size, never above ``theorem_5``.
     deviation : float
-        What ``sharper`` would be for a single classifier, without its complexity.
+        The part of ``sharper`` that does not depend on the complexity.
     says_nothing : bool
-        Whether ``sharper`` is no less than the largest possible loss.
+        Whether ``sharper`` is at least the largest possible loss.
     """
 
     n_samples: int
@@ -70,13 +70,14 @@ def risk_bound(
     :math:`\beta = 1`. Both terms change with a sample by at most its own weight, so that
     :math:`\sqrt{\sum_i \beta_i^2} / N` can replace :math:`\max_i \beta_i / \sqrt N`:
     ``sharper``. **The bound is loose.** It often exceeds the largest loss and then says
-    nothing; it shows what weights cost (it doubles where the effective sample size falls
+    nothing; it shows what weights cost (it doubles when the effective sample size falls
     to a quarter), not how good a classifier is.
 
     It assumes that the weights are the true ratio of the densities, that weighted
     samples occur wherever others do, that their labels are those of the best
     classifier, and that H was fixed before the data were seen. Weights of kernel mean
-    matching are estimates, and a hole in the samples breaks the bound without a sign.
+    matching are estimates, and a region without weighted samples breaks the bound
+    without any warning.
 
     Parameters
     ----------
@@ -100,11 +101,10 @@ def risk_bound(
 
     Notes
     -----
-    Slips of the paper, as read here: Theorem 5 prints :math:`1 - \delta` for
+    The paper is corrected as follows: Theorem 5 prints :math:`1 - \delta` for
     :math:`\log(1 / \delta)`; its b bounds the *weighted* loss, and so is the largest
-    weight times ``largest_loss``; its Rademacher complexity has a factor 2 in its
-    definition, which makes 4 of the usual one here; Lemma 2 lacks b; h* is the best of
-    H, not of all classifiers.
+    weight times ``largest_loss``; its Rademacher complexity is twice the usual one, so
+    that the factor is 4 here; Lemma 2 lacks b; h* is the best classifier in H, not of all.
 
     References
     ----------
