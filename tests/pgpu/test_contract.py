@@ -41,7 +41,6 @@ OF_STAGES = {
     "check_fit_idempotent",
     "check_methods_sample_order_invariance",
     "check_methods_subset_invariance",
-    "check_n_features_in",
 }
 QUICK_CV = {"boundaries": [-0.8, -0.6], "cv": 3}
 BOTH = [
@@ -71,17 +70,21 @@ OF_BASE = {
     "check_positive_only_tag_during_fit",
     "check_supervised_y_2d",
 }
-PAPER = [PGPUClassifier.paper(), PGPUClassifierCV.paper(**QUICK_CV)]
+CHECKED = {
+    "default": PGPUClassifier(),
+    "paper": PGPUClassifier.paper(),
+    "search": PGPUClassifierCV.paper(**QUICK_CV),
+}
 
 
 def all_checks():
     """Return scikit-learn's checks; what the default stands for is slow."""
-    for model in (PGPUClassifier(), *PAPER):
+    for name, model in CHECKED.items():
         for estimator, check in estimator_checks_generator(model):
-            name = check.func.__name__
-            stood_for = name in OF_BASE and model in PAPER
-            marks = [pytest.mark.slow] if stood_for else []
-            yield pytest.param(estimator, check, marks=marks, id=f"{model!r}-{name}")
+            what = check.func.__name__
+            quick = what not in OF_BASE or name == "default"
+            marks = [] if quick else [pytest.mark.slow]
+            yield pytest.param(estimator, check, marks=marks, id=f"{name}-{what}")
 
 
 @pytest.mark.parametrize(("estimator", "check"), list(all_checks()))

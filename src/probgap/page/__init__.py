@@ -146,7 +146,8 @@ def render_page(
     >>> X, y, posterior = make_square(300, random_state=0)
     >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
-    >>> page = render_page(examine(model, X, s == 1, random_state=0))
+    >>> account = examine(model, X, s == 1, fast=True, random_state=0)
+    >>> page = render_page(account)
     >>> "Can I believe it?" in page
     True
     """
