@@ -306,7 +306,10 @@ def test_samples_that_stand_for_several_are_matched_as_if_repeated(by_features):
                 "final classifier",
             ],
         ),
-        (PGPUClassifier(random_state=0), ["who is labelled", "final classifier"]),
+        (
+            PGPUClassifier(gap_estimator=GAP, random_state=0),
+            ["who is labelled", "final classifier"],
+        ),
     ],
     ids=["paper", "default"],
 )
