@@ -201,12 +201,13 @@ def test_unknown_rows_count_both_ways(rows):
     assert found.count_interval[1] == both[1].count_interval[1]
 
 
-def test_precision_and_rows_to_find_hold(rows):
+@pytest.mark.parametrize("draws", [5, pytest.param(12, marks=pytest.mark.slow)])
+def test_precision_and_rows_to_find_hold(rows, draws):
     chance, positive = rows
     ranked = positive[np.argsort(-chance)]
     needed = np.searchsorted(ranked.cumsum(), 0.8 * ranked.sum()) + 1
     held, found_all = [], []
-    for seed in range(12):
+    for seed in range(draws):
         asked = design(chance, budget=100, random_state=seed)
         found = estimate(asked, answer(asked, positive))
         for k in (60, 200, 600):

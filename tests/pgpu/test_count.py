@@ -22,7 +22,12 @@ MODELS = {
     "platt": PGPUClassifier(gap_estimator=ObservedGapEstimator(), random_state=0),
     "own": PGPUClassifier(gap_estimator=LogisticRegression(), random_state=0),
     "probabilities": PGPUClassifier(estimator=LogisticRegression(), random_state=0),
-    "cv": PGPUClassifierCV(boundaries=[-0.8, -0.6], cv=3, random_state=0),
+    "cv": PGPUClassifierCV(
+        gap_estimator=LogisticRegression(),
+        boundaries=[-0.8, -0.6],
+        cv=3,
+        random_state=0,
+    ),
 }
 
 

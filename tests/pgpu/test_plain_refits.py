@@ -83,7 +83,9 @@ def score(X, s, fold, gap, boundary):
     return np.mean(machine.predict(X[test]) == (s[test] == 1))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 @pytest.mark.parametrize("name", ["triangles", "curved"])
 def test_the_search_finds_what_plain_refits_find(name, seed):
     X, s = draw(name, seed)

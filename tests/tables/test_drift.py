@@ -44,7 +44,9 @@ def notices(ranges, *frames):
     return {entry["column"]: entry["notice"] for entry in watch.notices()}
 
 
-@pytest.mark.parametrize("n", [1, 3, 10, 50, 300, 2000])
+@pytest.mark.parametrize(
+    "n", [1, 3, 10, 50, 300, pytest.param(2000, marks=pytest.mark.slow)]
+)
 def test_rows_like_those_of_the_fit_give_hardly_a_notice(ranges, n):
     # Of 210 columns; chance gives one in a thousand.
     assert sum(len(notices(ranges, draw(n, seed))) for seed in range(1, 31)) <= 1

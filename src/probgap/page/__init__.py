@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from probgap._core.output import PAPER, check_libraries, load, make_environment
+from probgap._core.output import PAPER, check_libraries
 from probgap.page import _figures, _text
 from probgap.page._audit import render_audit
 from probgap.page._checks import all_checks, called_on_compared, overall, overlap
@@ -146,17 +146,13 @@ def render_page(
     >>> X, y, posterior = make_square(300, random_state=0)
     >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
-    >>> page = render_page(examine(model, X, s == 1, random_state=0))
+    >>> account = examine(model, X, s == 1, fast=True, random_state=0)
+    >>> page = render_page(account)
     >>> "Can I believe it?" in page
     True
     """
     table, run = table or TableRecord(), run or RunRecord()
-    environment = make_environment(
-        "probgap.page", autoescape=True, finalize=_text.harmless
-    )
-    for write in (_text.clip, _text.moment, _text.p_words, _text.percent, _text.whole):
-        environment.filters[write.__name__] = write
-    environment.filters["svg"] = load("markupsafe").Markup
+    environment = _text.page_environment()
     markup = environment.filters["svg"]
     script = environment.loader.get_source(environment, "rows.js")[0] if rows else ""
     checks = all_checks(account)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from probgap._core.output import load, make_environment
 from probgap.page import _text
 
 
@@ -40,12 +39,7 @@ def render_audit(
     >>> "3 positives found" in render_audit(found)
     True
     """
-    environment = make_environment(
-        "probgap.page", autoescape=True, finalize=_text.harmless
-    )
-    for write in (_text.clip, _text.percent, _text.whole):
-        environment.filters[write.__name__] = write
-    environment.filters["svg"] = load("markupsafe").Markup
+    environment = _text.page_environment()
     page: str = environment.get_template("audit.html").render(
         found=found, notes=notes, table=table, folder=folder
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from scipy.stats import binomtest
 
-from probgap._core.output import NONE, count, count_range
+from probgap._core.output import NONE, count, count_range, load, make_environment
 
 if TYPE_CHECKING:
     from probgap.diagnostics.account import Found
@@ -125,3 +126,19 @@ def value_columns(rows: Sequence[RankedRow]) -> list[tuple[str, bool]]:
         (name, all(_NUMERAL.fullmatch(cell) for cell in cells[name] if cell))
         for name in names[:_MOST_VALUES]
     ]
+
+
+def page_environment() -> Any:
+    """Return the templates and filters of our pages."""
+    load("jinja2")
+    return _page_environment()
+
+
+@cache
+def _page_environment() -> Any:
+    """Return the environment, made once: compiling templates takes longest."""
+    environment = make_environment("probgap.page", autoescape=True, finalize=harmless)
+    for write in (clip, moment, p_words, percent, whole):
+        environment.filters[write.__name__] = write
+    environment.filters["svg"] = load("markupsafe").Markup
+    return environment
