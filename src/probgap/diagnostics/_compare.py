@@ -140,7 +140,7 @@ def compare_methods(
     list of dict
         For each method ``hidden`` (unlabelled rows called positive), ``agreement`` with
         ours, ``both``, ``only_here`` and ``only_there`` (unlabelled rows called positive
-        by both, by ours only, by this method only), ``lee_liu``, ``recall`` of labelled
+        by both, by ours only, by this method only; None if "probgap" is not compared), ``lee_liu``, ``recall`` of labelled
         rows, ``share_positive``, and ``labelled_auc`` and ``labelled_average_precision``
         of labelled rows among the unlabelled; with truth ``accuracy``,
         ``balanced_accuracy``, ``f1``, ``roc_auc``, ``hidden_found``, ``false_alarms``,
@@ -169,7 +169,6 @@ def compare_methods(
     if unknown := [name for name in names if name not in METHODS]:
         msg = f"methods must be among {tuple(METHODS)}. Got {unknown[0]!r}."
         raise InvalidInputError(msg)
-    fitted = [*names, *([] if OURS in names else [OURS])]
     tell = progress or (lambda _done, _total, _what: None)
     rng = as_generator(random_state)
     folds = split(mask, n_splits, draw_seed(rng))
@@ -178,19 +177,19 @@ def compare_methods(
         drawn = train[sample_rows(mask[train], _MOST_TO_LEARN_FROM, rng)]
         seen, unseen = _prepare(preprocessor, X, drawn, test)
         parts.append((seen, mask[drawn], unseen, draw_seed(rng)))
-    jobs = [(name, ours, *part) for part in parts for name in fitted]
+    jobs = [(name, ours, *part) for part in parts for name in names]
     results = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_fit_and_predict)(*job) for job in jobs
     )
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in fitted}
-    seconds = dict.fromkeys(fitted, 0.0)
+    outcomes: dict[str, list[Outcome]] = {name: [] for name in names}
+    seconds = dict.fromkeys(names, 0.0)
     for done, (job, result) in enumerate(zip(jobs, results, strict=True), start=1):
         outcomes[job[0]].append(result[0])
         seconds[job[0]] += result[1] / len(folds)
         tell(done, len(jobs), job[0])
     order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
     pooled = {name: _pool(parts, order) for name, parts in outcomes.items()}
-    of_ours = pooled[OURS]
+    of_ours = pooled.get(OURS, "not compared")
     here = None if isinstance(of_ours, str) else of_ours > 0.0
     return [
         _describe(name, pooled[name], here, mask, known)
