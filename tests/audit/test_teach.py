@@ -14,14 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from probgap import PGPUClassifier
 from probgap.audit import correct, suggest
-from probgap.audit._teach import (
-    Belief,
-    Points,
-    covariance,
-    draw_candidates,
-    learn,
-    teach_most,
-)
+from probgap.audit._process import Belief, Points, covariance, learn
+from probgap.audit._teach import draw_candidates, teach_most
 from probgap.datasets import hide_labels, make_square
 from probgap.exceptions import InvalidInputError
 

@@ -17,7 +17,8 @@ from sklearn._loss._loss import CyHalfBinomialLoss
 from probgap import boundary, gap, methods, pgpu, reading, relabel, reweight, tables
 from probgap._core import kernels, learners, mixture, svm, validation, views
 from probgap._device import estimators as device
-from probgap.audit import _teach as teach
+from probgap.audit import CorrectedClassifier
+from probgap.audit import _process as process
 from probgap.io import _trees as trees
 from probgap.reading import network
 from probgap.tables import _steps as steps
@@ -35,7 +36,7 @@ PARTS: dict[str, type] = {
         relabel: "Relabelling",
         reading: "Reading",
         network: "Curves",
-        teach: "Answers Belief CorrectedClassifier Correction Points",
+        process: "Answers Belief Correction Points",
         # What predictions are made by.
         validation: "RowFolds",
         kernels: "KernelFeatures",
@@ -46,7 +47,9 @@ PARTS: dict[str, type] = {
         device: "DevicePlatt DeviceSVM",
     }.items()
     for name in names.split()
-} | {"SVM": svm.FastSVC, "FeatureSVM": svm.NystroemSVM}
+}
+PARTS |= {"CorrectedClassifier": CorrectedClassifier}
+PARTS |= {"SVM": svm.FastSVC, "FeatureSVM": svm.NystroemSVM}
 # Steps of a table's pipeline. They compute from their argument alone: nothing in this list
 # may open, write or run anything.
 _STEPS = "bend hold name_dates to_categories to_dates to_documents to_numbers"
