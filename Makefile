@@ -106,7 +106,7 @@ floors: requirements/floors.txt
 peers: pyproject.toml
 	$(PYTHON) -m venv .venv-peers
 	PIP_CONSTRAINT= .venv-peers/bin/python -m pip install --quiet -e '.[test,peers]'
-	.venv-peers/bin/python -m pytest -p no:cacheprovider tests/methods/test_peers.py
+	.venv-peers/bin/python -m pytest -p no:cacheprovider tests/methods/test_peers.py tests/audit/test_audit.py
 
 $(VENV)/.docs: $(VENV)/.core
 	$(BIN)/python -m pip install --quiet -e '.[tool,dask,docs]'
