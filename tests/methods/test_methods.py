@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csc_matrix, csr_matrix
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
@@ -21,6 +22,7 @@ from sklearn.utils.estimator_checks import (
 from probgap import methods
 from probgap.datasets import hide_labels, make_square
 from probgap.exceptions import ProbgapWarning
+from probgap.gap import ObservedGapEstimator
 from probgap.methods import (
     ElkanNotoClassifier,
     LiuTaoClassifier,
@@ -275,6 +277,27 @@ def test_the_old_name_of_the_room_works_with_a_warning(name):
     assert getattr(old, name) is getattr(methods, name)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        PUSBClassifier(gap_estimator=ObservedGapEstimator(pos_label="fraud")),
+        SpyClassifier(estimator=NNPUClassifier(pos_label="fraud")),
+    ],
+)
+def test_a_positive_label_of_an_estimator_inside_does_not_matter(at_random, model):
+    X, _, s = (part[:200] for part in at_random)
+    fitted = model.set_params(random_state=0).fit(X, s)
+    clean = {name for name in model.get_params() if name.endswith("__pos_label")}
+    plain = clone(model).set_params(**dict.fromkeys(clean)).fit(X, s)
+    assert_array_equal(fitted.decision_function(X), plain.decision_function(X))
+
+
+def test_propensities_need_a_fit():
+    for model in (PGlinClassifier(), SAREMClassifier()):
+        with pytest.raises(NotFittedError):
+            model.predict_propensity([[0.0]])
+
+
 def test_other_estimators_will_do(at_random):
     X, y_true, s = at_random
     for final in (LogisticRegression(), RandomForestClassifier(20)):
@@ -321,6 +344,11 @@ def test_the_weighted_form_says_when_it_has_no_negatives(rng):
     ("model", "message"),
     [
         (NaiveClassifier(KNeighborsClassifier()), r"must accept sample_weight"),
+        (PUBaggingClassifier(SVC()), r"^estimator must have predict_proba"),
+        (
+            LiuTaoClassifier(gap_estimator=SVC()),
+            r"^gap_estimator must have predict_proba",
+        ),
         (NatarajanClassifier(rho_plus=1.0), r"'rho_plus' parameter .* Got 1\.0"),
         (
             NatarajanClassifier(rho_plus=0.7, rho_minus=0.4),
@@ -354,6 +382,10 @@ def test_the_weighted_form_says_when_it_has_no_negatives(rng):
         (
             PropensityWeightedClassifier(lambda X: X[:, 0]),
             r"propensity must be above 0 and at most 1 .* Got -",
+        ),
+        (
+            PropensityWeightedClassifier(lambda _: None),
+            r"propensity must be above 0 and at most 1 .* Got nan",
         ),
     ],
 )

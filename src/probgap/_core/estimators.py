@@ -137,9 +137,10 @@ class ProbabilisticPUClassifier(PUClassifier):
     def predict_proba(self, X: Matrix) -> Array:
         """Return the probabilities of both classes.
 
-        Those of the true label, P(Y | x), which are only as good as the boundary: where few
-        positives are labelled, or classes overlap, they may be off by as much as the
-        estimated share of positives. Of a gap estimator those of the observed label.
+        Those of the true label, P(Y | x), which are only as good as the assumption of the
+        method: where few positives are labelled, or classes overlap, they may be off by as
+        much as the estimated share of positives. Of a gap estimator those of the observed
+        label. A method without probabilities of the true label lacks this function.
 
         Parameters
         ----------

@@ -1,6 +1,10 @@
 """Other methods for positive and unlabelled data, each with its assumption."""
 
-from probgap.methods._closed import ElkanNotoClassifier, PGlinClassifier
+from probgap.methods._closed import (
+    ElkanNotoClassifier,
+    PGlinClassifier,
+    PUSBClassifier,
+)
 from probgap.methods._negatives import (
     NaiveClassifier,
     PUBaggingClassifier,
@@ -8,7 +12,6 @@ from probgap.methods._negatives import (
 )
 from probgap.methods._noise import LiuTaoClassifier, NatarajanClassifier
 from probgap.methods._propensity import PropensityWeightedClassifier, SAREMClassifier
-from probgap.methods._quantile import PUSBClassifier
 from probgap.methods._risk import NNPUClassifier
 
 __all__ = [

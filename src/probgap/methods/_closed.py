@@ -1,4 +1,4 @@
-"""Methods that compute P(Y=1 | x) from P(s=1 | x) in closed form."""
+"""Methods that rescale or threshold an estimate of P(s=1 | x)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,24 @@ from sklearn.utils._param_validation import StrOptions
 
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.errors import ProbgapWarning
-from probgap._core.estimators import fit_on_shares
+from probgap._core.estimators import fit_on_shares, require_score
 from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
 from probgap._core.validation import Fold, smaller_group
-from probgap.methods.base import SHARE, TINY, FinalProbabilities, GapMethod
+from probgap.methods.base import (
+    SHARE,
+    TINY,
+    FinalProbabilities,
+    MethodClassifier,
+    PriorMethod,
+    score_of,
+)
 
 # If a group has fewer samples than this, none are held out.
 _FEWEST_TO_HOLD_OUT = 4
 
 
-class ElkanNotoClassifier(FinalProbabilities, GapMethod):
+class ElkanNotoClassifier(FinalProbabilities):
     """Divide P(s=1 | x) by the rate at which positives are labelled.
 
     It assumes that labels are missing completely at random: each positive is labelled
@@ -83,7 +90,7 @@ class ElkanNotoClassifier(FinalProbabilities, GapMethod):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **GapMethod._parameter_constraints,
+        **MethodClassifier._parameter_constraints,
         "form": [StrOptions({"scaling", "weighted"})],
         "rule": [StrOptions({"e1", "e2", "e3"})],
         "hold_out": [SHARE],
@@ -133,7 +140,7 @@ class ElkanNotoClassifier(FinalProbabilities, GapMethod):
                 )
                 warnings.warn(what, ProbgapWarning, stacklevel=4)
                 share[~labelled & (p <= np.quantile(p[~labelled], 0.25))] = 0.0
-            self.estimator_ = self._final_estimator(rng)
+            self.estimator_ = self._make_final(rng)
             fit_on_shares(self.estimator_, samples, share, np.ones(labelled.size))
 
     def _split(self, labelled: Mask, rng: Generator) -> Fold:
@@ -179,7 +186,7 @@ def unlabelled_positive_chance(chance: Vector, frequency: float) -> Vector:
     return np.clip((1.0 - frequency) / frequency * odds, 0.0, 1.0)
 
 
-class PGlinClassifier(GapMethod):
+class PGlinClassifier(MethodClassifier):
     r"""Take the root of P(s=1 | x), relative to its maximum.
 
     It assumes that a positive is labelled with a probability proportional to P(Y=1 | x), and
@@ -271,4 +278,88 @@ class PGlinClassifier(GapMethod):
         ndarray of shape (n_samples,)
             Probabilities, at most ``largest_``.
         """
-        return self.largest_ * np.sqrt(self._share_of_largest(X))
+        share = self._share_of_largest(X)
+        return self.largest_ * np.sqrt(share)
+
+
+class PUSBClassifier(PriorMethod):
+    """Call as many samples positive as the class prior says, by rank.
+
+    The threshold of a score that separates labelled from unlabelled samples is its
+    1 - prior quantile over the training samples [1]_. It assumes that P(s=1 | x) ranks
+    samples as P(Y=1 | x) does, which covers labels at random and easy positives labelled
+    first. It fails where labelling depends on something else, and the threshold is only as
+    good as the class prior. There are no probabilities.
+
+    Parameters
+    ----------
+    class_prior : float, default=None
+        Share of all samples that are positive, labelled or not. ``None`` estimates it by
+        :func:`probgap.reading.read` from held-out scores.
+    gap_estimator : classifier with decision_function or predict_proba, default=None
+        Scores samples, fitted to labelled against unlabelled. ``None`` takes an RBF SVM.
+    cv : int, splitter or None, default=None
+        Folds of the held-out scores of training samples. ``None`` takes five, or as many
+        as the smaller group, labelled or unlabelled, has samples.
+    pos_label, random_state, n_jobs : object
+        As in :class:`ElkanNotoClassifier`.
+
+    Attributes
+    ----------
+    class_prior_ : float
+        The class prior that was used.
+    reading_ : Reading or None
+        The estimate of the class prior; None if it was given.
+    threshold_ : float
+        Score above which a sample is positive; samples with this very score are not.
+    gap_estimator_ : object
+        The fitted classifier.
+    classes_, positive_index_, n_features_in_, feature_names_in_ : object
+        As in :class:`NaiveClassifier`.
+
+    References
+    ----------
+    .. [1] Kato, Teshima, Honda, "Learning from Positive and Unlabeled Data with a
+       Selection Bias", ICLR 2019. Their score is a density ratio.
+
+    Examples
+    --------
+    >>> from probgap.datasets import hide_labels, make_square
+    >>> from probgap.methods import PUSBClassifier
+    >>> X, y_true, posterior = make_square(400, random_state=0)
+    >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("linear", 0.6), random_state=1)
+    >>> model = PUSBClassifier(class_prior=0.5, random_state=0).fit(X, s)
+    >>> bool(model.score(X, y_true) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        class_prior: float | None = None,
+        *,
+        gap_estimator: Any = None,
+        cv: Any = None,
+        pos_label: object = None,
+        random_state: RandomStateLike = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.class_prior = class_prior
+        self.gap_estimator = gap_estimator
+        self.cv = cv
+        self.pos_label = pos_label
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        scores = self._held_out_scores(samples, labels, rng)
+        self._find_prior(labels.labelled, lambda: scores)
+        n_above = round(self.class_prior_ * scores.size)
+        n_above = min(max(n_above, 1), scores.size - 1)
+        ordered = np.sort(scores)[::-1]
+        self.threshold_ = float(0.5 * (ordered[n_above - 1] + ordered[n_above]))
+        model = self._make("gap_estimator", rng, require_score)
+        self.gap_estimator_ = model.fit(samples, labels.labelled.astype(np.int8))
+
+    def _decide(self, X: Matrix) -> Vector:
+        samples = check_predict_input(self, X)
+        return score_of(self.gap_estimator_, samples) - self.threshold_

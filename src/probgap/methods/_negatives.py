@@ -13,16 +13,10 @@ from sklearn.utils._param_validation import HasMethods, Interval
 
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.errors import ProbgapWarning
-from probgap._core.estimators import clone_with_seed
-from probgap._core.runtime import RandomStateLike, draw_seed
+from probgap._core.estimators import require_predict_proba, require_score
+from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Matrix, Vector
-from probgap.methods.base import (
-    SHARE,
-    FinalProbabilities,
-    MethodClassifier,
-    make_scorer,
-    score_of,
-)
+from probgap.methods.base import SHARE, FinalProbabilities, MethodClassifier, score_of
 
 
 class NaiveClassifier(FinalProbabilities):
@@ -72,7 +66,7 @@ class NaiveClassifier(FinalProbabilities):
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         observed = labels.labelled.astype(np.int8)
-        self.estimator_ = self._final_estimator(rng).fit(samples, observed)
+        self.estimator_ = self._make_final(rng).fit(samples, observed)
 
 
 class PUBaggingClassifier(MethodClassifier):
@@ -141,13 +135,10 @@ class PUBaggingClassifier(MethodClassifier):
         self.estimators_ = []
         for _ in range(self.n_estimators):
             rows = np.append(known, rng.choice(others, known.size))
-            one = self._base_estimator(rng)
+            one = self._make(
+                "estimator", rng, require_predict_proba, default=DecisionTreeClassifier
+            )
             self.estimators_.append(one.fit(samples[rows], observed))
-
-    def _base_estimator(self, rng: Generator) -> Any:
-        if self.estimator is None:
-            return DecisionTreeClassifier(random_state=draw_seed(rng))
-        return clone_with_seed(self.estimator, rng)
 
     def _decide(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
@@ -237,9 +228,10 @@ class SpyClassifier(MethodClassifier):
         spies = rng.choice(known, n_spies, replace=False)
         called = labels.labelled.astype(np.int8)
         called[spies] = 0
-        first = make_scorer(self.spy_estimator, rng, "spy_estimator")
+        first = self._make("spy_estimator", rng, require_score)
         score = score_of(first.fit(samples, called), samples)
-        self.threshold_ = spy_threshold(score[spies], self.noise)
+        # At most a share ``noise`` of the spies lies below.
+        self.threshold_ = float(np.sort(score[spies])[int(self.noise * n_spies)])
         reliable = ~labels.labelled & (score < self.threshold_)
         if not reliable.any():
             warnings.warn(
@@ -253,11 +245,6 @@ class SpyClassifier(MethodClassifier):
             reliable = ~labels.labelled & (score <= least)
         self.reliable_negative_ = reliable
         used = labels.labelled | reliable
-        second = make_scorer(self.estimator, rng, "estimator")
+        second = self._make("estimator", rng, require_score)
         observed = labels.labelled[used].astype(np.int8)
         self.estimator_ = second.fit(samples[used], observed)
-
-
-def spy_threshold(score: Vector, noise: float) -> float:
-    """Return the lowest score that at most a share ``noise`` of the spies lies below."""
-    return float(np.sort(score)[int(noise * score.size)])

@@ -14,13 +14,13 @@ from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
 from probgap._core.validation import make_splitter, observed_accuracy
-from probgap.methods.base import TINY, FinalProbabilities, GapMethod
+from probgap.methods.base import TINY, FinalProbabilities, MethodClassifier
 
 _RATE = Interval(Real, 0, 1, closed="left")
 _RATES_TO_TRY = np.round(np.linspace(0.0, 0.9, 10), 1)
 
 
-class NatarajanClassifier(GapMethod):
+class NatarajanClassifier(MethodClassifier):
     """Weight the two kinds of error to correct for label noise.
 
     The second method of [1]_ weights labelled samples by 1 - alpha and unlabelled ones by
@@ -75,10 +75,9 @@ class NatarajanClassifier(GapMethod):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **GapMethod._parameter_constraints,
+        **MethodClassifier._parameter_constraints,
         "rho_plus": [_RATE, StrOptions({"estimate", "cv"})],
         "rho_minus": [_RATE],
-        "cv": ["cv_object"],
     }
 
     def __init__(
@@ -138,11 +137,11 @@ class NatarajanClassifier(GapMethod):
     def _fit_weighted(self, X: Matrix, labelled: Mask, alpha: float, seed: int) -> Any:
         # Twice the weights of the paper, so that without noise they are all 1.
         weight = 2.0 * np.where(labelled, 1.0 - alpha, alpha)
-        estimator = self._final_estimator(np.random.default_rng(seed))
+        estimator = self._make_final(np.random.default_rng(seed))
         return estimator.fit(X, labelled.astype(np.int8), sample_weight=weight)
 
 
-class LiuTaoClassifier(FinalProbabilities, GapMethod):
+class LiuTaoClassifier(FinalProbabilities):
     r"""Weight each sample by how likely its observed label is to be its true one.
 
     The weight is [1]_
@@ -193,7 +192,7 @@ class LiuTaoClassifier(FinalProbabilities, GapMethod):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **GapMethod._parameter_constraints,
+        **MethodClassifier._parameter_constraints,
         "rho_plus": [_RATE, None],
         "rho_minus": [_RATE, None],
     }
@@ -233,7 +232,7 @@ class LiuTaoClassifier(FinalProbabilities, GapMethod):
                 # Every label of this kind looks like noise: keep them as they are.
                 weight[kind] = 1.0
         self.sample_weight_ = weight
-        self.estimator_ = self._final_estimator(rng)
+        self.estimator_ = self._make_final(rng)
         self.estimator_.fit(samples, labelled.astype(np.int8), sample_weight=weight)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral, Real
+from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,15 +21,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from probgap._core.checks import ObservedLabels, check_fit_inputs, check_predict_input
 from probgap._core.errors import InvalidInputError
-from probgap._core.estimators import (
-    clone_with_seed,
-    require_predict_proba,
-    require_sample_weight,
-)
-from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
+from probgap._core.estimators import require_predict_proba, require_sample_weight
+from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.methods._risk import NNPUClassifier
-from probgap.methods.base import TINY, FinalProbabilities, held_out_scores
+from probgap.methods.base import TINY, FinalProbabilities
 from probgap.reading import read
 
 
@@ -142,7 +139,7 @@ class PropensityWeightedClassifier(FinalProbabilities):
         if self.propensity is None or isinstance(self.propensity, Real):
             return self.propensity
         if callable(self.propensity):
-            return self.propensity(X)
+            return np.asarray(self.propensity(X), dtype=np.float64)
         check_is_fitted(
             self.propensity,
             msg="propensity must be fitted; in a FrozenEstimator it stays so when cloned. "
@@ -155,7 +152,7 @@ class PropensityWeightedClassifier(FinalProbabilities):
     ) -> None:
         labelled, n = labels.labelled, labels.labelled.size
         if known is None:
-            prior = read(held_out_scores(None, samples, labels, rng), labelled)
+            prior = read(self._held_out_scores(samples, labels, rng), labelled)
             known = float(labelled.mean()) / prior.class_prior
         cost = np.zeros(n)
         cost[labelled] = 1.0 / _check_propensity(known, labelled)
@@ -167,11 +164,11 @@ class PropensityWeightedClassifier(FinalProbabilities):
             )
             raise InvalidInputError(msg)
         self.class_prior_ = float(cost.sum()) / n
-        own = NNPUClassifier() if self.estimator is None else self.estimator
-        if isinstance(own, NNPUClassifier):
-            self.estimator_ = clone_with_seed(own, rng)._fit_costs(samples, cost / n)
+        if self.estimator is None or isinstance(self.estimator, NNPUClassifier):
+            own = self._make("estimator", rng, default=NNPUClassifier)
+            self.estimator_ = own._fit_costs(samples, cost / n)
             return
-        self.estimator_ = self._final_estimator(rng)
+        self.estimator_ = self._make_final(rng)
         as_negative = (n - cost.sum()) / np.count_nonzero(~labelled)
         weight = np.where(labelled, cost, as_negative)
         self.estimator_.fit(samples, labelled.astype(np.int8), sample_weight=weight)
@@ -266,8 +263,6 @@ class SAREMClassifier(FinalProbabilities):
         **FinalProbabilities._parameter_constraints,
         "propensity_estimator": [HasMethods(["fit"]), None],
         "propensity_features": ["array-like", None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
@@ -295,7 +290,10 @@ class SAREMClassifier(FinalProbabilities):
         seen = samples[:, self.propensity_features_]
         twice = stack_sparse if issparse(samples) else np.vstack
         copies, classes = twice([samples, samples]), np.repeat([1, 0], n)
-        f, e = (self._make(n, rng) for n in ("estimator", "propensity_estimator"))
+        needs = require_sample_weight, require_predict_proba
+        plain = partial(LogisticRegression, warm_start=True)
+        f = self._make("estimator", rng, *needs, default=plain)
+        e = self._make("propensity_estimator", rng, *needs, default=plain)
         # At the start, labelled samples weigh as much in total as unlabelled ones.
         balanced = np.where(labelled, 0.5 / labelled.mean(), 0.5 / (~labelled).mean())
         observed = labelled.astype(np.int8)
@@ -321,14 +319,6 @@ class SAREMClassifier(FinalProbabilities):
         if not self.converged_:
             what = f"EM had not converged after {self.n_iter_} rounds. Raise max_iter or tol."
             warnings.warn(what, ConvergenceWarning, stacklevel=4)
-
-    def _make(self, name: str, rng: Generator) -> Any:
-        own = getattr(self, name)
-        if own is None:
-            return LogisticRegression(random_state=draw_seed(rng), warm_start=True)
-        require_sample_weight(own, name)
-        require_predict_proba(own, name)
-        return clone_with_seed(own, rng)
 
     def _find_columns(self, n_features: int) -> NDArray[np.intp]:
         every, wanted = np.arange(n_features), self.propensity_features

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -20,7 +19,7 @@ from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.kernels import KernelFeatures, default_n_landmarks, scale_gamma
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Matrix, Vector
-from probgap.methods.base import PriorMethod, held_out_scores
+from probgap.methods.base import PriorMethod
 
 Loss = Literal["logistic", "sigmoid"]
 
@@ -31,8 +30,7 @@ _HALVINGS = 40
 _SHARPER = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class RiskTerms:
+class RiskTerms(NamedTuple):
     """The two parts of a risk, and their derivatives by the scores."""
 
     positive: float
@@ -63,8 +61,7 @@ def risk_terms(score: Vector, cost: Vector, loss: Loss) -> RiskTerms:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RiskFit:
+class RiskFit(NamedTuple):
     """A linear model of least risk, and the evidence that it is.
 
     ``kept`` is the factor of the negative part in the gradient: 1 where the part is above
@@ -231,8 +228,6 @@ class NNPUClassifier(PriorMethod):
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "alpha": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="neither")],
     }
 
     def __init__(
@@ -268,9 +263,8 @@ class NNPUClassifier(PriorMethod):
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         scale_gamma(samples)  # raises if squares would overflow
-        how = self.gap_estimator, samples, labels, rng
         labelled = labels.labelled
-        self._find_prior(labelled, lambda: held_out_scores(*how, n_jobs=self.n_jobs))
+        self._find_prior(labelled, lambda: self._held_out_scores(samples, labels, rng))
         cost = np.where(labelled, self.class_prior_ / labelled.sum(), 0.0)
         self._minimise(samples, cost, rng)
 
@@ -305,10 +299,8 @@ class NNPUClassifier(PriorMethod):
         self.objective_, self.kept_ = found.objective, found.kept
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         if not found.converged:
-            what = (
-                f"The risk had not converged after {found.n_iter} steps. Raise max_iter, "
-                "alpha or tol."
-            )
+            what = f"The risk had not converged after {found.n_iter} steps."
+            what += " Raise max_iter, alpha or tol."
             warnings.warn(what, ConvergenceWarning, stacklevel=5)
 
     def _gives_probabilities(self) -> bool:

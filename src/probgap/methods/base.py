@@ -16,35 +16,103 @@ from sklearn.utils.metaestimators import available_if
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import (
+    ProbabilisticPUClassifier,
     PUClassifier,
     clone_with_seed,
+    require_predict_proba,
     require_sample_weight,
     require_score,
 )
 from probgap._core.runtime import draw_seed
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap._core.validation import can_hold_out, make_splitter, smaller_group
-from probgap.gap import MixedGapEstimator, ObservedGapEstimator, log_odds_of
+from probgap.gap import GapClassifier, ObservedGapEstimator, log_odds_of
 from probgap.reading import Reading, read
 
 SHARE = Interval(Real, 0, 1, closed="neither")
 TINY = float(np.finfo(np.float64).eps)
 
 
-def _has_probabilities(method: Any) -> bool:
-    return bool(method._gives_probabilities())
-
-
-class MethodClassifier(PUClassifier):
+class MethodClassifier(ProbabilisticPUClassifier):
     """A classifier whose decision is that of its final estimator."""
 
-    estimator: Any
+    # Those of all methods; names that one lacks are ignored.
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **PUClassifier._parameter_constraints,
+        "class_prior": [SHARE, None],
+        "gap_estimator": [HasMethods(["fit"]), None],
+        "gap_method": [StrOptions({"out_of_fold", "in_sample"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+    }
 
-    def _final_estimator(self, rng: Generator) -> Any:
-        if self.estimator is None:
-            return SVC(random_state=draw_seed(rng))
-        require_sample_weight(self.estimator, "estimator")
-        return clone_with_seed(self.estimator, rng)
+    estimator: Any
+    # For methods without these parameters.
+    cv: Any = None
+    gap_estimator: Any = None
+    gap_method: Literal["out_of_fold", "in_sample"] = "out_of_fold"
+    n_jobs: int | None = None
+
+    def _make(
+        self,
+        name: str,
+        rng: Generator,
+        *requirements: Callable[[Any, str], None],
+        default: Callable[[], Any] = SVC,
+    ) -> Any:
+        """Return a seeded copy of one of the parameters, or of its default."""
+        own = getattr(self, name)
+        if own is None:
+            own = default()
+        for require in requirements:
+            require(own, name)
+        copy = clone_with_seed(own, rng)
+        # Inside a method, labels are 0 and 1.
+        return (
+            copy.set_params(pos_label=None) if isinstance(copy, PUClassifier) else copy
+        )
+
+    def _make_final(self, rng: Generator) -> Any:
+        return self._make("estimator", rng, require_sample_weight)
+
+    def _fit_gap(self, samples: Matrix, labelled: Mask, rng: Generator) -> Any:
+        """Estimate P(s=1 | x) with a classifier, or a gap estimator with its own settings."""
+        if isinstance(self.gap_estimator, GapClassifier):
+            return self._make("gap_estimator", rng).fit(samples, labelled)
+        if self.gap_estimator is not None:
+            require_predict_proba(self.gap_estimator, "gap_estimator")
+        gap = ObservedGapEstimator(
+            self.gap_estimator,
+            method=self.gap_method,
+            random_state=draw_seed(rng),
+            n_jobs=self.n_jobs,
+        )
+        return gap.fit(samples, labelled)
+
+    def _held_out_scores(
+        self, samples: Matrix, labels: ObservedLabels, rng: Generator
+    ) -> Vector:
+        """Score training samples, labelled against unlabelled, by cross-validation.
+
+        With fewer than three labelled or unlabelled samples the scores are in-sample.
+        """
+        labelled = labels.labelled
+        if isinstance(self.gap_estimator, GapClassifier):
+            return self._fit_gap(samples, labelled, rng)._training_log_odds()
+        model = self._make("gap_estimator", rng, require_score)
+        observed = labelled.astype(np.int8)
+        if not can_hold_out(smaller_group(labelled)):
+            return score_of(model.fit(samples, observed), samples)
+        has_decision = hasattr(model, "decision_function")
+        scores: Array = cross_val_predict(
+            model,
+            samples,
+            observed,
+            cv=make_splitter(self.cv, labels, rng),
+            n_jobs=self.n_jobs,
+            method="decision_function" if has_decision else "predict_proba",
+        )
+        return scores if scores.ndim == 1 else scores[:, 1] - scores[:, 0]
 
     def _decide(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
@@ -57,31 +125,14 @@ class MethodClassifier(PUClassifier):
     def _chance(self, X: Matrix) -> Vector:
         return 0.5 * (1.0 + self._decide(X))
 
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Matrix) -> Array:
-        """Return P(Y | x), the probabilities of both true labels.
-
-        They are only as good as the assumption of the method. A method without
-        probabilities of the true label does not have this function.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, 2)
-            Probabilities, in the order of ``classes_``.
-        """
-        positive = self._chance(X)
-        columns = [1.0 - positive, positive]
-        return np.column_stack(columns if self.positive_index_ == 1 else columns[::-1])
+    predict_proba = available_if(lambda self: self._gives_probabilities())(
+        ProbabilisticPUClassifier.predict_proba
+    )
 
 
 def score_of(estimator: Any, samples: Matrix) -> Vector:
     """Return the decision of a fitted classifier, else P(class 1) - P(class 0)."""
-    if isinstance(estimator, ObservedGapEstimator | MixedGapEstimator):
+    if isinstance(estimator, GapClassifier):
         return log_odds_of(estimator.decision_function(samples))
     if hasattr(estimator, "decision_function"):
         return estimator.decision_function(samples)
@@ -100,86 +151,8 @@ class FinalProbabilities(MethodClassifier):
         return self.estimator_.predict_proba(samples)[:, 1]
 
 
-class GapMethod(MethodClassifier):
-    """A method that starts from P(s=1 | x)."""
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **MethodClassifier._parameter_constraints,
-        "gap_estimator": [HasMethods(["fit"]), None],
-        "gap_method": [StrOptions({"out_of_fold", "in_sample"})],
-        "n_jobs": [Integral, None],
-    }
-
-    gap_estimator: Any
-    gap_method: Literal["out_of_fold", "in_sample"] = "out_of_fold"
-    n_jobs: int | None
-
-    def _fit_gap(self, samples: Matrix, labelled: Mask, rng: Generator) -> Any:
-        return fit_gap(
-            self.gap_estimator, samples, labelled, rng, self.gap_method, self.n_jobs
-        )
-
-
-def fit_gap(
-    estimator: Any,
-    samples: Matrix,
-    labelled: Mask,
-    rng: Generator,
-    method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
-    n_jobs: int | None = None,
-) -> Any:
-    """Estimate P(s=1 | x) with a classifier, or a gap estimator with its own settings."""
-    if isinstance(estimator, ObservedGapEstimator | MixedGapEstimator):
-        gap: Any = clone_with_seed(estimator, rng).set_params(pos_label=None)
-    else:
-        seed = draw_seed(rng)
-        gap = ObservedGapEstimator(
-            estimator, method=method, random_state=seed, n_jobs=n_jobs
-        )
-    return gap.fit(samples, labelled)
-
-
-def held_out_scores(
-    estimator: Any,
-    samples: Matrix,
-    labels: ObservedLabels,
-    rng: Generator,
-    *,
-    cv: Any = None,
-    n_jobs: int | None = None,
-) -> Vector:
-    """Score training samples, labelled against unlabelled, by cross-validation.
-
-    With fewer than three labelled or unlabelled samples the scores are in-sample.
-    """
-    if isinstance(estimator, ObservedGapEstimator | MixedGapEstimator):
-        return fit_gap(estimator, samples, labels.labelled, rng)._training_log_odds()
-    model, observed = make_scorer(estimator, rng), labels.labelled.astype(np.int8)
-    if not can_hold_out(smaller_group(labels.labelled)):
-        return score_of(model.fit(samples, observed), samples)
-    has_decision = hasattr(model, "decision_function")
-    how: dict[str, Any] = {"cv": make_splitter(cv, labels, rng), "n_jobs": n_jobs}
-    how["method"] = "decision_function" if has_decision else "predict_proba"
-    scores: Array = cross_val_predict(model, samples, observed, **how)
-    return scores if scores.ndim == 1 else scores[:, 1] - scores[:, 0]
-
-
-def make_scorer(estimator: Any, rng: Generator, name: str = "gap_estimator") -> Any:
-    """Return an unfitted classifier that has scores; ``None`` makes an RBF SVM."""
-    if estimator is None:
-        return SVC(random_state=draw_seed(rng))
-    require_score(estimator, name)
-    return clone_with_seed(estimator, rng)
-
-
 class PriorMethod(MethodClassifier):
     """A method that needs the class prior, from the user or read off held-out scores."""
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **MethodClassifier._parameter_constraints,
-        "class_prior": [SHARE, None],
-        "gap_estimator": [HasMethods(["fit"]), None],
-    }
 
     class_prior: float | None
     class_prior_: float
