@@ -71,7 +71,7 @@ def recovered_share(method: float, naive: float, clean: float) -> float:
     0.833
     """
     for name, value in {"method": method, "naive": naive, "clean": clean}.items():
-        if not np.isfinite(value):
+        if not isinstance(value, Real) or not np.isfinite(value):
             msg = f"{name} must be a finite score. Got {value!r}."
             raise InvalidInputError(msg)
     return float((method - naive) / (clean - naive)) if clean != naive else np.nan
@@ -130,9 +130,9 @@ def pu_score(
     r"""Estimate a score against the true labels from observed labels.
 
     Assumes that labelled positives are a random sample of the positives (SCAR, selected
-    completely at random), and that ``class_prior`` is right. Then the recall r of labelled positives estimates the
-    recall of all. With q the share of rows predicted positive and :math:`\pi` the class
-    prior, :math:`r \pi` of all rows are true positives, and
+    completely at random), and that ``class_prior`` is right. Then the recall r of labelled
+    positives estimates the recall of all. With q the share of rows predicted positive and
+    :math:`\pi` the class prior, :math:`r \pi` of all rows are true positives, and
 
     ===================  ============================================================
     metric               estimate
@@ -207,7 +207,7 @@ def pu_score(
     rows = _Rows.of(y, y_pred, metric, pos_label, sample_weight)
     if metric in _WITHOUT_PRIOR:
         return _BY_COUNTS[metric](rows.recall, rows.called, 1.0)
-    return rows.estimate(metric, rows.check_prior((class_prior, class_prior))[0])
+    return rows.estimate(metric, rows.check_prior(class_prior)[0])
 
 
 def check_metric(metric: str, class_prior: Any) -> None:
@@ -215,9 +215,15 @@ def check_metric(metric: str, class_prior: Any) -> None:
     if metric not in _METRICS:
         msg = f"metric must be one of {', '.join(_METRICS)}. Got {metric!r}."
         raise InvalidInputError(msg)
-    if not isinstance(class_prior, Real) and metric not in _WITHOUT_PRIOR:
-        rule = f"class_prior must be a number for metric={metric!r}"
-        msg = f"{rule}. Got {class_prior!r}."
+    if metric in _WITHOUT_PRIOR:
+        return
+    if not isinstance(class_prior, Real):
+        msg = (
+            f"class_prior must be a number for metric={metric!r}. Got {class_prior!r}."
+        )
+        raise InvalidInputError(msg)
+    if not 0.0 <= float(class_prior) <= 1.0:
+        msg = f"class_prior must lie in [0, 1]. Got {class_prior!r}."
         raise InvalidInputError(msg)
 
 
@@ -298,26 +304,21 @@ def pu_score_range(
     if metric in BY_RANK and not scar:
         msg = f"scar must be True for metric={metric!r}. Got {scar!r}."
         raise InvalidInputError(msg)
-    ends: Any = (0.0, 1.0) if class_prior is None else class_prior
-    low, high = rows.check_prior(ends if np.ndim(ends) else (ends, ends))
-    if scar:
-        turns = [] if metric in BY_RANK else rows.turns(low, high)
-        values = [rows.estimate(metric, prior) for prior in (low, high, *turns)]
-        least, most = min(values), max(values)
-        if metric != "lee_liu":
-            least, most = np.clip((least, most), 0.0, 1.0).tolist()
-    else:
-        least, most = rows.bounds(metric, low, high)
-    return ScoreRange(least, most, metric, (low, high), scar)
+    low, high = rows.check_prior((0.0, 1.0) if class_prior is None else class_prior)
+    bound = rows.scar_range if scar else rows.bounds
+    return ScoreRange(*bound(metric, low, high), metric, (low, high), scar)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """Checked labels, output of a classifier, and weights that sum to 1."""
+    """Checked labels and output of a classifier, and shares of the rows by weight."""
 
     labelled: Mask
     output: Vector  # scores, or 1 for predicted positive and 0 for the rest
-    weight: Vector
+    weight: Vector  # sums to 1
+    known: float  # share that is labelled
+    called: float  # share predicted positive
+    recall: float  # share of the labelled rows predicted positive
 
     @classmethod
     def of(
@@ -328,73 +329,55 @@ class _Rows:
         pos_label: object,
         sample_weight: ArrayLike | None,
     ) -> _Rows:
-        labels, found = read_labels(y, pos_label), np.asarray(y_pred)
-        n_samples = labels.labelled.size
-        if found.shape != (n_samples,):
+        labels, output = read_labels(y, pos_label), np.asarray(y_pred)
+        labelled = labels.labelled
+        if output.shape != labelled.shape:
             msg = (
-                f"y_pred must have one value for each of the {n_samples} samples. "
-                f"Got shape {found.shape}."
+                f"y_pred must have one value for each of the {labelled.size} samples. "
+                f"Got shape {output.shape}."
             )
             raise InvalidInputError(msg)
+        if metric in BY_RANK:
+            how = {"ensure_2d": False, "dtype": np.float64, "input_name": "y_pred"}
+            output = check_array(output, **how)
+        else:
+            wrong = output[~np.isin(output, labels.classes)]
+            if wrong.size:
+                msg = (
+                    f"y_pred must hold the values {labels.classes.tolist()!r} for "
+                    f"metric={metric!r}. Got {wrong[:5].tolist()!r}."
+                )
+                raise InvalidInputError(msg)
+            output = (output == labels.classes[labels.positive]).astype(np.float64)
         weight = _check_sample_weight(
-            sample_weight, labels.labelled, dtype=np.float64, ensure_non_negative=True
+            sample_weight, labelled, dtype=np.float64, ensure_non_negative=True
         )
-        if not weight[labels.labelled].sum() > 0.0:
-            msg = "sample_weight must be above 0 for some labelled sample. Got none."
+        if min(weight[labelled].max(), weight[~labelled].max()) <= 0.0:
+            rule = "above 0 for some labelled and some unlabelled samples"
+            msg = f"sample_weight must be {rule}. Got 0 for all of one kind."
             raise InvalidInputError(msg)
         weight = weight / weight.sum()
-        if metric in BY_RANK:
-            scores = check_array(
-                found, ensure_2d=False, dtype=np.float64, input_name="y_pred"
-            )
-            return cls(labels.labelled, scores, weight)
-        if not np.isin(found, labels.classes).all():
-            msg = (
-                f"y_pred must hold the values {labels.classes.tolist()!r} for "
-                f"metric={metric!r}. Got {np.unique(found)[:5].tolist()!r}."
-            )
-            raise InvalidInputError(msg)
-        called = found == labels.classes[labels.positive]
-        return cls(labels.labelled, called.astype(np.float64), weight)
+        known = float(weight[labelled].sum())
+        recall = min(float(weight[labelled] @ output[labelled]) / known, 1.0)
+        return cls(labelled, output, weight, known, float(weight @ output), recall)
 
-    @property
-    def called(self) -> float:
-        """Share of the rows predicted positive."""
-        return float(self.weight @ self.output)
-
-    @property
-    def known(self) -> float:
-        """Share of the rows that are labelled."""
-        return float(self.weight[self.labelled].sum())
-
-    @property
-    def recall(self) -> float:
-        """Share of the labelled rows predicted positive."""
-        found = float(self.weight[self.labelled] @ self.output[self.labelled])
-        return min(found / self.known, 1.0)
-
-    def check_prior(self, prior: tuple[Any, Any]) -> tuple[float, float]:
-        """Check a range, and clip it to leave all labelled positive and one row negative."""
+    def check_prior(self, class_prior: Any) -> tuple[float, float]:
+        """Return a range that leaves all labelled rows positive and one row negative."""
         n, known = self.labelled.size, self.known
-        if len(prior) != 2 or not 0.0 <= prior[0] <= prior[1] <= 1.0:
-            msg = f"class_prior must lie in [0, 1], the lower end first. Got {prior!r}."
+        ends = list(class_prior) if np.ndim(class_prior) else [class_prior, class_prior]
+        numbers = len(ends) == 2 and all(isinstance(end, Real) for end in ends)
+        if not numbers or not 0.0 <= ends[0] <= ends[1] <= 1.0:
+            rule = "lie in [0, 1], the lower end of a range first"
+            msg = f"class_prior must {rule}. Got {class_prior!r}."
             raise InvalidInputError(msg)
-        if prior[1] < known - _TOO_FAR * np.sqrt(known * (1.0 - known) / n):
+        if ends[1] < known - _TOO_FAR * np.sqrt(known * (1.0 - known) / n):
             msg = (
                 "class_prior must be at least the labelled share of the samples, "
-                f"{known:.3g}. Got {float(prior[1])!r}."
+                f"{known:.3g}. Got {float(ends[1])!r}."
             )
             raise InvalidInputError(msg)
-        most = max(known, 1.0 - 1.0 / n)
-        low, high = np.clip(prior, known, most).tolist()
+        low, high = np.clip(ends, known, max(known, 1.0 - 1.0 / n)).tolist()
         return low, high
-
-    def turns(self, low: float, high: float) -> list[float]:
-        """Return the priors in a range beyond which ``estimate`` limits the true positives."""
-        called, recall = self.called, self.recall
-        turns = [called / recall] if recall > 0.0 else []
-        turns += [(1.0 - called) / (1.0 - recall)] if recall < 1.0 else []
-        return [turn for turn in turns if low < turn < high]
 
     def estimate(self, metric: str, prior: float) -> float:
         """Estimate a metric under SCAR."""
@@ -404,9 +387,8 @@ class _Rows:
             return float((above - 0.5 * prior) / (1.0 - prior))
         if metric == "average_precision":
             return self._average_precision(prior)
-        called = self.called
-        hit = min(max(self.recall * prior, called + prior - 1.0), called)
-        return float(_BY_COUNTS[metric](hit, called, prior))
+        hit = max(self.recall * prior, self.called + prior - 1.0)
+        return float(_BY_COUNTS[metric](min(hit, self.called), self.called, prior))
 
     def _average_precision(self, prior: float) -> float:
         # Rows at or above each row, ties included.
@@ -418,6 +400,19 @@ class _Rows:
         hits = own + (labelled_above - own) * prior / self.known
         counts = own > 0.0
         return float(np.average(hits[counts] / above[counts], weights=own[counts]))
+
+    def scar_range(self, metric: str, low: float, high: float) -> tuple[float, float]:
+        """Return the least and the greatest estimate over a range of priors."""
+        # Priors beyond which ``estimate`` limits the true positives.
+        turns = [self.called / self.recall] if self.recall > 0.0 else []
+        turns += (
+            [(1.0 - self.called) / (1.0 - self.recall)] if self.recall < 1.0 else []
+        )
+        at = [low, high, *(turn for turn in turns if low < turn < high)]
+        values = [self.estimate(metric, prior) for prior in at]
+        if metric != "lee_liu":
+            values = np.clip(values, 0.0, 1.0).tolist()
+        return min(values), max(values)
 
     def bounds(self, metric: str, low: float, high: float) -> tuple[float, float]:
         """Bound a metric by counts alone."""

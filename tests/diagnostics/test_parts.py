@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -170,10 +172,15 @@ def test_labels_that_cannot_be_tested_are_refused(fitted, change, message):
         scar_test(X, labelled, n_resamples=0)
 
 
-def test_an_unknown_method_is_refused(fitted):
+def test_a_comparison_refuses_what_it_cannot_use(fitted):
     _, X, labelled, _ = fitted
-    with pytest.raises(InvalidInputError, match="Got 'magic'"):
-        compare_methods(X, labelled, methods=["magic"])
+    for names in (["magic"], ["naive SVM", "naive SVM"], []):
+        with pytest.raises(InvalidInputError, match=rf"Got {re.escape(repr(names))}"):
+            compare_methods(X, labelled, methods=names)
+    with pytest.raises(InvalidInputError, match=r"truth must have one entry .* \(1,\)"):
+        compare_methods(X, labelled, truth=[True])
+    with pytest.raises(InvalidInputError, match=r"n_splits must be at least 2\. Got 1"):
+        compare_methods(X, labelled, n_splits=1)
 
 
 def test_plain_values_hold_no_numpy_and_no_nan():

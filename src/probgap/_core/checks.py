@@ -59,14 +59,16 @@ def check_gap(observed_gap: ArrayLike) -> Vector:
     return gap
 
 
-def check_labelled(labelled: ArrayLike, n_samples: int, *, both: bool = False) -> Mask:
+def check_labelled(
+    labelled: ArrayLike, n_samples: int, *, both: bool = False, name: str = "labelled"
+) -> Mask:
     """Return the mask of labelled positives; with ``both``, both kinds must occur."""
     mask = np.asarray(labelled)
     if mask.shape != (n_samples,):
-        msg = f"labelled must have one entry for each of the {n_samples} samples. Got shape {mask.shape}."
+        msg = f"{name} must have one entry for each of the {n_samples} samples. Got shape {mask.shape}."
         raise InvalidInputError(msg)
     if mask.dtype != np.bool_ and not np.isin(mask, (0, 1)).all():
-        msg = f"labelled must hold booleans, or 0 and 1. Got {np.unique(mask)[:5].tolist()!r}."
+        msg = f"{name} must hold booleans, or 0 and 1. Got {np.unique(mask)[:5].tolist()!r}."
         raise InvalidInputError(msg)
     mask = mask.astype(bool)
     if both and (not mask.any() or mask.all()):

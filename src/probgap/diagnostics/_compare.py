@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn import metrics
 from sklearn.base import clone
 
+from probgap import methods as pu
 from probgap._core.checks import check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import check_rows, refit, sample_rows, take_rows
@@ -24,18 +25,6 @@ from probgap._core.validation import lee_liu
 from probgap.diagnostics._held_out import split
 from probgap.diagnostics.account import OtherMethod
 from probgap.gap import MixedGapEstimator
-from probgap.methods import (
-    ElkanNotoClassifier,
-    LiuTaoClassifier,
-    NaiveClassifier,
-    NatarajanClassifier,
-    NNPUClassifier,
-    PGlinClassifier,
-    PUBaggingClassifier,
-    PUSBClassifier,
-    SAREMClassifier,
-    SpyClassifier,
-)
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
 Progress = Callable[[int, int, str], None]
@@ -47,45 +36,46 @@ OURS = "probgap"
 SLOW = ("PGPUcv (paper)", "PGlin (our scores)", "PUSB (our scores)")
 
 
-def _naive_boosting() -> NaiveClassifier:
+def _naive_boosting() -> pu.NaiveClassifier:
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 (slow)
 
-    return NaiveClassifier(HistGradientBoostingClassifier())
+    return pu.NaiveClassifier(HistGradientBoostingClassifier())
 
 
-def _naive_forest() -> NaiveClassifier:
+def _naive_forest() -> pu.NaiveClassifier:
     from sklearn.ensemble import ExtraTreesClassifier  # noqa: PLC0415 (slow)
 
-    return NaiveClassifier(ExtraTreesClassifier(300, min_samples_leaf=3))
+    return pu.NaiveClassifier(ExtraTreesClassifier(300, min_samples_leaf=3))
 
 
 METHODS: Mapping[str, Callable[[], Any]] = {
     "naive boosted trees": _naive_boosting,
     "naive forest": _naive_forest,
-    "PU bagging": PUBaggingClassifier,
-    "spy": SpyClassifier,
-    "naive SVM": NaiveClassifier,
-    "Elkan-Noto": ElkanNotoClassifier,
-    "Natarajan": NatarajanClassifier,
-    "Liu-Tao": LiuTaoClassifier,
-    "nnPU": NNPUClassifier,
-    "uPU": partial(NNPUClassifier, risk="upu"),
-    "PUSB": PUSBClassifier,
-    "PGlin": PGlinClassifier,
-    "SAR-EM": SAREMClassifier,
+    "PU bagging": pu.PUBaggingClassifier,
+    "spy": pu.SpyClassifier,
+    "naive SVM": pu.NaiveClassifier,
+    "Elkan-Noto": pu.ElkanNotoClassifier,
+    "Natarajan": pu.NatarajanClassifier,
+    "Liu-Tao": pu.LiuTaoClassifier,
+    "nnPU": pu.NNPUClassifier,
+    "uPU": partial(pu.NNPUClassifier, risk="upu"),
+    "PUSB": pu.PUSBClassifier,
+    "PGlin": pu.PGlinClassifier,
+    "SAR-EM": pu.SAREMClassifier,
     "PGPU (paper)": PGPUClassifier.paper,
     "PGPUcv (paper)": PGPUClassifierCV.paper,
-    "PGlin (our scores)": partial(PGlinClassifier, gap_estimator=MixedGapEstimator()),
-    "PUSB (our scores)": partial(PUSBClassifier, gap_estimator=MixedGapEstimator()),
+    "PGlin (our scores)": partial(
+        pu.PGlinClassifier, gap_estimator=MixedGapEstimator()
+    ),
+    "PUSB (our scores)": partial(pu.PUSBClassifier, gap_estimator=MixedGapEstimator()),
     OURS: PGPUClassifier,
 }
 # Kernels of more rows than this take too long to learn from.
 _MOST_TO_LEARN_FROM = 3000
+_RANKING = ["labelled_auc", "labelled_average_precision"]
 _BY_TRUTH = ["accuracy", "balanced_accuracy", "f1", "roc_auc"]
 _BY_TRUTH += ["hidden_found", "false_alarms"]
-# How rows are ranked, whatever is called positive.
-_RANKING = ("labelled_auc", "labelled_average_precision")
-_RANKING_BY_TRUTH = ("hidden_auc", "hidden_average_precision")
+_BY_TRUTH += [*_RANKING, "hidden_auc", "hidden_average_precision"]
 
 
 def compare_methods(
@@ -140,13 +130,13 @@ def compare_methods(
     list of dict
         For each method ``hidden`` (unlabelled rows called positive), ``agreement`` with
         ours, ``both``, ``only_here`` and ``only_there`` (unlabelled rows called positive
-        by both, by ours only, by this method only; None if "probgap" is not compared), ``lee_liu``, ``recall`` of labelled
-        rows, ``share_positive``, and ``labelled_auc`` and ``labelled_average_precision``
-        of labelled rows among the unlabelled; with truth ``accuracy``,
-        ``balanced_accuracy``, ``f1``, ``roc_auc``, ``hidden_found``, ``false_alarms``,
-        and ``hidden_auc`` and ``hidden_average_precision`` of hidden positives among the
-        unlabelled rows. ``seconds`` is the CPU time of one fit with its predictions.
-        ``error`` says why a method failed, and its numbers are None.
+        by both, by ours only, by this method only; None if "probgap" is not compared),
+        ``lee_liu``, ``recall`` of labelled rows, ``share_positive``, and ``labelled_auc``
+        and ``labelled_average_precision`` of labelled rows among the unlabelled; with
+        truth ``accuracy``, ``balanced_accuracy``, ``f1``, ``roc_auc``, ``hidden_found``,
+        ``false_alarms``, and ``hidden_auc`` and ``hidden_average_precision`` of hidden
+        positives among the unlabelled. ``seconds`` is the CPU time of one fit with its
+        predictions. ``error`` says why a method failed, and its numbers are None.
 
     Examples
     --------
@@ -164,10 +154,10 @@ def compare_methods(
     True
     """
     mask = check_rows(X, labelled)
-    known = None if truth is None else check_labelled(truth, mask.size)
+    known = None if truth is None else check_labelled(truth, mask.size, name="truth")
     names = list(METHODS if methods is None else methods)
-    if unknown := [name for name in names if name not in METHODS]:
-        msg = f"methods must be among {tuple(METHODS)}. Got {unknown[0]!r}."
+    if not names or len(set(names)) < len(names) or not METHODS.keys() >= set(names):
+        msg = f"methods must be different names among {tuple(METHODS)}. Got {names!r}."
         raise InvalidInputError(msg)
     tell = progress or (lambda _done, _total, _what: None)
     rng = as_generator(random_state)
@@ -192,8 +182,8 @@ def compare_methods(
     of_ours = pooled.get(OURS, "not compared")
     here = None if isinstance(of_ours, str) else of_ours > 0.0
     return [
-        _describe(name, pooled[name], here, mask, known)
-        | _rank(pooled[name], mask, known)
+        _describe(name, pooled[name], here, mask)
+        | _score(pooled[name], mask, known)
         | {"seconds": seconds[name]}
         for name in names
     ]
@@ -208,7 +198,7 @@ def compare_with_fit(
     rows = []
     for name in methods:
         outcome, _ = _fit_and_predict(name, None, seen, labelled[train], unseen, seed)
-        rows.append(_describe(name, outcome, called[test], labelled[test], None))
+        rows.append(_describe(name, outcome, called[test], labelled[test]))
     return rows, int(test.size)
 
 
@@ -242,26 +232,11 @@ def _pool(parts: list[Outcome], order: Rows) -> Outcome:
     return failed[0] if failed else np.concatenate(parts)[order]
 
 
-def _rank(outcome: Outcome, labelled: Mask, truth: Mask | None) -> dict[str, Any]:
-    """Return how high labelled rows stand among unlabelled ones, and hidden positives."""
-    row: dict[str, Any] = {}
-    sets = [(_RANKING, labelled, np.ones(labelled.size, dtype=bool))]
-    if truth is not None:
-        sets.append((_RANKING_BY_TRUTH, truth, ~labelled))
-    for names, sought, among in sets:
-        row |= dict.fromkeys(names)
-        here = sought[among]
-        if not isinstance(outcome, str) and here.any() and not here.all():
-            scores = metrics.roc_auc_score, metrics.average_precision_score
-            found = [float(score(here, outcome[among])) for score in scores]
-            row |= zip(names, found, strict=True)
-    return row
-
-
 def _describe(
-    name: str, outcome: Outcome, ours: Mask | None, labelled: Mask, truth: Mask | None
+    name: str, outcome: Outcome, ours: Mask | None, labelled: Mask
 ) -> dict[str, Any]:
-    row = asdict(OtherMethod(name)) | dict.fromkeys(() if truth is None else _BY_TRUTH)
+    """Return what a method calls positive, and how that agrees with ours."""
+    row = asdict(OtherMethod(name))
     if isinstance(outcome, str):
         return row | {"error": outcome}
     called = outcome > 0.0
@@ -278,8 +253,18 @@ def _describe(
             "only_here": int(np.count_nonzero(~called & ours & ~labelled)),
             "only_there": int(np.count_nonzero(called & ~ours & ~labelled)),
         }
+    return row
+
+
+def _score(outcome: Outcome, labelled: Mask, truth: Mask | None) -> dict[str, Any]:
+    """Return how rows are ranked and, given the truth, how many are called rightly."""
+    row: dict[str, Any] = dict.fromkeys(_RANKING if truth is None else _BY_TRUTH)
+    if isinstance(outcome, str):
+        return row
+    row |= _rank("labelled", labelled, outcome)
     if truth is None:
         return row
+    called = outcome > 0.0
     row |= {
         "accuracy": float(metrics.accuracy_score(truth, called)),
         "f1": float(metrics.f1_score(truth, called, zero_division=0.0)),
@@ -290,4 +275,13 @@ def _describe(
         balanced = metrics.balanced_accuracy_score(truth, called)
         row["balanced_accuracy"] = float(balanced)
         row["roc_auc"] = float(metrics.roc_auc_score(truth, outcome))
-    return row
+    return row | _rank("hidden", truth[~labelled], outcome[~labelled])
+
+
+def _rank(kind: str, sought: Mask, scores: Vector) -> dict[str, float]:
+    """Return how high the rows sought stand among the others, if there are both."""
+    if sought.all() or not sought.any():
+        return {}
+    precision = metrics.average_precision_score(sought, scores)
+    auc = metrics.roc_auc_score(sought, scores)
+    return {f"{kind}_auc": float(auc), f"{kind}_average_precision": float(precision)}

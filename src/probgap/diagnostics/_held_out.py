@@ -245,6 +245,9 @@ def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
     """Return folds with labelled positives in each, as many as these allow."""
     smallest = smaller_group(labelled)
     n_folds = min(n_splits, smallest)
+    if n_splits < 2:
+        msg = f"n_splits must be at least 2. Got {n_splits}."
+        raise InvalidInputError(msg)
     # Each fit needs two of either kind.
     if n_folds < 2 or smallest - -(-smallest // n_folds) < 2:
         msg = (

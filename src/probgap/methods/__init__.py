@@ -1,4 +1,9 @@
-"""Other methods for positive and unlabelled data, each with its assumption."""
+"""Other methods for positive and unlabelled data, each with its assumption.
+
+All have the fitted attributes of scikit-learn's classifiers (``classes_``,
+``n_features_in_``, ``feature_names_in_``), and ``positive_index_``, by which
+``classes_[positive_index_]`` is the positive label.
+"""
 
 from probgap.methods._closed import (
     ElkanNotoClassifier,

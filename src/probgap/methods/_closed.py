@@ -25,17 +25,13 @@ from probgap.methods.base import (
     score_of,
 )
 
-# If a group has fewer samples than this, none are held out.
-_FEWEST_TO_HOLD_OUT = 4
-
 
 class ElkanNotoClassifier(FinalProbabilities):
     """Divide P(s=1 | x) by the rate at which positives are labelled.
 
-    It assumes that labels are missing completely at random: each positive is labelled
-    with the same probability c, whatever its features. Then P(Y=1 | x) = P(s=1 | x) /
-    c [1]_. If easy positives are labelled first, c is too high for the hard ones, which
-    are then predicted negative.
+    It assumes that labels are missing completely at random: each positive is labelled with
+    the same probability c. Then P(Y=1 | x) = P(s=1 | x) / c [1]_. If easy positives are
+    labelled first, c is too high for the hard ones, which are then predicted negative.
 
     Parameters
     ----------
@@ -44,14 +40,13 @@ class ElkanNotoClassifier(FinalProbabilities):
         unlabelled sample is a positive with weight w(x) = (1 - c) / c * p / (1 - p),
         p = P(s=1 | x), and a negative with weight 1 - w(x).
     rule : {"e1", "e2", "e3"}, default="e1"
-        How c is estimated on held-out samples, in the names of the paper: e1 is the
-        mean of P(s=1 | x) over labelled ones, e2 their share of the sum of P(s=1 | x)
-        over all, e3 the maximum.
+        The paper's estimator of c on held-out samples: e1 is the mean of P(s=1 | x) over
+        labelled ones, e2 their share of the sum of P(s=1 | x) over all, e3 the maximum.
     hold_out : float, default=0.2
         Share of the samples held out to estimate c.
     estimator : classifier whose fit takes sample_weight, default=None
         The second classifier of the weighted form. ``None`` takes an RBF SVM.
-    gap_estimator : classifier with predict_proba, default=None
+    gap_estimator : classifier with predict_proba, or gap estimator, default=None
         Estimates P(s=1 | x). ``None`` takes a Platt-scaled SVM.
     gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
         Where the probabilities of training samples in the weighted form come from.
@@ -70,8 +65,6 @@ class ElkanNotoClassifier(FinalProbabilities):
         The fitted estimator of P(s=1 | x).
     estimator_ : object or None
         The second classifier; None in the scaling form.
-    classes_, positive_index_, n_features_in_, feature_names_in_ : object
-        As in :class:`NaiveClassifier`.
 
     References
     ----------
@@ -132,26 +125,26 @@ class ElkanNotoClassifier(FinalProbabilities):
             share = unlabelled_positive_chance(p, self.label_frequency_)
             share[labelled] = 1.0
             if share.min() >= 1.0:
-                what = (
+                warnings.warn(
                     "The weighted form leaves no negatives to learn from: by the label "
                     f"frequency of {self.label_frequency_:.3g} every unlabelled sample "
                     "is positive. The quarter of them least likely to be labelled is "
-                    "taken as negative. Try form='scaling'."
+                    "taken as negative. Try form='scaling'.",
+                    ProbgapWarning,
+                    stacklevel=4,
                 )
-                warnings.warn(what, ProbgapWarning, stacklevel=4)
                 share[~labelled & (p <= np.quantile(p[~labelled], 0.25))] = 0.0
             self.estimator_ = self._make_final(rng)
             fit_on_shares(self.estimator_, samples, share, np.ones(labelled.size))
 
     def _split(self, labelled: Mask, rng: Generator) -> Fold:
         rows, smallest = np.arange(labelled.size), smaller_group(labelled)
-        if smallest < _FEWEST_TO_HOLD_OUT:
+        if smallest < 4:
             return rows, rows
         # Keep two of each kind on either side, whatever hold_out is.
         size = float(np.clip(self.hold_out, 2.0 / smallest, 1.0 - 2.0 / smallest))
         how = {"test_size": size, "stratify": labelled, "random_state": draw_seed(rng)}
-        train, held_out = train_test_split(rows, **how)
-        return train, held_out
+        return tuple(train_test_split(rows, **how))
 
     def _gives_probabilities(self) -> bool:
         return self.form == "scaling" or super()._gives_probabilities()
@@ -196,18 +189,14 @@ class PGlinClassifier(MethodClassifier):
         P(Y=1 \mid x) = \sqrt{P(s=1 \mid x) / M}, \qquad
         P(s=1 \mid x, Y=1) = \sqrt{M \, P(s=1 \mid x)}.
 
-    So a sample is positive where P(s=1 | x) is above M / 4. If labels are missing at random,
-    probabilities strictly between 0 and 1 are too high; if labelling is steeper, they are
-    too low. M rests on the single sample with the highest estimate.
+    If labels are missing at random, probabilities strictly between 0 and 1 are too high; if
+    labelling is steeper, too low. M rests on the single sample with the highest estimate.
 
     Parameters
     ----------
-    gap_estimator : classifier with predict_proba, or gap estimator, default=None
-        Estimates P(s=1 | x). ``None`` takes a Platt-scaled SVM.
-    gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
-        Where the probabilities of training samples come from, of which M is the maximum.
-    pos_label, random_state, n_jobs : object
-        As in :class:`ElkanNotoClassifier`.
+    gap_estimator, gap_method, pos_label, random_state, n_jobs : object
+        As in :class:`ElkanNotoClassifier`; ``gap_method`` says which probabilities of
+        training samples M is the maximum of.
 
     Attributes
     ----------
@@ -215,8 +204,6 @@ class PGlinClassifier(MethodClassifier):
         M, the maximum of P(s=1 | x) over the training samples.
     gap_estimator_ : ObservedGapEstimator or MixedGapEstimator
         The fitted estimator of P(s=1 | x).
-    classes_, positive_index_, n_features_in_, feature_names_in_ : object
-        As in :class:`NaiveClassifier`.
 
     References
     ----------
@@ -289,7 +276,7 @@ class PUSBClassifier(PriorMethod):
     1 - prior quantile over the training samples [1]_. It assumes that P(s=1 | x) ranks
     samples as P(Y=1 | x) does, which covers labels at random and easy positives labelled
     first. It fails where labelling depends on something else, and the threshold is only as
-    good as the class prior. There are no probabilities.
+    good as the class prior.
 
     Parameters
     ----------
@@ -298,11 +285,8 @@ class PUSBClassifier(PriorMethod):
         :func:`probgap.reading.read` from held-out scores.
     gap_estimator : classifier with decision_function or predict_proba, default=None
         Scores samples, fitted to labelled against unlabelled. ``None`` takes an RBF SVM.
-    cv : int, splitter or None, default=None
-        Folds of the held-out scores of training samples. ``None`` takes five, or as many
-        as the smaller group, labelled or unlabelled, has samples.
-    pos_label, random_state, n_jobs : object
-        As in :class:`ElkanNotoClassifier`.
+    cv, pos_label, random_state, n_jobs : object
+        As in :class:`NatarajanClassifier`; ``cv`` makes the held-out scores.
 
     Attributes
     ----------
@@ -314,8 +298,6 @@ class PUSBClassifier(PriorMethod):
         Score above which a sample is positive; samples with this very score are not.
     gap_estimator_ : object
         The fitted classifier.
-    classes_, positive_index_, n_features_in_, feature_names_in_ : object
-        As in :class:`NaiveClassifier`.
 
     References
     ----------

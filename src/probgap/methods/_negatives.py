@@ -39,10 +39,6 @@ class NaiveClassifier(FinalProbabilities):
     ----------
     estimator_ : object
         The fitted classifier.
-    classes_ : ndarray of shape (2,)
-        The two labels, ascending; the positive one is ``classes_[positive_index_]``.
-    n_features_in_, feature_names_in_ : int, ndarray
-        Features seen in ``fit``, and their names if they were all strings.
 
     Examples
     --------
@@ -91,8 +87,6 @@ class PUBaggingClassifier(MethodClassifier):
     ----------
     estimators_ : list
         The fitted classifiers.
-    classes_, positive_index_, n_features_in_, feature_names_in_ : object
-        As in :class:`NaiveClassifier`.
 
     References
     ----------
@@ -150,12 +144,11 @@ class PUBaggingClassifier(MethodClassifier):
 class SpyClassifier(MethodClassifier):
     """Find reliable negatives with spies, then learn positives against them.
 
-    Some labelled samples, the spies, are put among the unlabelled ones, and a first
-    classifier learns the other labelled samples against all of these. Unlabelled samples that
-    score below nearly all spies are reliable negatives [1]_; a second classifier learns all
-    labelled samples against them, and the other unlabelled ones are left out. It assumes
-    that hidden positives score like labelled ones. If easy positives were labelled first,
-    the hard ones score below the spies and are taken for negative.
+    A first classifier learns labelled samples against unlabelled ones, among which some
+    labelled ones, the spies, are put. Unlabelled samples that score below nearly all spies
+    are reliable negatives [1]_; a second classifier learns all labelled samples against
+    them. It assumes that hidden positives score like labelled ones. If easy positives were
+    labelled first, the hard ones score below the spies and are taken for negative.
 
     Parameters
     ----------
@@ -178,8 +171,6 @@ class SpyClassifier(MethodClassifier):
         True for training samples that the second classifier took as negative.
     estimator_ : object
         The second classifier.
-    classes_, positive_index_, n_features_in_, feature_names_in_ : object
-        As in :class:`NaiveClassifier`.
 
     References
     ----------
@@ -235,9 +226,8 @@ class SpyClassifier(MethodClassifier):
         reliable = ~labels.labelled & (score < self.threshold_)
         if not reliable.any():
             warnings.warn(
-                "No unlabelled sample scores below the spies, so none is a reliable "
-                "negative. The quarter of them with the lowest scores is taken as "
-                "negative. Try another spy_estimator, or more noise.",
+                "No unlabelled sample scores below the spies. The quarter with the lowest "
+                "scores is taken as negative. Try another spy_estimator, or more noise.",
                 ProbgapWarning,
                 stacklevel=4,
             )

@@ -25,9 +25,8 @@ class NatarajanClassifier(MethodClassifier):
 
     The second method of [1]_ weights labelled samples by 1 - alpha and unlabelled ones by
     alpha = (1 - rho_plus + rho_minus) / 2. It assumes that every positive is mislabelled at
-    the same rate rho_plus, and every negative at rho_minus, by default 0. If the rate
-    depends on the sample, this correction is too weak for hard positives and too strong
-    for easy ones.
+    the same rate rho_plus, and every negative at rho_minus. If easy positives are labelled
+    first, the correction is too weak for hard ones and too strong for easy ones.
 
     Parameters
     ----------
@@ -39,8 +38,8 @@ class NatarajanClassifier(MethodClassifier):
         Rate at which negatives are labelled.
     estimator : classifier whose fit takes sample_weight, default=None
         ``None`` takes an RBF SVM.
-    gap_estimator, gap_method : classifier, {"out_of_fold", "in_sample"}
-        How to estimate P(s=1 | x), as in :class:`ElkanNotoClassifier`.
+    gap_estimator, gap_method : object
+        As in :class:`ElkanNotoClassifier`.
     cv : int, splitter or None, default=None
         Folds for ``rho_plus="cv"``. ``None`` takes five, or as many as the smaller group,
         labelled or unlabelled, has samples.
@@ -55,8 +54,6 @@ class NatarajanClassifier(MethodClassifier):
         Weight of unlabelled samples; labelled ones have one minus it.
     estimator_ : object
         The fitted classifier.
-    classes_, positive_index_, n_features_in_, feature_names_in_ : object
-        As in :class:`NaiveClassifier`.
 
     References
     ----------
@@ -112,9 +109,10 @@ class NatarajanClassifier(MethodClassifier):
             self.rho_plus_ = self._search(samples, labels, rng)
         else:
             self.rho_plus_ = float(self.rho_plus)
-        self.alpha_ = self._alpha(self.rho_plus_)
+        check_rates(self.rho_plus_, self.rho_minus)
+        self.alpha_ = 0.5 * (1.0 - self.rho_plus_ + self.rho_minus)
         seed = draw_seed(rng)
-        self.estimator_ = self._fit_weighted(samples, labelled, self.alpha_, seed)
+        self.estimator_ = self._fit_weighted(samples, labelled, self.rho_plus_, seed)
 
     def _search(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> float:
         labelled = labels.labelled
@@ -125,16 +123,13 @@ class NatarajanClassifier(MethodClassifier):
         for train, test in splitter.split(samples, labelled):
             seen = samples[train], labelled[train]
             for i, rate in enumerate(rates):
-                fitted = self._fit_weighted(*seen, self._alpha(rate), seed)
+                fitted = self._fit_weighted(*seen, rate, seed)
                 predicted = fitted.predict(samples[test]) == 1
                 scores[i] += observed_accuracy(labelled[test], predicted)
         return float(rates[int(scores.argmax())])
 
-    def _alpha(self, rho_plus: float) -> float:
-        check_rates(rho_plus, self.rho_minus)
-        return float(0.5 * (1.0 - rho_plus + self.rho_minus))
-
-    def _fit_weighted(self, X: Matrix, labelled: Mask, alpha: float, seed: int) -> Any:
+    def _fit_weighted(self, X: Matrix, labelled: Mask, rate: float, seed: int) -> Any:
+        alpha = 0.5 * (1.0 - rate + self.rho_minus)
         # Twice the weights of the paper, so that without noise they are all 1.
         weight = 2.0 * np.where(labelled, 1.0 - alpha, alpha)
         estimator = self._make_final(np.random.default_rng(seed))
@@ -172,8 +167,6 @@ class LiuTaoClassifier(FinalProbabilities):
         Weight of each training sample.
     estimator_ : object
         The fitted classifier.
-    classes_, positive_index_, n_features_in_, feature_names_in_ : object
-        As in :class:`NaiveClassifier`.
 
     References
     ----------

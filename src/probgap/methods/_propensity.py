@@ -33,8 +33,8 @@ class PropensityWeightedClassifier(FinalProbabilities):
     r"""Weight labelled samples by the inverse of their known propensity.
 
     The propensity e(x) = P(s=1 | x, Y=1) is the probability that a positive like x is
-    labelled. A labelled sample stands for 1 / e positives, which are 1 / e - 1 too many
-    among the negatives, and an unlabelled one is a negative: the average of
+    labelled. A labelled sample stands for 1 / e positives, of which 1 / e - 1 are among the
+    unlabelled ones: the average of
 
     .. math::
         s \left[ l(1, g) / e + (1 - 1 / e) \, l(0, g) \right] + (1 - s) \, l(0, g)
@@ -51,10 +51,9 @@ class PropensityWeightedClassifier(FinalProbabilities):
         cloned. What is passed to ``fit`` takes precedence. ``None`` takes one rate for all, the
         share of labelled samples over the class prior by :func:`probgap.reading.read`.
     estimator : NNPUClassifier or classifier whose fit takes sample_weight, default=None
-        :class:`NNPUClassifier` minimises the risk above; with ``risk="nnpu"`` its part for
-        negatives is not below 0. Other classifiers cannot take negative weights: instead,
-        all unlabelled samples get the same weight below 1, so that only the total weight
-        of the negatives is right. ``None`` takes ``NNPUClassifier()``.
+        :class:`NNPUClassifier` minimises the risk above. Other classifiers cannot take
+        negative weights: instead, all unlabelled samples get the same weight below 1, so
+        that only the total weight of negatives is right. ``None`` takes ``NNPUClassifier()``.
     pos_label, random_state : object
         As in :class:`NaiveClassifier`.
 
@@ -65,8 +64,6 @@ class PropensityWeightedClassifier(FinalProbabilities):
         the number of samples.
     estimator_ : object
         The fitted classifier.
-    classes_, positive_index_, n_features_in_, feature_names_in_ : object
-        As in :class:`NaiveClassifier`.
 
     References
     ----------
@@ -199,16 +196,12 @@ class SAREMClassifier(FinalProbabilities):
     r"""Learn a classifier and the propensity together, by EM.
 
     With f(x) = P(Y=1 | x) and e(x) = P(s=1 | x, Y=1), an unlabelled sample is positive with
-    probability
-
-    .. math:: f(x) \, (1 - e(x)) / (1 - f(x) \, e(x)).
-
-    EM alternates between computing these, and fitting f to them as soft labels and e to the
-    observed labels with them as weights [1]_. It assumes that labelling depends on some
-    features in a way that the propensity's estimator can learn. Labels determine the
-    product f(x) e(x) only, so that f and e are told apart by the forms of their estimators,
-    and by features that one of them does not use: with the same features and estimators for
-    both, the answer depends on where EM starts.
+    probability :math:`f (1 - e) / (1 - f e)`. EM alternates between computing these, and
+    fitting f to them as soft labels and e to the observed labels with them as weights [1]_.
+    It assumes that labelling depends on some features in a way that the propensity's
+    estimator can learn. Labels determine the product f e only, so that f and e are told
+    apart by the forms of their estimators, and by features that one of them does not use:
+    with the same features and estimators for both, the answer depends on where EM starts.
 
     Parameters
     ----------
@@ -238,8 +231,6 @@ class SAREMClassifier(FinalProbabilities):
         The fitted classifiers.
     propensity_features_ : ndarray of int
         Columns that the propensity depends on.
-    classes_, positive_index_, n_features_in_, feature_names_in_ : object
-        As in :class:`NaiveClassifier`.
 
     References
     ----------

@@ -141,16 +141,12 @@ class NNPUClassifier(PriorMethod):
 
     where the second part is the risk of negatives. ``risk="upu"`` minimises the average
     over the samples [1]_; ``"nnpu"`` replaces a negative second part by 0, since no risk is
-    below 0 [2]_. E is over *all* samples, labelled or not, since the labelled ones come
-    from the same table; with a sample of positives apart from the unlabelled ones, as in
-    the papers, E is over the unlabelled ones.
+    below 0 [2]_. E is over *all* samples, since the labelled ones come from the same table;
+    in the papers they are a sample apart, and E is over the unlabelled ones.
 
-    It assumes that labels are missing at random, so that labelled samples stand for all
-    positives, and it is only as good as the class prior: if that is a little too high, the
-    bound is active, and far too many samples are predicted positive. If easy positives
-    were labelled first, the hard ones are learnt as negatives. The logistic loss gives
-    probabilities; the sigmoid loss, which is more robust to outliers, does not, and may end
-    in a local minimum.
+    It assumes that labels are missing at random, and it is only as good as the class prior:
+    if that is a little too high, the bound is active, and far too many samples are predicted
+    positive. If easy positives were labelled first, the hard ones are learnt as negatives.
 
     Parameters
     ----------
@@ -160,7 +156,8 @@ class NNPUClassifier(PriorMethod):
     risk : {"nnpu", "upu"}, default="nnpu"
         Whether the estimated risk of negatives is bounded below by 0.
     loss : {"logistic", "sigmoid"}, default="logistic"
-        l(z) = log(1 + exp(-z)), or 1 / (1 + exp(z)).
+        l(z) = log(1 + exp(-z)), which gives probabilities, or 1 / (1 + exp(z)), which is
+        more robust to outliers, and may end in a local minimum.
     kernel : {"rbf", "linear"}, default="rbf"
         Whether g is linear in Nystroem features of the RBF kernel, or in the columns. These
         are scaled to unit variance first and, if dense, centred.
@@ -174,8 +171,7 @@ class NNPUClassifier(PriorMethod):
     max_iter : int, default=2000
         Most steps of L-BFGS in all.
     tol : float, default=1e-5
-        Largest entry of the gradient at the solution, and, where the risk of negatives is
-        bounded, how near to 0 that must be.
+        Largest entry of the gradient at the solution, and of a risk of negatives held at 0.
     gap_estimator : classifier with decision_function or predict_proba, default=None
         Scores samples for the class prior. ``None`` takes an RBF SVM.
     pos_label, random_state, n_jobs : object
@@ -190,24 +186,19 @@ class NNPUClassifier(PriorMethod):
     kept_ : float
         Factor of the gradient of the negatives' risk at the solution: 1 for uPU, and where
         the bound of 0 is not active.
-    n_iter_ : int
-        Steps of L-BFGS.
-    converged_ : bool
-        Whether the gradient is as small as ``tol``.
+    n_iter_, converged_ : int, bool
+        Steps of L-BFGS, and whether the solution meets ``tol``.
     coef_, intercept_ : ndarray of shape (n_components,), float
         Coefficients and intercept of g in the features.
     scaler_, feature_map_ : StandardScaler, object or None
         Map samples to features.
-    classes_, positive_index_, n_features_in_, feature_names_in_ : object
-        As in :class:`NaiveClassifier`.
 
     References
     ----------
     .. [1] du Plessis, Niu, Sugiyama, "Convex Formulation for Learning from Positive and
        Unlabeled Data", ICML 2015.
     .. [2] Kiryo, Niu, du Plessis, Sugiyama, "Positive-Unlabeled Learning with Non-Negative
-       Risk Estimator", NIPS 2017. They take stochastic steps, and steps back where the
-       second part is below 0.
+       Risk Estimator", NIPS 2017. They take stochastic steps.
 
     Examples
     --------

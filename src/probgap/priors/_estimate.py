@@ -186,7 +186,7 @@ def estimate_class_prior_from_scores(
 
 
 def _check_method(method: str, known: dict[str, Any]) -> None:
-    if method not in known:
+    if method not in list(known):
         names = ", ".join(map(repr, known))
         msg = f"method must be one of {names}. Got {method!r}."
         raise InvalidInputError(msg)
@@ -195,8 +195,6 @@ def _check_method(method: str, known: dict[str, Any]) -> None:
 def _finish(found: Found, method: str, labelled: Mask) -> ClassPrior:
     n_labelled = int(labelled.sum())
     if not found.converged:
-        what = (
-            f"The class prior by {method!r} has not converged: {dict(found.evidence)}."
-        )
+        what = f"{method!r} has not converged: {dict(found.evidence)}."
         warnings.warn(what, ProbgapWarning, stacklevel=3)
     return ClassPrior.of(found, method, n_labelled, labelled.size - n_labelled)

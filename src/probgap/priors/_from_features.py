@@ -13,6 +13,7 @@ from scipy.linalg import eigh
 from scipy.optimize import nnls
 from sklearn.metrics.pairwise import euclidean_distances
 
+from probgap._core.kernels import scale_gamma
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap.priors._result import Found, share_of_hidden
 
@@ -109,7 +110,7 @@ class _TreeSearch:
 # --- KM1, KM2 ---------------------------------------------------------------------------
 
 # Most rows of each kind: the kernel matrix of both has 800 rows.
-MOST_ROWS = 400
+_MOST_ROWS = 400
 _WIDTHS = np.logspace(-1.0, 1.0, 5)  # of the kernel, in median distances
 _MOST_LAMBDA, _PRECISION, _FIRST = 8.0, 0.04, 1.05
 _FAINTEST = 1e-7  # directions below this share of the largest eigenvalue are dropped
@@ -124,44 +125,34 @@ def kernel_means(X: Matrix, labelled: Mask, rng: Generator, *, second: bool) -> 
     grows; the share is read off where its slope passes a threshold, KM1's 1 / sqrt(n) or,
     with ``second``, KM2's 0.8 * slope at 1 + 0.2 * greatest slope.
     """
+    scale_gamma(X)  # raises if squares would overflow
     drawn = [
-        rng.permutation(np.flatnonzero(group))[:MOST_ROWS]
+        rng.permutation(np.flatnonzero(group))[:_MOST_ROWS]
         for group in (~labelled, labelled)
     ]
     curve = DistanceCurve.of(X[np.concatenate(drawn)], drawn[0].size)
     fewest = min(rows.size for rows in drawn)
     threshold = 1.0 / np.sqrt(fewest)
-    solutions = []
+    gaps = []
     if second or threshold > 0.9 * curve.greatest_slope:
-        first = curve.nearest(_FIRST)
-        solutions.append(first)
-        slope = first.distance / (_FIRST - 1.0)
+        distance, _, gap = curve.nearest(_FIRST)
+        gaps.append(gap)
+        slope = distance / (_FIRST - 1.0)
         threshold = 0.8 * slope + 0.2 * curve.greatest_slope
     low, high = 1.0, _MOST_LAMBDA
     while high - low > _PRECISION:
         middle = 0.5 * (low + high)
-        solutions.append(curve.nearest(middle))
-        if solutions[-1].slope > threshold:
-            high = middle
-        else:
-            low = middle
+        _, slope, gap = curve.nearest(middle)
+        gaps.append(gap)
+        low, high = (low, middle) if slope > threshold else (middle, high)
     found = 0.5 * (low + high)
     evidence = {
         "threshold": float(threshold),
-        "duality_gap": max(each.gap for each in solutions),
+        "duality_gap": max(gaps),
         "n_rows": float(sum(rows.size for rows in drawn)),
     }
     converged = evidence["duality_gap"] <= _MOST_GAP * curve.greatest_slope**2
     return Found((found - 1.0) / found, converged=converged, evidence=evidence)
-
-
-@dataclass(frozen=True, slots=True)
-class Nearest:
-    """The nearest distribution: its distance, the slope of that, and its duality gap."""
-
-    distance: float
-    slope: float
-    gap: float  # upper bound of half the squared distance minus its minimum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,12 +182,13 @@ class DistanceCurve:
         """The distance between the two kernel means, which the slope tends to."""
         return float(np.linalg.norm((self.mixture - self.component) @ self.features))
 
-    def nearest(self, value: float) -> Nearest:
+    def nearest(self, value: float) -> tuple[float, float, float]:
         """Find the distribution nearest to lambda * mixture + (1 - lambda) * component.
 
-        Non-negative least squares with one more row, of ones with target 1, has the same
-        solution up to its scale. The slope of the distance follows from the solution
-        (envelope theorem).
+        Return its distance, the slope of that by lambda, and the duality gap, an upper
+        bound of half the squared distance minus its minimum. Non-negative least squares
+        with one more row, of ones with target 1, has the same solution up to its scale.
+        The slope follows from the solution (envelope theorem).
         """
         target = value * self.mixture + (1.0 - value) * self.component
         away = self.features.T - (self.features.T @ target)[:, None]
@@ -212,4 +204,4 @@ class DistanceCurve:
         # Where nothing is left but rounding, the distance is constant at 0.
         fall = -float(gradient @ (self.mixture - self.component))
         slope = fall / distance if distance > 1e-9 * scale else 0.0
-        return Nearest(distance, slope, gap)
+        return distance, slope, gap

@@ -33,7 +33,7 @@ def elkan_noto(log_odds: Vector, labelled: Mask) -> Found:
 # Bandwidths of the two densities in standard deviations, the greatest ratio, half-widths
 # of the running medians, and by how much a lower value weakens a remembered peak: as in
 # the author's program.
-_BANDWIDTHS = {"labelled": 0.1, "unlabelled": 0.05}
+_OF_LABELLED, _OF_UNLABELLED = 0.1, 0.05
 _MOST_RATIO = 50.0
 _NARROW, _WIDE = 5, 1 / 20
 _FORGET = 0.2
@@ -49,10 +49,12 @@ def dedpul(log_odds: Vector, labelled: Mask) -> Found:
     The posterior of an unlabelled row is min(share * ratio, 1), with the ratio of the
     densities of labelled and unlabelled scores. Fixed-point iteration starts at 1, and
     stops where no posterior is 1 any more. If it stops there although the mean stays below
-    the share everywhere, the share is taken where that excess turns most steeply.
+    the share everywhere, the share is taken where that excess turns most steeply. If no
+    ratio reaches 1, labelled scores lie where few others do: the share is the mean ratio.
     """
     ratio = density_ratio(log_odds, labelled)
-    share, step = 1.0, 0
+    apart = ratio[-1] < 1.0
+    share, step = float(ratio.mean()) if apart else 1.0, 0
     for step in range(1, _MOST_STEPS + 1):  # noqa: B007 (the last step is evidence)
         posterior = np.minimum(share * ratio, 1.0)
         change = float(posterior.mean()) - share
@@ -63,7 +65,7 @@ def dedpul(log_odds: Vector, labelled: Mask) -> Found:
     turn = np.diff(excess, 2)
     turn[excess[1:-1] >= _MOST_EXCESS] = -np.inf
     steepest = float(_GRID[1:-1][np.argmax(turn)])
-    fixed = (excess < 0.0).sum() > 1 and share > _GRID[0]
+    fixed = apart or ((excess < 0.0).sum() > 1 and share > _GRID[0])
     evidence = {
         "ratio": float(ratio[-1]),
         "fixed_point": share,
@@ -78,8 +80,8 @@ def dedpul(log_odds: Vector, labelled: Mask) -> Found:
 def density_ratio(log_odds: Vector, labelled: Mask) -> Vector:
     """Return labelled over unlabelled density at unlabelled scores, smooth and rising."""
     positive, unlabelled = _thin_out(log_odds[labelled]), _thin_out(log_odds[~labelled])
-    density = _density(positive, unlabelled, _BANDWIDTHS["labelled"])
-    below = _density(unlabelled, unlabelled, _BANDWIDTHS["unlabelled"])
+    density = _density(positive, unlabelled, _OF_LABELLED)
+    below = _density(unlabelled, unlabelled, _OF_UNLABELLED)
     ratio = np.minimum(density / np.maximum(below, _LEAST), _MOST_RATIO)
     ratio = _running_median(ratio, _NARROW)
     chance = expit(unlabelled)
@@ -140,10 +142,9 @@ def bbe(log_odds: Vector, labelled: Mask) -> Found:
     Above a threshold, the share of unlabelled rows over that of labelled ones is at least
     the share of positives, and equal to it where there are no negatives.
     """
-    positive, unlabelled = np.sort(log_odds[labelled]), np.sort(log_odds[~labelled])
-    cuts = np.unique(log_odds[log_odds <= positive[-1]])
-    above = [1.0 - np.searchsorted(g, cuts) / g.size for g in (positive, unlabelled)]
-    groups = positive, unlabelled
+    groups = np.sort(log_odds[labelled]), np.sort(log_odds[~labelled])
+    cuts = np.unique(log_odds[log_odds <= groups[0][-1]])
+    above = [1.0 - np.searchsorted(g, cuts) / g.size for g in groups]
     deviation = sum(np.sqrt(np.log(4.0 / _DOUBT) / (2.0 * g.size)) for g in groups)
     ratio = above[1] / above[0]
     half_width = (1.0 + _MARGIN) * deviation / above[0]
@@ -163,15 +164,15 @@ def alphamax(log_odds: Vector, labelled: Mask) -> Found:
 
     Scores are binned with equal numbers of labelled rows. Bin i has shares p_i of the
     labelled and u_i of the unlabelled rows, of which at most all are positive; the labelled
-    rows are likeliest if min(u_i, t p_i) are, with t such that these add up to the share. The log-likelihood is constant up to the share sought, then falls.
+    rows are likeliest if min(u_i, t p_i) are, with t such that these add up to the share.
+    The log-likelihood is constant up to the share sought, then falls.
     """
     positive = log_odds[labelled]
     n_bins = max(2, positive.size // _ROWS_PER_BIN)
     edges = np.unique(np.quantile(positive, np.linspace(0.0, 1.0, n_bins + 1)[1:-1]))
-    groups = positive, log_odds[~labelled]
     p, u = (
         np.bincount(np.searchsorted(edges, g, "right"), minlength=edges.size + 1)
-        for g in groups
+        for g in (positive, log_odds[~labelled])
     )
     p, u = p / p.sum(), (u + 0.5) / (u + 0.5).sum()
     shares = _GRID[:-1]
@@ -233,12 +234,9 @@ _LEAST_DEVIATION = 0.04
 def from_reading(log_odds: Vector, labelled: Mask) -> Found:
     """Return the share and the interval of :func:`probgap.reading.read`."""
     reading = read(log_odds, labelled)
-    low, high = (n / reading.n_unlabelled for n in reading.n_hidden_interval)
-    return Found(
-        reading.n_hidden / reading.n_unlabelled,
-        (low, high),
-        evidence={"strangeness": reading.strangeness},
-    )
+    n, (low, high) = reading.n_unlabelled, reading.n_hidden_interval
+    evidence = {"strangeness": reading.strangeness}
+    return Found(reading.n_hidden / n, (low / n, high / n), evidence=evidence)
 
 
 def consensus(log_odds: Vector, labelled: Mask) -> Found:
