@@ -46,6 +46,8 @@ def test_recovered_share_by_hand():
 def test_recovered_share_refuses_what_is_not_a_score():
     with pytest.raises(ValueError, match=r"naive must be a finite score\. Got nan"):
         recovered_share(0.9, float("nan"), 0.9)
+    with pytest.raises(ValueError, match=r"method must be a finite score\. Got None"):
+        recovered_share(None, 0.8, 0.9)
 
 
 def test_lee_liu_by_hand():
@@ -187,6 +189,8 @@ def test_a_range_of_priors_under_random_labelling_covers_every_prior():
         (([1, 0], [np.nan, 0], "roc_auc", 0.6), r"Input y_pred contains NaN"),
         (([1, 0], [1, 0], "auc"), r"metric must be one of accuracy, .* Got 'auc'"),
         (([1, 0], [1, 0], "f1"), r"class_prior must be a number .* Got None"),
+        (([1, 0], [1, 0], "f1", 1.5), r"class_prior must lie in \[0, 1\]\. Got 1\.5"),
+        (([1, 0], [1, None], "f1", 0.6), r"y_pred must hold the .* Got \[None\]"),
     ],
 )
 def test_scores_refuse_what_they_cannot_use(arguments, message):
@@ -197,8 +201,12 @@ def test_scores_refuse_what_they_cannot_use(arguments, message):
 def test_ranges_refuse_what_they_cannot_use():
     with pytest.raises(ValueError, match="scar must be True for metric='roc_auc'"):
         pu_score_range(S, CALLED, "roc_auc")
-    with pytest.raises(ValueError, match="class_prior must lie in"):
-        pu_score_range(S, CALLED, class_prior=(0.5, 0.4))
+    for prior in ((0.5, 0.4), (None, 0.5), "half", (0.2, 0.3, 0.4)):
+        with pytest.raises(ValueError, match=r"class_prior must lie in .* Got [(']"):
+            pu_score_range(S, CALLED, class_prior=prior)
+    weight = np.array(S)
+    with pytest.raises(ValueError, match=r"sample_weight must be above 0 for some"):
+        pu_score_range(S, CALLED, "balanced_accuracy", sample_weight=weight)
 
 
 def test_a_prior_far_below_the_labelled_share_is_refused():

@@ -102,11 +102,13 @@ def test_labels_with_missing_entries_go_through_a_search(task):
     [
         (("auc",), r"metric must be one of .* Got 'auc'"),
         (("f1",), r"class_prior must be a number for metric='f1'\. Got None"),
+        (("f1", 2.0), r"class_prior must lie in \[0, 1\]\. Got 2\.0"),
     ],
 )
 def test_a_scorer_is_refused_before_it_is_used(arguments, message):
+    metric, *prior = arguments
     with pytest.raises(ValueError, match=message):
-        make_pu_scorer(*arguments)
+        make_pu_scorer(metric, class_prior=prior[0] if prior else None)
     assert "lee_liu" not in get_scorer_names()  # nothing is registered for everyone
 
 

@@ -38,25 +38,15 @@ def make_pu_scorer(
 
     Parameters
     ----------
-    metric : str, default="accuracy"
-        As for :func:`probgap.metrics.pu_score`: "accuracy", "balanced_accuracy", "f1",
-        "lee_liu", "precision", "recall", "average_precision" or "roc_auc". "recall"
-        is highest for a model that predicts every sample as positive.
-    class_prior : float, default=None
-        Share of all samples that is positive, labelled or not; one value for all
-        models. Not needed for "recall" and "lee_liu".
-    pos_label : object, default=None
-        The value of ``y`` that marks labelled positives. ``None`` takes the greater.
+    metric, class_prior, pos_label : str, float, object
+        As in :func:`probgap.metrics.pu_score`. "recall" is highest for a model that
+        predicts every sample as positive.
 
     Returns
     -------
     callable
         The scorer, of estimator, X and y. It takes ``sample_weight`` if
         ``set_score_request(sample_weight=True)`` asks for it, with metadata routing.
-
-    See Also
-    --------
-    PUStratifiedKFold : Folds to use it with.
 
     Examples
     --------
@@ -98,11 +88,9 @@ def _score_ranking(
 class PUStratifiedKFold(BaseCrossValidator):
     """Split into folds with the same share of labelled samples, up to one sample.
 
-    ``y`` may be what the classifiers of this package take: two values, numbers or
-    strings, or one value beside missing entries. Where fewer samples are labelled than
-    there are folds, there are as many folds as labelled samples, so that every fold has
-    some to score and some to learn from; ``get_n_splits`` returns that number if it is
-    given ``y``. With fewer than two labelled samples there is no such split.
+    ``y`` may be what the classifiers of this package take: two values, or one beside
+    missing entries. Where fewer samples are labelled than ``n_splits``, there are as many
+    folds as labelled samples, so that every fold has some to score and some to learn from.
 
     Parameters
     ----------
@@ -112,10 +100,6 @@ class PUStratifiedKFold(BaseCrossValidator):
         Whether to shuffle the samples of each kind before they are split.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the shuffling. The same integer gives the same folds.
-
-    See Also
-    --------
-    make_pu_scorer : What to score them by.
 
     Examples
     --------
@@ -150,12 +134,10 @@ class PUStratifiedKFold(BaseCrossValidator):
 
         Parameters
         ----------
-        X : object, default=None
+        X, groups : object, default=None
             Not used.
         y : array-like of shape (n_samples,), default=None
             Observed labels. ``None`` returns ``n_splits``.
-        groups : object, default=None
-            Not used.
 
         Returns
         -------
@@ -163,7 +145,14 @@ class PUStratifiedKFold(BaseCrossValidator):
             The number of folds.
         """
         del X, groups
-        return int(self.n_splits) if y is None else self._count_folds(_one_kind(y))
+        if y is None:
+            return int(self.n_splits)
+        fewest = smaller_group(_one_kind(y))
+        if fewest < 2:
+            rule = "at least 2 labelled and 2 unlabelled samples"
+            msg = f"y must hold {rule}. Got {fewest}."
+            raise InvalidInputError(msg)
+        return min(int(self.n_splits), fewest)
 
     def split(
         self, X: Any, y: ArrayLike | None = None, groups: Any = None
@@ -188,18 +177,10 @@ class PUStratifiedKFold(BaseCrossValidator):
         if y is None:
             msg = "y must be given to keep the share of labelled samples. Got None."
             raise InvalidInputError(msg)
-        kind = _one_kind(y)
+        n_splits = self.get_n_splits(y=y)
         seed = draw_seed(as_generator(self.random_state)) if self.shuffle else None
-        how = {"shuffle": self.shuffle, "random_state": seed}
-        yield from StratifiedKFold(self._count_folds(kind), **how).split(X, kind)
-
-    def _count_folds(self, kind: Mask) -> int:
-        fewest = smaller_group(kind)
-        if fewest < 2:
-            rule = "at least 2 labelled and 2 unlabelled samples"
-            msg = f"y must hold {rule}. Got {fewest}."
-            raise InvalidInputError(msg)
-        return min(int(self.n_splits), fewest)
+        folds = StratifiedKFold(n_splits, shuffle=self.shuffle, random_state=seed)
+        yield from folds.split(X, _one_kind(y))
 
 
 def _one_kind(y: ArrayLike) -> Mask:

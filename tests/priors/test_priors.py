@@ -116,6 +116,12 @@ def test_overlapping_negatives_count_as_far_as_none_can_tell(method, away):
     assert prior.unlabelled_share == pytest.approx(identified, abs=0.09)
 
 
+def test_dedpul_finds_nothing_where_nothing_is_hidden():
+    scores, labelled = mixture(norm, 8.0, 0.0)
+    prior = estimate_class_prior_from_scores(scores, labelled, "dedpul")
+    assert prior.unlabelled_share == pytest.approx(0.0, abs=0.01)
+
+
 def test_elkan_and_noto_divide_by_the_label_frequency():
     scores, labelled = mixture(norm, 2.0, 0.3)
     prior = estimate_class_prior_from_scores(scores, labelled, "elkan_noto")
@@ -277,6 +283,7 @@ def test_what_cannot_be_is_refused():
     scores, labelled = mixture(norm, 3.0, 0.3)
     for bad, message in (
         ((scores, labelled, "tice"), "method must be one of"),
+        ((scores, labelled, ["bbe"]), "method must be one of"),
         ((scores[:, None], labelled), "scores must be a one-dimensional array"),
         ((np.where(labelled, np.nan, scores), labelled), "Got NaN or infinity"),
         ((scores, np.ones_like(labelled)), "Got no unlabelled sample"),
@@ -286,6 +293,8 @@ def test_what_cannot_be_is_refused():
     X, _, mask = clusters(n=60)
     with pytest.raises(InvalidInputError, match="method must be one of"):
         estimate_class_prior(X, mask, "none")
+    with pytest.raises(InvalidInputError, match="numbers whose squares"):
+        estimate_class_prior(1e200 * X, mask, "km1")
     with pytest.raises(InvalidInputError, match="X must be dense"):
         estimate_class_prior(csr_array(X), mask, "tice")
     assert 0.0 < estimate_class_prior(csr_array(X), mask, "km1").value < 1.0

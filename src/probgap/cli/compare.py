@@ -114,17 +114,13 @@ def compare(
         with terminal.Progress(_COSTS, shown=not (quiet or as_json)) as progress:
             progress.begin("Reading the table")
             prepared = prepare(request)
-            from probgap.diagnostics import (
-                METHODS,
-                SLOW,
-                compare_methods,
-                compare_worlds,
-            )
+            from probgap import diagnostics
             from probgap.tables import make_preprocessor
 
             progress.begin("Comparing")
+            skipped = () if every else diagnostics.SLOW
             options: dict[str, Any] = {
-                "methods": only or [n for n in METHODS if every or n not in SLOW],
+                "methods": only or [n for n in diagnostics.METHODS if n not in skipped],
                 "preprocessor": make_preprocessor(prepared.plan),
                 "n_splits": folds or (2 if worlds else 3),
                 "random_state": seed,
@@ -134,11 +130,10 @@ def compare(
             frame, labelled = prepared.inputs, prepared.labels.labelled
             with terminal.caught_warnings():
                 if worlds:
-                    found = compare_worlds(frame, labelled, **options)
-                    rows = found.methods
+                    found = diagnostics.compare_worlds(frame, labelled, **options)
                 else:
                     options["truth"] = prepared.truth
-                    rows = compare_methods(frame, labelled, **options)
+                    rows = diagnostics.compare_methods(frame, labelled, **options)
         if as_json:
             terminal.print_json(asdict(found) if worlds else rows)
         elif worlds:

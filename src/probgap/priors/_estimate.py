@@ -51,10 +51,11 @@ def estimate_class_prior(
     Positive and unlabelled data do not determine this share. Each method assumes something
     that data cannot confirm, and is wrong where that fails:
 
-    - "elkan_noto", "dedpul", "bbe", "alphamax", "tice", "km1" and "km2" assume that labels
-      are missing completely at random. If easy positives were labelled first, their
-      estimates are too low. Elkan-Noto also assumes that classes do not overlap, the others
-      that some region holds positives only; otherwise estimates are too high.
+    - "elkan_noto" [1]_, "dedpul" [2]_, "bbe" [3]_, "alphamax" [4]_, "tice" [5]_, "km1" and
+      "km2" [6]_ assume that labels are missing completely at random. If easy positives were
+      labelled first, their estimates are too low. Elkan-Noto also assumes that classes do
+      not overlap, the others that some region holds positives only; otherwise estimates are
+      too high.
     - "reading" assumes that the task resembles the simulated ones of
       :func:`probgap.reading.read`, where labels are missing at random or easy positives
       were labelled first.
@@ -100,13 +101,13 @@ def estimate_class_prior(
     .. [2] Ivanov, "DEDPUL: Difference-of-Estimated-Densities-based Positive-Unlabeled
        Learning", ICMLA 2020.
     .. [3] Garg, Wu, Smola, Balakrishnan, Lipton, "Mixture Proportion Estimation and PU
-       Learning: A Modern Approach", NeurIPS 2021 (BBE).
+       Learning: A Modern Approach", NeurIPS 2021.
     .. [4] Jain, White, Trosset, Radivojac, "Nonparametric Semi-Supervised Learning of Class
-       Proportions", 2016 (AlphaMax).
+       Proportions", 2016.
     .. [5] Bekker, Davis, "Estimating the Class Prior in Positive and Unlabeled Data through
-       Decision Tree Induction", AAAI 2018 (TIcE).
+       Decision Tree Induction", AAAI 2018.
     .. [6] Ramaswamy, Scott, Tewari, "Mixture Proportion Estimation via Kernel Embeddings of
-       Distributions", ICML 2016 (KM1, KM2).
+       Distributions", ICML 2016.
 
     Examples
     --------
@@ -193,8 +194,7 @@ def _check_method(method: str, known: dict[str, Any]) -> None:
 
 
 def _finish(found: Found, method: str, labelled: Mask) -> ClassPrior:
-    n_labelled = int(labelled.sum())
     if not found.converged:
         what = f"{method!r} has not converged: {dict(found.evidence)}."
         warnings.warn(what, ProbgapWarning, stacklevel=3)
-    return ClassPrior.of(found, method, n_labelled, labelled.size - n_labelled)
+    return ClassPrior.of(found, method, labelled)

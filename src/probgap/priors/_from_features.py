@@ -8,13 +8,12 @@ from itertools import count
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import nnls
 from sklearn.metrics.pairwise import euclidean_distances
 
 from probgap._core.kernels import scale_gamma
-from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap._core.types import Array, Mask, Matrix, Rows, Vector
 from probgap.priors._result import Found, share_of_hidden
 
 # --- TIcE -------------------------------------------------------------------------------
@@ -36,75 +35,71 @@ def tice(X: Array, labelled: Mask, rng: Generator) -> Found:
         [np.searchsorted(cuts, x) for cuts, x in zip(quarters, X.T, strict=True)]
     )
     fold = rng.permutation(labelled.size) % _FOLDS
-    frequency, splits = 0.5, 0
+    frequency, n_splits = 0.5, 0
     for _ in range(_ROUNDS):
         found = []
         for k in range(_FOLDS):
-            search = _TreeSearch(codes, labelled, fold != k, frequency)
-            found.append(search.run(np.flatnonzero(fold == k)))
-            splits += search.n_splits
+            grown, held_out = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+            bound, splits = _search_tree(codes, labelled, grown, held_out, frequency)
+            found.append(bound)
+            n_splits += splits
         frequency = float(np.mean(found))
-    evidence = {"frequency": frequency, "n_splits": float(splits)}
+    evidence = {"frequency": frequency, "n_splits": float(n_splits)}
     return Found(share_of_hidden(frequency, labelled), evidence=evidence)
 
 
-class _TreeSearch:
-    """Best-first search for the part of the data with the highest share of labels."""
+def _search_tree(
+    codes: Rows, labelled: Mask, rows: Rows, others: Rows, frequency: float
+) -> tuple[float, int]:
+    """Return the greatest bound of the label frequency by held-out rows, and the splits.
 
-    def __init__(
-        self, codes: NDArray[np.intp], labelled: Mask, held_out: Mask, frequency: float
-    ) -> None:
-        self.codes, self.labelled, self.held_out = codes, labelled, held_out
-        n = int(held_out.sum())
-        delta = max(0.025, 1.0 / (1.0 + 0.004 * n))
-        # Chebyshev: the share of labels exceeds c by more with probability delta at most.
-        self.variance = frequency * (1.0 - frequency) * (1.0 - delta) / delta
-        self.best = float(labelled[held_out].mean())
-        self.n_splits = 0
+    The tree is grown on ``rows``, where the share of labels is highest first.
+    """
+    delta = max(0.025, 1.0 / (1.0 + 0.004 * others.size))
+    # Chebyshev: the share of labels exceeds c by more with probability delta at most.
+    variance = frequency * (1.0 - frequency) * (1.0 - delta) / delta
+    best, n_splits = float(labelled[others].mean()), 0
 
-    def bound(self, rows: NDArray[np.intp]) -> float:
-        """Return a lower bound of the label frequency by these rows."""
-        share = float(self.labelled[rows].mean())
-        return share - float(np.sqrt(self.variance / rows.size))
+    def bound(part: Rows) -> float:
+        return float(labelled[part].mean()) - float(np.sqrt(variance / part.size))
 
-    def run(self, rows: NDArray[np.intp]) -> float:
-        """Return the greatest bound on held-out rows over parts of a tree grown on ``rows``."""
-        ticket = count()  # the queue must not compare arrays
-        free = np.ones(self.codes.shape[1], dtype=bool)
-        queue = [(0.0, next(ticket), rows, np.flatnonzero(self.held_out), free)]
-        while queue and self.n_splits < _MOST_SPLITS:
-            _, _, rows, others, free = heapq.heappop(queue)
-            column = self.choose_column(rows, free)
-            if column is None:
-                continue
-            self.n_splits += 1
-            free = free & (np.arange(free.size) != column)
-            for code in range(4):
-                part = rows[self.codes[rows, column] == code]
-                rest = others[self.codes[others, column] == code]
-                if rest.size >= _FEWEST:
-                    self.best = max(self.best, self.bound(rest))
-                # Fewer held-out rows cannot exceed the best even if all are labelled.
-                fewest = self.variance / (1.0 - self.best + 1e-12) ** 2
-                if part.size > _FEWEST and rest.size > max(fewest, _FEWEST):
-                    entry = (-self.bound(part), next(ticket), part, rest, free)
-                    heapq.heappush(queue, entry)
-        return self.best
+    ticket = count()  # the queue must not compare arrays
+    free = np.ones(codes.shape[1], dtype=bool)
+    queue = [(0.0, next(ticket), rows, others, free)]
+    while queue and n_splits < _MOST_SPLITS:
+        _, _, rows, others, free = heapq.heappop(queue)
+        column = _choose_column(codes, labelled, rows, free)
+        if column is None:
+            continue
+        n_splits += 1
+        free = free & (np.arange(free.size) != column)
+        for code in range(4):
+            part = rows[codes[rows, column] == code]
+            rest = others[codes[others, column] == code]
+            if rest.size >= _FEWEST:
+                best = max(best, bound(rest))
+            # Fewer held-out rows cannot exceed the best even if all are labelled.
+            fewest = variance / (1.0 - best + 1e-12) ** 2
+            if part.size > _FEWEST and rest.size > max(fewest, _FEWEST):
+                entry = (-bound(part), next(ticket), part, rest, free)
+                heapq.heappush(queue, entry)
+    return best, n_splits
 
-    def choose_column(self, rows: NDArray[np.intp], free: Mask) -> int | None:
-        """Return the column whose best quarter has the highest smoothed share of labels."""
-        known = self.labelled[rows]
-        if known.all() or not known.any() or not free.any():
-            return None
-        columns = np.flatnonzero(free)
-        place = self.codes[np.ix_(rows, columns)] + 4 * np.arange(columns.size)
-        size = np.bincount(place.ravel(), minlength=4 * columns.size)
-        found = np.bincount(place[known].ravel(), minlength=4 * columns.size)
-        size, found = size.reshape(-1, 4), found.reshape(-1, 4)
-        rate = (found / (size + _SMOOTHING)).max(axis=1)
-        rate[(size > 0).sum(axis=1) == 1] = -1.0  # no split
-        best = int(rate.argmax())
-        return int(columns[best]) if rate[best] > 0.0 else None
+
+def _choose_column(codes: Rows, labelled: Mask, rows: Rows, free: Mask) -> int | None:
+    """Return the column whose best quarter has the highest smoothed share of labels."""
+    known = labelled[rows]
+    if known.all() or not known.any() or not free.any():
+        return None
+    columns = np.flatnonzero(free)
+    place = codes[np.ix_(rows, columns)] + 4 * np.arange(columns.size)
+    size = np.bincount(place.ravel(), minlength=4 * columns.size)
+    found = np.bincount(place[known].ravel(), minlength=4 * columns.size)
+    size, found = size.reshape(-1, 4), found.reshape(-1, 4)
+    rate = (found / (size + _SMOOTHING)).max(axis=1)
+    rate[(size > 0).sum(axis=1) == 1] = -1.0  # no split
+    best = int(rate.argmax())
+    return int(columns[best]) if rate[best] > 0.0 else None
 
 
 # --- KM1, KM2 ---------------------------------------------------------------------------

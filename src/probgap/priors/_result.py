@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
+
+import numpy as np
 
 from probgap._core.output import fact_table, number
 from probgap._core.types import Mask
@@ -64,28 +66,22 @@ class ClassPrior:
     evidence: Mapping[str, float]
 
     @classmethod
-    def of(cls, found: Found, method: str, n_labelled: int, n_unlabelled: int) -> Self:
+    def of(cls, found: Found, method: str, labelled: Mask) -> Self:
         """Clip the share among the unlabelled to [0, 1], and convert it to all rows."""
-        labelled = n_labelled / (n_labelled + n_unlabelled)
-
-        def clip(share: float) -> float:
-            return float(min(max(share, 0.0), 1.0))
-
-        def of_all(share: float) -> float:
-            return labelled + (1.0 - labelled) * share
-
-        share, ends, interval = clip(found.share), None, None
+        n_labelled = int(labelled.sum())
+        known = n_labelled / labelled.size
+        share = min(max(found.share, 0.0), 1.0)
+        ends: Any = None
         if found.interval is not None:
-            ends = clip(found.interval[0]), clip(found.interval[1])
-            interval = of_all(ends[0]), of_all(ends[1])
+            ends = tuple(np.clip(found.interval, 0.0, 1.0).tolist())
         return cls(
-            value=of_all(share),
+            value=known + (1.0 - known) * share,
             unlabelled_share=share,
-            interval=interval,
+            interval=ends and tuple(known + (1.0 - known) * end for end in ends),
             unlabelled_interval=ends,
             method=method,
             n_labelled=n_labelled,
-            n_unlabelled=n_unlabelled,
+            n_unlabelled=labelled.size - n_labelled,
             converged=found.converged,
             evidence=dict(found.evidence),
         )

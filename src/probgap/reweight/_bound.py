@@ -18,18 +18,14 @@ class RiskBound:
 
     Attributes
     ----------
-    n_samples : int
-        Number of weighted samples, the paper's N.
+    n_samples, largest_weight : int, float
+        The paper's N and max beta.
     effective_sample_size : float
         Number of equally weighted samples whose mean has the same variance.
-    largest_weight : float
-        The paper's max beta.
     empirical_risk : float
         Weighted mean loss of the samples; NaN if no losses were given.
-    theorem_4 : float
-        The bound if all weights were 1.
-    theorem_5 : float
-        The bound from the largest weight.
+    theorem_4, theorem_5 : float
+        The bound if all weights were 1, and that from the largest weight.
     sharper : float
         The bound from the effective sample size, never above ``theorem_5``.
     deviation : float
@@ -69,15 +65,13 @@ def risk_bound(
     where h* is the best classifier of the class H. Theorem 4 is the case
     :math:`\beta = 1`. Both terms change with a sample by at most its own weight, so that
     :math:`\sqrt{\sum_i \beta_i^2} / N` can replace :math:`\max_i \beta_i / \sqrt N`:
-    ``sharper``. **The bound is loose.** It often exceeds the largest loss and then says
-    nothing; it shows what weights cost (it doubles when the effective sample size falls
-    to a quarter), not how good a classifier is.
+    ``sharper``. **The bound is loose**, and says nothing if it exceeds the largest loss. It
+    shows what weights cost, not how good a classifier is.
 
-    It assumes that the weights are the true ratio of the densities, that weighted
-    samples occur wherever others do, that their labels are those of the best
-    classifier, and that H was fixed before the data were seen. Weights of kernel mean
-    matching are estimates, and a region without weighted samples breaks the bound
-    without any warning.
+    It assumes that the weights are the true ratio of the densities, that weighted samples
+    occur wherever others do, that their labels are those of the best classifier, and that H
+    was fixed before the data were seen. Weights of kernel mean matching are estimates, and
+    a region without weighted samples breaks the bound without any warning.
 
     Parameters
     ----------
@@ -121,21 +115,25 @@ def risk_bound(
     >>> round(found.theorem_5, 3), round(found.sharper, 3)
     (0.235, 0.144)
     """
-    weight: Vector = check_array(
-        weights, ensure_2d=False, dtype=np.float64, input_name="weights"
-    )
-    if weight.ndim != 1 or min(weight.min(), complexity) < 0.0:
-        msg = (
-            "weights and complexity must not be negative, weights of one dimension. Got "
-            f"{weight.min():.6g} and {complexity!r}."
-        )
-        raise InvalidInputError(msg)
-    if not 0.0 < delta < 1.0:
-        msg = f"delta must lie in (0, 1). Got {delta!r}."
-        raise InvalidInputError(msg)
+    how = {"ensure_2d": False, "dtype": np.float64}
+    weight: Vector = check_array(weights, input_name="weights", **how)
+    given = np.zeros(weight.shape) if losses is None else losses
+    loss: Vector = check_array(given, input_name="losses", **how)
+    lightest = float(weight.min())
+    for right, rule, value in (
+        (weight.ndim == 1, "weights must be one-dimensional", weight.shape),
+        (lightest >= 0.0, "weights must not be negative", lightest),
+        (loss.shape == weight.shape, "losses must be as many as weights", loss.shape),
+        (complexity >= 0.0, "complexity must not be negative", complexity),
+        (largest_loss > 0.0, "largest_loss must be above 0", largest_loss),
+        (0.0 < delta < 1.0, "delta must lie in (0, 1)", delta),
+    ):
+        if not right:
+            msg = f"{rule}. Got {value!r}."
+            raise InvalidInputError(msg)
     n, total = weight.size, float(weight.sum())
     squares = float(weight @ weight)
-    risk = np.nan if losses is None else float(weight @ np.asarray(losses) / n)
+    risk = np.nan if losses is None else float(weight @ loss / n)
     chance = largest_loss * np.sqrt(2.0 * np.log(1.0 / delta))
     # Twice the paper's complexity, which is twice the usual one, and the deviation.
     unit, scale = 4.0 * complexity + chance, np.sqrt(squares) / n
