@@ -205,8 +205,11 @@ def test_ranges_refuse_what_they_cannot_use():
         with pytest.raises(ValueError, match=r"class_prior must lie in .* Got [(']"):
             pu_score_range(S, CALLED, class_prior=prior)
     weight = np.array(S)
-    with pytest.raises(ValueError, match=r"sample_weight must be above 0 for some"):
+    with pytest.raises(
+        ValueError, match=r"sample_weight must be above 0 .* unlabelled"
+    ):
         pu_score_range(S, CALLED, "balanced_accuracy", sample_weight=weight)
+    assert pu_score(S, CALLED, "recall", sample_weight=weight) == 0.5
 
 
 def test_a_prior_far_below_the_labelled_share_is_refused():

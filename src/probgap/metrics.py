@@ -352,9 +352,12 @@ class _Rows:
         weight = _check_sample_weight(
             sample_weight, labelled, dtype=np.float64, ensure_non_negative=True
         )
-        if min(weight[labelled].max(), weight[~labelled].max()) <= 0.0:
-            rule = "above 0 for some labelled and some unlabelled samples"
-            msg = f"sample_weight must be {rule}. Got 0 for all of one kind."
+        counted = weight > 0.0
+        if not counted[labelled].any():
+            msg = "sample_weight must be above 0 for some labelled sample. Got none."
+            raise InvalidInputError(msg)
+        if metric not in _WITHOUT_PRIOR and not counted[~labelled].any():
+            msg = "sample_weight must be above 0 for some unlabelled sample. Got none."
             raise InvalidInputError(msg)
         weight = weight / weight.sum()
         known = float(weight[labelled].sum())
