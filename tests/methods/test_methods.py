@@ -60,7 +60,7 @@ FORMS = [
     ElkanNotoClassifier(form="weighted"),
     NatarajanClassifier(rho_plus="cv"),
     NNPUClassifier(risk="upu", loss="sigmoid", kernel="linear"),
-    PropensityWeightedClassifier(0.5, estimator=LogisticRegression()),
+    PropensityWeightedClassifier(0.9, estimator=LogisticRegression()),
 ]
 
 
