@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 from probgap import datasets, methods
 from probgap._core.errors import InvalidInputError
-from probgap._core.runtime import one_thread
+from probgap._core.runtime import keep_freed_memory, one_thread
 from probgap._core.svm import FastSVC
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap.boundary import MeanSmallest
@@ -107,6 +107,7 @@ def _run_split(jobs: Sequence[Job], parent: int) -> list[Row]:
     if os.getpid() != parent and threading.current_thread() is threading.main_thread():
         # Ctrl-C reaches every process; the parent stops the others, without tracebacks.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        keep_freed_memory()  # every fold needs as much again
     fits = Fits()
     with one_thread():
         return [_run_job(job, fits) for job in jobs]
