@@ -16,7 +16,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from probgap.reproduction import paper_specs, plan, read_rows, run
+from probgap.reproduction import check_data, paper_specs, plan, read_rows, run
 
 NUMBERS = ("accuracy", "balanced_accuracy", "f1", "auc")
 
@@ -32,6 +32,7 @@ def main():
     options = parser.parse_args()
     planned = plan(paper_specs(), tables=options.tables)
     jobs = [job for job in planned if job.split == options.split]
+    check_data({job.data for job in jobs})  # trains vectors once, as the command does
     started = time.perf_counter()
     rows = list(run(jobs, n_jobs=options.jobs))
     wall = time.perf_counter() - started

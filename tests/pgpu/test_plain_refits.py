@@ -33,9 +33,9 @@ def draw(name, seed, n=240):
     return X, hide_labels(X, y, gap, ("inverse", 0.2, 1.0), random_state=rng)
 
 
-def platt():
+def platt(gamma):
     return CalibratedClassifierCV(
-        SVC(),
+        SVC(gamma=gamma),
         method="sigmoid",
         ensemble=False,
         cv=StratifiedKFold(3, shuffle=True, random_state=0),
@@ -63,11 +63,12 @@ def match(source, target):
     return np.maximum(np.ravel(solved["x"]), 0.0)
 
 
-def gap_on(X, s, train):
-    return 2.0 * platt().fit(X[train], s[train]).predict_proba(X[train])[:, 1] - 1.0
+def gap_on(X, s, train, gamma):
+    fitted = platt(gamma).fit(X[train], s[train])
+    return 2.0 * fitted.predict_proba(X[train])[:, 1] - 1.0
 
 
-def score(X, s, fold, gap, boundary):
+def score(X, s, fold, gap, boundary, gamma):
     train, test = fold
     rows = np.flatnonzero((gap <= boundary) | (gap > 0.0))
     if not (gap <= boundary).any():
@@ -77,7 +78,7 @@ def score(X, s, fold, gap, boundary):
     # Samples that count for next to nothing are no samples: gamma="scale" goes by the rest.
     most = np.where(positive, weights[positive].max(), weights[~positive].max())
     used = weights > 1e-3 * most
-    machine = SVC().fit(
+    machine = SVC(gamma=gamma).fit(
         X[train][rows[used]], positive[used], sample_weight=weights[used]
     )
     return np.mean(machine.predict(X[test]) == (s[test] == 1))
@@ -86,17 +87,22 @@ def score(X, s, fold, gap, boundary):
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 )
+@pytest.mark.parametrize("gamma", ["scale", "auto"])  # by fit, or one for all fits
 @pytest.mark.parametrize("name", ["triangles", "curved"])
-def test_the_search_finds_what_plain_refits_find(name, seed):
+def test_the_search_finds_what_plain_refits_find(name, gamma, seed):
     X, s = draw(name, seed)
     folds = list(StratifiedKFold(3, shuffle=True, random_state=seed).split(X, s))
     model = PGPUClassifierCV.paper(
-        boundaries=GRID, cv=folds, gap_estimator__estimator=platt(), random_state=0
+        boundaries=GRID,
+        cv=folds,
+        gap_estimator__estimator=platt(gamma),
+        estimator=SVC(gamma=gamma),
+        random_state=0,
     ).fit(X, s)
-    gaps = [gap_on(X, s, train) for train, _ in folds]
+    gaps = [gap_on(X, s, train, gamma) for train, _ in folds]
     plain = np.array(
         [
-            [score(X, s, fold, gap, value) for value in GRID]
+            [score(X, s, fold, gap, value, gamma) for value in GRID]
             for fold, gap in zip(folds, gaps, strict=True)
         ]
     )

@@ -1,5 +1,6 @@
 """Random numbers, threads, memory and progress of a fit."""
 
+import ctypes
 import numbers
 import sys
 import time
@@ -41,6 +42,22 @@ def as_generator(random_state: RandomStateLike) -> np.random.Generator:
 def draw_seed(rng: np.random.Generator) -> int:
     """Draw an integer that a scikit-learn estimator accepts as random_state."""
     return int(rng.integers(_SEED_RANGE))
+
+
+# Names of glibc's malloc.h.
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
+
+
+def keep_freed_memory() -> None:
+    """Let this process keep memory that it frees, where the C library is glibc.
+
+    Large arrays otherwise return to the system at once, which clears the pages of the
+    next one: up to a tenth of the time of a search over 5,000 rows.
+    """
+    with suppress(AttributeError, OSError, TypeError):  # another C library
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_M_MMAP_MAX, 0)
+        set_option(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 # A BLAS limit holds for the whole process. The first thread to enter sets it and the last

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from numbers import Real
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import sklearn
 from joblib import Parallel, delayed
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.svm import SVC
 from sklearn.utils._param_validation import StrOptions
 
 from probgap._core.checks import ObservedLabels, require_labelled_and_unlabelled
 from probgap._core.errors import InvalidInputError, ProbgapWarning
-from probgap._core.estimators import clone_with_seed, weigh_copies
+from probgap._core.estimators import clone_with_seed
 from probgap._core.kernels import TrainingFeatures
 from probgap._core.runtime import RandomStateLike, draw_seed, one_thread, stage
-from probgap._core.svm import FastSVC
 from probgap._core.types import Mask, Matrix, Rows, Vector
 from probgap._core.validation import (
     Fold,
@@ -31,6 +26,7 @@ from probgap._core.validation import (
     make_splitter,
     observed_accuracy,
 )
+from probgap.pgpu._fold import FitsOnFold
 from probgap.pgpu.base import BasePGPU, paper_steps
 from probgap.pgpu.steps import SoftLabels, Steps, choose_steps
 from probgap.reweight import KernelMeanMatching, KMMResult
@@ -46,8 +42,6 @@ _CRITERIA: dict[str, Criterion] = {
 }
 # The boundaries that the paper tries: -0.90, -0.89, ..., -0.60.
 _PAPER_GRID = np.round(np.linspace(-0.90, -0.60, 31), 2)
-# Beyond this many training rows a kernel matrix does not fit well into memory.
-_MOST_ROWS = 12_000
 
 
 class PGPUClassifierCV(BasePGPU):
@@ -276,9 +270,9 @@ def score_fold(
         warnings.simplefilter("ignore", ProbgapWarning)
         rng = np.random.default_rng(seed)
         steps = choose_steps(model, train.size, float(grid[0]))
-        gap = steps.estimate_gap(rows, known, None, rng)
+        fits = FitsOnFold(steps.fit_final, rows, samples[test])
+        gap = fits.estimate_gap(steps, known, rng)
         features = steps.map_features(rows, known, rng)
-        final = FinalOnFold(steps.fit_final, rows, samples[test])
         final_seed = draw_seed(rng)
         first, which = _distinct(steps, gap.observed_gap_, grid)
         curves, relabelled = {}, {}
@@ -296,7 +290,7 @@ def score_fold(
             share = relabelled[i].positive_share
             data = SoftLabels(rows, share, weights, known, features, curve)
             classifier = clone_with_seed(steps.final, np.random.default_rng(final_seed))
-            predicted = final.fit_and_predict(classifier, data)
+            predicted = fits.fit_and_predict(classifier, data)
             scores[i] = criterion(labelled[test], predicted)
     if np.isnan(scores).any():
         msg = f"scoring must return a number. Got NaN from {criterion!r}."
@@ -335,57 +329,3 @@ def _match_each(
         }
     found = matching.match_each(samples, list(some.values()))
     return dict(zip(some, found, strict=True))
-
-
-@dataclass(eq=False)
-class FinalOnFold:
-    """Fits final classifiers on a fold, with one kernel matrix where possible."""
-
-    fit_final: Callable[[Any, SoftLabels], Any]
-    train: Matrix
-    test: Matrix
-    kernels: dict[float, tuple[Matrix, Matrix]] = field(default_factory=dict)
-
-    def fit_and_predict(self, estimator: Any, data: SoftLabels) -> Mask:
-        """Fit to soft labels of training rows, and return which test rows are positive."""
-        share = data.share
-        is_hard = not ((share > 0.0) & (share < 1.0)).any()
-        if is_hard and share.size <= _MOST_ROWS and _shares_a_kernel(estimator):
-            return self._predict_by_kernel(estimator, share, data.weight)
-        # If the kernel width depends on the rows, libsvm computes the values that it needs
-        # faster than we could compute a new matrix of all rows.
-        fitted = self.fit_final(estimator, data)
-        if isinstance(fitted, FastSVC):
-            return fitted.decision_function(self.test) > 0.0  # faster than predict
-        return fitted.predict(self.test) == 1
-
-    def _predict_by_kernel(self, estimator: SVC, share: Vector, weight: Vector) -> Mask:
-        """Fit libsvm to all rows, with weight 0 for those left out, which it skips."""
-        gamma = estimator.gamma
-        gamma = 1.0 / self.train.shape[1] if gamma == "auto" else float(gamma)
-        if gamma not in self.kernels:
-            self.kernels[gamma] = (
-                rbf_kernel(self.train, gamma=gamma),
-                rbf_kernel(self.test, self.train, gamma=gamma),
-            )
-        train, test = self.kernels[gamma]
-        positive, negative = weigh_copies(share, weight)
-        weights = positive + negative
-        model = clone(estimator).set_params(kernel="precomputed")
-        with sklearn.config_context(assume_finite=True, skip_parameter_validation=True):
-            model.fit(train, positive > 0.0, sample_weight=weights)
-        # libsvm counts support vectors among the rows that have weight.
-        support = np.flatnonzero(weights)[model.support_]
-        decision = test[:, support] @ model.dual_coef_[0] + model.intercept_[0]
-        return decision > 0.0
-
-
-def _shares_a_kernel(estimator: Any) -> bool:
-    """Return whether the kernel does not depend on the rows that are fitted on."""
-    return (
-        type(estimator) in (SVC, FastSVC)
-        and estimator.kernel == "rbf"
-        and (estimator.gamma == "auto" or isinstance(estimator.gamma, Real))
-        and estimator.class_weight is None
-        and estimator.probability in (False, "deprecated")
-    )

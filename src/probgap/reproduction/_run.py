@@ -21,14 +21,13 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import metrics
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from probgap import datasets, methods
 from probgap._core.errors import InvalidInputError
-from probgap._core.runtime import one_thread
+from probgap._core.runtime import keep_freed_memory, one_thread
 from probgap._core.svm import FastSVC
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap.boundary import MeanSmallest
@@ -108,6 +107,7 @@ def _run_split(jobs: Sequence[Job], parent: int) -> list[Row]:
     if os.getpid() != parent and threading.current_thread() is threading.main_thread():
         # Ctrl-C reaches every process; the parent stops the others, without tracebacks.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        keep_freed_memory()  # every fold needs as much again
     fits = Fits()
     with one_thread():
         return [_run_job(job, fits) for job in jobs]
@@ -356,9 +356,9 @@ def _make_method(job: Job, fits: Fits) -> Any:
     seed = _seed_for("method", job.data, job.labelling, job.split)
     svm = FastSVC(**job.svm, random_state=seed)
     folds = StratifiedKFold(_PLATT_FOLDS, shuffle=True, random_state=seed)
-    platt = CalibratedClassifierCV(svm, method="sigmoid", ensemble=False, cv=folds)
+    platt = SharedPlatt(svm, cv=folds, fits=fits)
     make, places = METHODS[job.method]
-    parts = dict(zip(places, (svm, SharedClassifier(platt, fits)), strict=False))
+    parts = dict(zip(places, (svm, platt), strict=False))
     if make is PGPUClassifier:
         parts["gap_estimator"] = SharedGap(fits)
     return make(**parts, random_state=seed, **job.parameters)
@@ -378,28 +378,28 @@ class Fits(dict[str, Any]):
         return self
 
 
-class SharedClassifier(ClassifierMixin, BaseEstimator):
-    """A classifier that is fitted once for each set of samples and labels.
+class SharedPlatt(CalibratedClassifierCV):
+    """An SVM with Platt scaling, fitted once for each set of samples and labels.
 
     Every ``random_state`` in it is set, so that sharing changes no number.
     """
 
-    def __init__(self, estimator: Any, fits: Fits) -> None:
-        self.estimator = estimator
+    def __init__(self, estimator: Any, *, cv: Any, fits: Fits) -> None:
+        super().__init__(estimator, method="sigmoid", ensemble=False, cv=cv)
         self.fits = fits
 
     def fit(self, X: Matrix, y: NDArray[Any]) -> Self:
         """Fit, or reuse the fit on the same data."""
-        self.content_ = joblib.hash((X, y, self.estimator.get_params()))
-        fit = lambda: clone(self.estimator).fit(X, y)
-        self.estimator_ = self.fits.recall(self.content_, fit)
-        self.classes_ = self.estimator_.classes_
+        self.content_ = joblib.hash((X, y, self.estimator.get_params(), self.cv))
+        fit = super().fit
+        fitted = self.fits.recall(self.content_, lambda: vars(fit(X, y)))
+        self.__dict__.update({k: v for k, v in fitted.items() if k.endswith("_")})
         return self
 
     def predict_proba(self, X: Matrix) -> Array:
         """Return the probabilities of the classes."""
-        predict = lambda: self.estimator_.predict_proba(X)
-        proba: Array = self.fits.recall((self.content_, X), predict)
+        predict = super().predict_proba
+        proba: Array = self.fits.recall((self.content_, X), lambda: predict(X))
         return proba
 
 
