@@ -1,5 +1,7 @@
 """The search against plain refits written with scikit-learn and cvxopt alone."""
 
+from typing import ClassVar
+
 import cvxopt
 import numpy as np
 import pytest
@@ -115,3 +117,23 @@ def test_the_search_finds_what_plain_refits_find(name, gamma, seed):
         if mean > means.max() - 1e-9
     ]
     assert model.boundary_.value == best[(len(best) - 1) // 2]
+
+
+class OwnPlatt(CalibratedClassifierCV):
+    """A user's class: what it does with samples is not ours to replace."""
+
+    widths: ClassVar[list[int]] = []
+
+    def fit(self, X, y):
+        self.widths.append(X.shape[1])
+        return super().fit(X, y)
+
+
+def test_a_calibration_of_the_users_own_is_fitted_to_samples():
+    X, s = draw("curved", 0, n=120)
+    gap = OwnPlatt(SVC(gamma="auto"), ensemble=False, cv=3)
+    model = PGPUClassifierCV.paper(boundaries=[-0.7], cv=2, random_state=0)
+    model.set_params(gap_estimator__estimator=gap, estimator=SVC(gamma="auto"))
+    OwnPlatt.widths.clear()
+    model.fit(X, s)
+    assert OwnPlatt.widths == [10] * 3  # of two folds, and of all samples

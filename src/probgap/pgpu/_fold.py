@@ -132,8 +132,10 @@ class RowSVM(SignClassifier):
 
 def _calibrated(gap: GapClassifier) -> Any:
     """Return the estimator of the gap if it is a calibrated one, else None."""
-    given = gap.estimator if isinstance(gap, ObservedGapEstimator) else None
-    if not isinstance(given, CalibratedClassifierCV):
+    given: Any = gap.estimator if isinstance(gap, ObservedGapEstimator) else None
+    # A subclass may do something else, unless it says that it does not.
+    same = getattr(given, "_only_calibrates", False)
+    if type(given) is not CalibratedClassifierCV and not same:
         return None
     # Another splitter may depend on the samples.
     known = given.cv is None or isinstance(given.cv, int | StratifiedKFold)

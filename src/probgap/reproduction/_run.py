@@ -384,6 +384,8 @@ class SharedPlatt(CalibratedClassifierCV):
     Every ``random_state`` in it is set, so that sharing changes no number.
     """
 
+    _only_calibrates = True  # a search may fit it by a kernel matrix
+
     def __init__(self, estimator: Any, *, cv: Any, fits: Fits) -> None:
         super().__init__(estimator, method="sigmoid", ensemble=False, cv=cv)
         self.fits = fits
