@@ -80,7 +80,7 @@ def test_sample_weights_are_routed_to_the_scorer(task):
         model = LogisticRegression().set_fit_request(sample_weight=False)
         folds, params = PUStratifiedKFold(3), {"sample_weight": weight}
         scores = cross_validate(model, X, s, scoring=scorer, cv=folds, params=params)
-        predicted = cross_val_predict(LogisticRegression(), X, s, cv=folds)
+    predicted = cross_val_predict(LogisticRegression(), X, s, cv=folds)
     for score, (_, test) in zip(scores["test_score"], folds.split(X, s), strict=True):
         how = {"class_prior": 0.4, "sample_weight": weight[test]}
         assert score == pytest.approx(pu_score(s[test], predicted[test], "f1", **how))

@@ -125,13 +125,12 @@ ATTACKS = {
         lambda old: old.astype(np.int64),
     ],
     f"{FOREST}.nodes.value": [changed(np.inf), lambda old: old.astype(np.float32)],
-    # A child that is not there, or a node that hangs from none.
+    # A child that is not there.
     f"{FOREST}.nodes.is_leaf": [
         changed(False),
         changed(True, at=0),
         np.invert,
         lambda old: np.append(old, False),
-        lambda old: np.roll(old, 1),
         lambda old: old.astype(np.uint8),
     ],
     f"{BOOSTING}.n_features": [1, 3, 2**31 - 1],

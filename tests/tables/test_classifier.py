@@ -58,7 +58,7 @@ def test_it_is_the_preparation_of_the_command_and_the_default(table):
     plain = make_pipeline(step, PGPUClassifier(random_state=0)).fit(X, known)
     assert_array_equal(model.predict_proba(X), plain.predict_proba(X))
     assert_array_equal(model.decision_function(X), plain.decision_function(X))
-    assert model.score(X, positive) > 0.85
+    assert model.score(X, positive) > 1.0 - positive.mean()  # all taken for negative
     assert model.feature_names_in_.tolist() == list(X.columns)
 
 
