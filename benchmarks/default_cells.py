@@ -38,6 +38,8 @@ from probgap.datasets import (
 N_TRAIN = 1500
 MOST_TEST = 2000
 TEST_SHARE = 0.25  # of data sets with few rows
+FEWEST_ROWS = 300  # in the panel "noisy"
+NOISE, N_NOISE = " + noise", 40  # columns that say nothing, of names that end so
 FEWEST_LABELS = 8  # the easiest positives are labelled where a labelling gives fewer
 
 SHARP = ("triangles", "square")
@@ -98,10 +100,13 @@ class Cell:
 def draw(name, n_train, seed):
     """Return a Cell of ``n_train`` rows, or 75% of the data, and up to 2000 for test."""
     rng = np.random.default_rng([seed, *name.encode()])
-    if name in SHARP or name in FAINT:
-        X, y = _generate(name, n_train + MOST_TEST, rng)
+    table = name.removesuffix(NOISE)
+    if table in SHARP or table in FAINT:
+        X, y = _generate(table, n_train + MOST_TEST, rng)
     else:
-        X, y = _load(name)
+        X, y = _load(table)
+    if name != table:
+        X = np.hstack([X, rng.normal(size=(y.size, N_NOISE))])
     order = rng.permutation(y.size)
     n_train = min(n_train, round((1.0 - TEST_SHARE) * y.size))
     train, test = order[:n_train], order[n_train : n_train + MOST_TEST]
@@ -271,7 +276,7 @@ LABELLINGS = {
     "nothing hidden": ("constant", 0.0),
 }
 
-PANELS = ("high", "low", "odd", "random", "nothing", "sharp")
+PANELS = ("high", "low", "odd", "random", "nothing", "sharp", "noisy")
 HALVES = {
     "choosing": {
         "tables": ("german", "magic", "banana", "image", "breast_cancer"),
@@ -311,6 +316,10 @@ def cells(half, panel, seeds, *, reduced=False):
         "random": (chosen["faint"], ("random(0.6)", "random(0.8)")),
         "nothing": (chosen["tables"] + chosen["faint"], ("nothing hidden",)),
         "sharp": (chosen["sharp"], chosen["high"] + chosen["low"]),
+        "noisy": (
+            tuple(name + NOISE for name in chosen["tables"]),
+            chosen["high"][-2:] + chosen["low"][-2:],
+        ),
     }.get(panel) or (chosen["tables"], chosen[panel])
     if reduced:
         data, labellings = data[:2], labellings[::2]
@@ -325,6 +334,8 @@ def cells(half, panel, seeds, *, reduced=False):
 
 def size_of(panel, n_train=N_TRAIN):
     """Return the number of training rows: of a rare class, fewer hold too few."""
+    if panel == "noisy":
+        return min(n_train, FEWEST_ROWS)
     return max(n_train, N_TRAIN) if panel == "random" else n_train
 
 
