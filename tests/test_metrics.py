@@ -88,9 +88,9 @@ def test_scores_of_rankings_by_hand():
     for metric in BY_RANK:
         plain = pu_score(s, score, metric, class_prior=0.6)
         assert pu_score([1, *s], [9.0, *score], metric, **more) == pytest.approx(plain)
-    # c = 0.5 / 0.6: precision 1 at rank 1, and (1 + 1 / c) / 3 at rank 3.
+    # Of 1.4 other positives one is labelled: precision 1 at rank 1, 2.4 / 3 at rank 3.
     found = pu_score(s, score, "average_precision", class_prior=0.6)
-    assert found == pytest.approx((1 + (1 + 1.2) / 3) / 2)
+    assert found == pytest.approx((1 + (1 + 1.4) / 3) / 2)
     # Nothing is hidden: the scores are those of scikit-learn, ties or not.
     s, y, score = draw_labels(500, 0)
     for ranked in (score, score.round()):
@@ -115,6 +115,31 @@ def test_estimates_converge_where_labels_are_random(metric):
         errors.append(np.sqrt(np.mean(np.square(off))))
     assert errors[1] < 0.004
     assert errors[1] < 0.35 * errors[0]  # by the root of 100, were it not for luck
+
+
+def test_average_precision_is_unbiased_with_three_labels():
+    _, y, score = draw_labels(400, 0)
+    positive, rng, found = np.flatnonzero(y), np.random.default_rng(1), []
+    for _ in range(500):
+        s = np.isin(np.arange(400), rng.choice(positive, 3, replace=False)).astype(int)
+        share = y.mean()
+        found.append(pu_score(s, score, "average_precision", class_prior=share))
+    error = np.mean(found) - metrics.average_precision_score(y, score)
+    assert abs(error) < 3.0 * np.std(found) / np.sqrt(500)
+
+
+def test_a_range_of_what_needs_no_prior_is_one_value():
+    labels, called = [1, 1, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0]
+    for metric in ("recall", "lee_liu"):
+        found = pu_score_range(labels, called, metric, class_prior=0.8, scar=True)
+        assert found.low == found.high == pu_score(labels, called, metric)
+
+
+@pytest.mark.parametrize("metric", TRUE_SCORES)
+def test_rows_without_weight_change_nothing(metric):
+    more = {"class_prior": 1.0, "sample_weight": np.repeat([1, 0], [10, 90])}
+    plain = pu_score(S, CALLED, metric, class_prior=1.0)
+    assert pu_score(S + 90 * [0], CALLED + 90 * [0], metric, **more) == plain
 
 
 @pytest.mark.parametrize("metric", TRUE_SCORES)
@@ -174,10 +199,10 @@ def test_a_range_of_priors_under_random_labelling_covers_every_prior():
         found = pu_score_range(s, output, metric, class_prior=(0.2, 0.6), scar=True)
         at = [
             pu_score(s, output, metric, class_prior=p)
-            for p in np.arange(0.2, 0.6, 0.01)
+            for p in np.linspace(0.2, 0.6, 41)
         ]
-        assert found.low == pytest.approx(np.clip(min(at), 0, 1), abs=0.02)
-        assert found.high == pytest.approx(np.clip(max(at), 0, 1), abs=0.02)
+        assert found.low == pytest.approx(min(at), abs=0.02)
+        assert found.high == pytest.approx(max(at), abs=0.02)
         assert found.low - 0.02 <= true_score(y, output) <= found.high + 0.02
 
 

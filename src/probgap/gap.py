@@ -56,6 +56,10 @@ class GapClassifier(TransformerMixin, ProbabilisticPUClassifier):
         """Return the log-odds that each training sample is labelled."""
         return log_odds_of(self.observed_gap_)
 
+    def _log_odds_at(self, X: Matrix) -> Vector:
+        """Return log-odds of being labelled, on the scale of ``_training_log_odds``."""
+        return log_odds_of(self.decision_function(X))
+
     def _correct_odds(self, weight: Vector, labelled: Mask) -> None:
         """Multiply the odds by the ratio of the two groups' sampling weights."""
         shift = float(np.log(weight[labelled].mean() / weight[~labelled].mean()))
@@ -193,6 +197,9 @@ class MixedGapEstimator(GapClassifier):
 
     def _training_log_odds(self) -> Vector:
         return self.log_odds_
+
+    def _log_odds_at(self, X: Matrix) -> Vector:
+        return self.log_odds(X)
 
     def _correct_odds(self, weight: Vector, labelled: Mask) -> None:
         super()._correct_odds(weight, labelled)

@@ -146,7 +146,8 @@ def pu_score(
     "roc_auc"            :math:`(A - \pi / 2) / (1 - \pi)`, with A the chance that a
                          labelled positive ranks above a row drawn from all rows
     "average_precision"  mean over labelled positives of (1 + (j - 1) / c) / k, for the
-                         j-th of them at rank k; c is the share of positives labelled
+                         j-th of them at rank k; c is the share of the other positives
+                         that are labelled
     ===================  ============================================================
 
     Where easy positives are labelled first, a classifier finds labelled positives more
@@ -165,7 +166,8 @@ def pu_score(
     class_prior : float, default=None
         Share of the samples that is positive, labelled or not. Not needed for "recall"
         and "lee_liu". Use one value for all models that are compared. A value slightly
-        below the labelled share, as happens in small samples, is raised to it.
+        below the labelled share, as happens in small samples, is raised to it, and 1 is
+        lowered so that one sample is negative.
     pos_label : object, default=None
         The value of ``y`` that marks labelled positives. ``None`` takes the greater.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -366,7 +368,7 @@ class _Rows:
 
     def check_prior(self, class_prior: Any) -> tuple[float, float]:
         """Return a range that leaves all labelled rows positive and one row negative."""
-        n, known = self.labelled.size, self.known
+        n, known = np.count_nonzero(self.weight), self.known
         ends = list(class_prior) if np.ndim(class_prior) else [class_prior, class_prior]
         numbers = len(ends) == 2 and all(isinstance(end, Real) for end in ends)
         if not numbers or not 0.0 <= ends[0] <= ends[1] <= 1.0:
@@ -399,13 +401,17 @@ class _Rows:
         above = np.cumsum(np.bincount(block, self.weight))[block]
         own = np.where(self.labelled, self.weight, 0.0)
         labelled_above = np.cumsum(np.bincount(block, own))[block]
-        # The row itself is positive; each other labelled one stands for 1 / c of them.
-        hits = own + (labelled_above - own) * prior / self.known
+        # The row itself is positive; the other labelled ones stand for the other positives.
+        others = np.maximum(self.known - own, np.finfo(np.float64).tiny)
+        hits = own + (labelled_above - own) * np.maximum(prior - own, 0.0) / others
         counts = own > 0.0
         return float(np.average(hits[counts] / above[counts], weights=own[counts]))
 
     def scar_range(self, metric: str, low: float, high: float) -> tuple[float, float]:
         """Return the least and the greatest estimate over a range of priors."""
+        if metric in _WITHOUT_PRIOR:
+            value = _BY_COUNTS[metric](self.recall, self.called, 1.0)
+            return value, value
         # Priors beyond which ``estimate`` limits the true positives.
         turns = [self.called / self.recall] if self.recall > 0.0 else []
         turns += (
@@ -413,7 +419,7 @@ class _Rows:
         )
         at = [low, high, *(turn for turn in turns if low < turn < high)]
         values = [self.estimate(metric, prior) for prior in at]
-        if metric != "lee_liu":
+        if metric not in BY_RANK:
             values = np.clip(values, 0.0, 1.0).tolist()
         return min(values), max(values)
 

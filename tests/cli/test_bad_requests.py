@@ -223,7 +223,12 @@ BAD_REQUESTS = {
         COMPARE + " --truth truth",
         "--truth must call labelled rows positive. Got 'truth', which calls none",
     ),
-    "truth of three values": (
+    "truth that is not known of all": (
+        put("t.csv", lambda good: good.csv(truth=["yes", "no", "", "no"] * 8)),
+        COMPARE + " --truth truth",
+        "no rows of unknown truth. Got 'truth' with 'yes', 'no', empty cells.",
+    ),
+    "truth of other words": (
         put("t.csv", lambda good: good.csv(truth=["a", "b"] * 16)),
         COMPARE + " --truth truth",
         "spelt as in --label or as yes and no. Got 'truth' with 'a', 'b'.",
@@ -237,6 +242,11 @@ BAD_REQUESTS = {
         put("t.csv", lambda good: good.csv(truth=range(32))),
         COMPARE + " --truth truth",
         "Got 'truth' with '0', '1', '2', '3' and 28 more.",
+    ),
+    "a method that is none": (
+        put("t.csv", lambda good: good.csv()),
+        COMPARE + " --only svm",
+        "--only must be one of naive boosted trees, naive forest, PU bagging",
     ),
     "comparing one labelled": (
         put("t.csv", lambda good: good.csv(found=["yes"] + [""] * 31)),

@@ -524,6 +524,9 @@ def test_compare_shows_a_table(good, probgap, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert "balanced" in result.stdout
     assert "\x1b[" not in result.stdout
+    assert "…" not in result.stdout  # numbers are shown in full, however wide
+    twice = probgap(*words, "--only", "Natarajan", "--only", "Natarajan", "-q")
+    assert twice.stdout.count("Natarajan") == 1
 
 
 def test_a_formula_stays_harmless(good, probgap, tmp_path):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.special import expit
 
 from probgap.diagnostics import compare_worlds
@@ -62,8 +63,11 @@ def test_few_labels_are_made_up_by_the_clearest(scored):
     scores, labelled = scored
     few = labelled & (np.cumsum(labelled) <= 3)
     reading = read(scores - 6.0, few)
-    truth, again = draw_world(reading, scores - 6.0, few, 0.9, np.random.default_rng(0))
-    assert 2 <= again.sum() < truth.sum()
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        truth, again = draw_world(reading, scores - 6.0, few, 0.9, rng)
+        assert not (again & ~truth).any()
+        assert again.sum() == min(8, truth.sum() - 1)
 
 
 def test_methods_are_compared_world_by_world(square):
@@ -84,7 +88,44 @@ def test_methods_are_compared_world_by_world(square):
     assert sum(row["n_best"] for row in found.methods) >= 2
 
 
-def test_the_number_of_worlds_is_checked(square):
+def test_worlds_are_ordered_and_a_method_that_failed_is_not_the_best(square):
     X, _, _, s = square
-    with pytest.raises(InvalidInputError, match=r"n_worlds must be at least 1. Got 0"):
-        compare_worlds(X, s == 1, n_worlds=0)
+    options = {"n_worlds": 3, "random_state": 0}
+    boosting = ["naive boosted trees"]  # does not take sparse samples
+    found = compare_worlds(csr_array(X), s == 1, methods=boosting, **options)
+    assert found.best is None
+    assert "dense data is required" in found.methods[0]["error"]
+    priors = [world.class_prior for world in found.worlds]
+    assert priors == sorted(priors)
+
+
+@pytest.mark.parametrize("kept", [4, 146])
+def test_tables_of_which_little_can_be_held_out_are_compared(square, kept):
+    X, y_true, _, _ = square
+    labelled = np.argsort(-y_true[:150], kind="stable") < kept
+    options = {"methods": ["naive SVM"], "n_worlds": 2, "random_state": 0}
+    assert compare_worlds(X[:150], labelled, **options).best == "naive SVM"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_worlds": 0}, r"n_worlds must be an integer of at least 1\. Got 0"),
+        ({"n_worlds": 2.5}, r"n_worlds must be an integer of at least 1\. Got 2\.5"),
+        ({"n_splits": 1}, r"n_splits must be at least 2\. Got 1"),
+    ],
+)
+def test_numbers_of_worlds_and_folds_are_checked(square, options, message):
+    X, _, _, s = square
+    with pytest.raises(InvalidInputError, match=message):
+        compare_worlds(X, s == 1, **options)
+
+
+def test_too_few_labels_are_refused_before_worlds_are_drawn(square):
+    X, _, _, s = square
+    few = np.cumsum(s == 1) * (s == 1)
+    for n_splits, n_labelled in ((2, 3), (3, 2)):
+        labelled = (few > 0) & (few <= n_labelled)
+        fewest = rf"at least {n_labelled + 1} rows .+ in {n_splits} folds\. Got {n_labelled} "
+        with pytest.raises(InvalidInputError, match=fewest):
+            compare_worlds(X, labelled, n_splits=n_splits)

@@ -105,6 +105,14 @@ def test_kato_takes_the_prior_from_a_reading_and_any_score(easy_first):
         assert fitted.score(X, y_true) > 0.85
 
 
+def test_kato_calls_no_more_positive_where_classes_are_far_apart():
+    rng = np.random.default_rng(0)
+    y_true = rng.random(2000) < 0.3
+    X = rng.normal(size=(2000, 2)) + 8.0 * y_true[:, None]
+    fitted = PUSBClassifier(gap_estimator=MixedGapEstimator(), random_state=0)
+    assert fitted.fit(X, y_true).predict(X).mean() == pytest.approx(0.3, abs=0.02)
+
+
 def test_each_beats_naive_where_its_assumption_holds():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 2))

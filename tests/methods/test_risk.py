@@ -8,6 +8,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from probgap.datasets import hide_labels, make_square
 from probgap.methods import NaiveClassifier, NNPUClassifier
 from probgap.methods._risk import minimise_risk, risk_terms
 
@@ -121,6 +122,33 @@ def test_it_finds_probabilities_and_beats_naive_at_random_labels(overlapping):
         away = np.abs(fitted.predict_proba(X)[:, 1] - truth).mean()
         assert away < (0.1 if prior else 0.15)
     assert fitted.reading_.class_prior == fitted.class_prior_
+
+
+def test_the_logistic_risk_converges_where_its_bound_is_active():
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        y_true = rng.random(80) < 0.5
+        X = rng.normal(size=(80, 15)) + 0.7 * y_true[:, None]
+        s = (y_true & (rng.random(80) < 0.4)).astype(int)
+        model = NNPUClassifier(0.6, kernel="linear", alpha=1e-3).fit(X, s)
+        assert model.converged_
+        assert model.kept_ < 1.0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_the_sigmoid_risk_does_not_end_where_it_is_flat(seed):
+    """With a prior that is too high, some factors of the bisection call all positive."""
+    X, y_true, posterior = make_square(200, random_state=seed)
+    s = hide_labels(X, y_true, 2 * posterior - 1, ("constant", 0.5), random_state=seed)
+    prior = 1.5 * y_true.mean()
+    fits = [
+        NNPUClassifier(prior, loss="sigmoid", risk=risk, random_state=0).fit(X, s)
+        for risk in ("upu", "nnpu")
+    ]
+    start, found = (risk_of(model, X, s, bounded=True) for model in fits)
+    assert found <= start
+    assert fits[1].predict(X).mean() < 1.0
 
 
 def test_a_fit_that_stops_early_says_so(overlapping):

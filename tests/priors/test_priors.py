@@ -259,6 +259,13 @@ def test_constant_scores_and_few_labels_give_a_share(method):
         assert labelled.mean() <= prior.value <= 1.0
 
 
+@pytest.mark.parametrize("method", ["km1", "km2"])
+def test_groups_that_cannot_be_told_apart_may_all_be_positive(method):
+    prior = estimate_class_prior(np.zeros((60, 2)), np.arange(60) < 12, method)
+    assert prior.unlabelled_share == pytest.approx(7 / 8)
+    assert prior.converged
+
+
 @pytest.mark.parametrize("method", ["tice", "km1"])
 def test_results_follow_from_the_random_state(method):
     X, _, labelled = clusters(n=1200, rate=0.9, apart=1.0)

@@ -141,6 +141,16 @@ def test_scale_and_origin_of_scores_do_not_matter(scale, shift):
     )
 
 
+@pytest.mark.parametrize(("row", "value"), [(0, 1e6), (-1, -1e8)])
+def test_a_single_score_far_off_decides_nothing(row, value):
+    rng = np.random.default_rng(0)
+    scores = rng.normal(4.0 * (np.arange(2000) < 800))
+    labelled = np.arange(2000) < 400
+    plain = read(scores, labelled).n_hidden
+    scores[row] = value
+    assert read(scores, labelled).n_hidden == pytest.approx(plain, rel=0.02)
+
+
 def test_rows_that_stand_for_two_count_twice():
     scores, labelled, _ = scored(n=600)
     twice = read(np.repeat(scores, 2), np.repeat(labelled, 2))

@@ -72,6 +72,7 @@ def test_matching_a_sample_to_itself_costs_nothing():
     ("arguments", "message"),
     [
         ({"weights": [-1.0, 2.0]}, r"weights must not be negative\. Got -1\.0"),
+        ({"weights": [0.0]}, r"weights must be above 0 for some sample\. Got 0\.0"),
         ({"weights": [[1.0, 2.0]]}, r"weights must be one-dimensional\. Got \(1, 2\)"),
         ({"losses": [1.0, 2.0]}, r"losses must be as many as weights\. Got \(2,\)"),
         ({"losses": [np.nan]}, "Input losses contains NaN"),

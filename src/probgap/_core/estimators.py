@@ -193,8 +193,8 @@ def require_sample_weight(estimator: Any, name: str) -> None:
     )
     if isinstance(estimator, Pipeline) or not takes_weights:
         msg = (
-            f"{name} must accept sample_weight in fit, which carries the outcome of the "
-            f"relabelling; put scalers before the whole classifier. Got {estimator!r}."
+            f"{name} must accept sample_weight in fit; put scalers before the whole "
+            f"classifier. Got {estimator!r}."
         )
         raise InvalidInputError(msg)
     require_score(estimator, name)

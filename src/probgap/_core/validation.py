@@ -160,8 +160,8 @@ def lee_liu(labelled: Mask, predicted: Mask, weight: Array | None = None) -> flo
     It ranks classifiers as precision times recall does when labels are missing at
     random, without needing a negative.
     """
-    if not predicted.any() or not labelled.any():
-        return 0.0
     counts = np.ones(labelled.size) if weight is None else weight
-    recall = counts[predicted & labelled].sum() / counts[labelled].sum()
-    return float(recall**2 / (counts[predicted].sum() / counts.sum()))
+    found, known = counts[predicted & labelled].sum(), counts[labelled].sum()
+    if found == 0.0:
+        return 0.0
+    return float((found / known) ** 2 / (counts[predicted].sum() / counts.sum()))

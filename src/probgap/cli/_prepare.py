@@ -100,6 +100,12 @@ class Prepared:
         if (column := self.request.truth) is None:
             return None
         cells = self.table.frame[column]
+        if len(levels := tables.count_levels(cells)) > 2:
+            named = [repr(value[:40]) if value else "empty cells" for value in levels]
+            refuse(
+                "--truth must have one value for positives and one for negatives, and no "
+                f"rows of unknown truth. Got {column!r} with {listed(named, 4)}."
+            )
         for word in (self.labels.positive, None):
             with suppress(InvalidInputError):
                 positive = tables.read_labels(cells, word).labelled

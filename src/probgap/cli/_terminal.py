@@ -209,14 +209,22 @@ def plain_table(
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.show_header = bool(headings)
-    for heading in headings:
+    lines = [
+        [cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows
+    ]
+    for place, heading in enumerate(headings):
         if heading in right:
-            longest = max(map(len, heading.split()))
+            # Lines are broken between words; numbers are never shortened.
+            cells = [
+                heading,
+                *(line[place].plain for line in lines if place < len(line)),
+            ]
+            longest = max(len(word) for cell in cells for word in cell.split())
             table.add_column(Text(heading), justify="right", min_width=longest)
         else:
             table.add_column(Text(heading), no_wrap=True)
-    for row in rows:
-        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    for line in lines:
+        table.add_row(*line)
     return table
 
 

@@ -51,8 +51,8 @@ _TRUTH = (
 )
 _FOLDS = "Folds of cross-validation; 3, or 2 in each world."
 _WORLDS = (
-    "Judge by truths drawn from what the labels allow, with the labels drawn again: which "
-    "method to take if nobody knows the truth."
+    "Judge by truths drawn from what the labels allow, with the labels drawn again: how "
+    "much the order of the methods depends on what nobody knows."
 )
 _ONLY = "A method to compare, by its name in the table; can be given several times."
 _ALL = (
@@ -87,7 +87,7 @@ def compare(
     """Compare the methods on held-out rows of a table.
 
     Beside probgap and the methods of the paper: boosted trees and a forest that take
-    unlabelled rows for negative, PU bagging, spies, nnPU, PUSB and PGlin.
+    unlabelled rows for negative, PU bagging, spies, nnPU, uPU, PUSB, PGlin and SAR-EM.
 
     Without true labels, a method is judged by how high it ranks held-out labelled rows
     among the unlabelled (AUC, average precision), how many of them it finds (recall), and
@@ -107,20 +107,25 @@ def compare(
         if worlds and truth is not None:
             terminal.refuse("--worlds draws its own truths; leave out --truth.")
         check_libraries()
+        from probgap import diagnostics
         from probgap.cli._prepare import Request, prepare
+
+        if unknown := [name for name in only or () if name not in diagnostics.METHODS]:
+            known = ", ".join(diagnostics.METHODS)
+            terminal.refuse(f"--only must be one of {known}. Got {unknown[0]!r}.")
 
         columns = (table, label, positive, id_column, drop, category, truth)
         request = Request(*columns, keep=keep)
         with terminal.Progress(_COSTS, shown=not (quiet or as_json)) as progress:
             progress.begin("Reading the table")
             prepared = prepare(request)
-            from probgap import diagnostics
             from probgap.tables import make_preprocessor
 
             progress.begin("Comparing")
             skipped = () if every else diagnostics.SLOW
             options: dict[str, Any] = {
-                "methods": only or [n for n in diagnostics.METHODS if n not in skipped],
+                "methods": list(dict.fromkeys(only or ()))
+                or [n for n in diagnostics.METHODS if n not in skipped],
                 "preprocessor": make_preprocessor(prepared.plan),
                 "n_splits": folds or (2 if worlds else 3),
                 "random_state": seed,
@@ -151,10 +156,17 @@ def _show_worlds(found: WorldsComparison, sentence: str) -> None:
         "the rows are positive; held-out rows."
     )
     _show(found.methods, _IN_WORLDS, sentence, how)
-    first = found.methods[0]
-    terminal.make_console().print(
+    if found.best is None:
+        return
+    first, console = found.methods[0], terminal.make_console()
+    console.print(
         f"\n{found.best} is the most accurate on average, and the best in {first['n_best']} "
         f"of {len(found.worlds)} worlds."
+    )
+    console.print(
+        "This is no proof: on tables of known truth, such a choice was near the best "
+        "method in half of the cases.",
+        style="dim",
     )
 
 

@@ -250,9 +250,10 @@ def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
         raise InvalidInputError(msg)
     # Each fit needs two of either kind.
     if n_folds < 2 or smallest - -(-smallest // n_folds) < 2:
+        fewest = 3 if n_splits > 2 else 4
         msg = (
-            "labelled must mark at least 4 rows and leave as many, to hold some out. "
-            f"Got {int(labelled.sum()):,} of {labelled.size:,}."
+            f"labelled must mark at least {fewest} rows and leave as many, to hold some "
+            f"out in {n_splits} folds. Got {int(labelled.sum()):,} of {labelled.size:,}."
         )
         raise InvalidInputError(msg)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)

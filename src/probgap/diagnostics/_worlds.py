@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from probgap._core.estimators import check_rows, sample_rows, take_rows
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Vector
 from probgap.diagnostics._compare import METHODS, SLOW, Progress, compare_methods
+from probgap.diagnostics._held_out import split
 from probgap.gap import MixedGapEstimator
 from probgap.reading import Reading, read
 
 # Most rows of a world: every method is fitted several times in each.
 _MOST_ROWS = 1500
 _FEWEST_LABELS = 8
+_FEWEST_TO_HOLD_OUT = 4  # labelled rows, and others, for two folds
 _SCORES = ("accuracy", "balanced_accuracy", "roc_auc", "hidden_average_precision")
 
 
@@ -51,8 +54,8 @@ class WorldsComparison:
 
     Attributes
     ----------
-    best : str
-        The method with the highest accuracy, averaged over the worlds.
+    best : str or None
+        The method with the highest accuracy, averaged over the worlds; None if all failed.
     methods : list of dict
         For each method the mean over the worlds of ``accuracy``, ``balanced_accuracy``,
         ``roc_auc`` and ``hidden_average_precision``, the number of worlds in which it is
@@ -63,7 +66,7 @@ class WorldsComparison:
         The worlds, from the fewest hidden positives to the most; all equally likely.
     """
 
-    best: str
+    best: str | None
     methods: list[dict[str, Any]]
     worlds: tuple[World, ...]
 
@@ -134,10 +137,11 @@ def compare_worlds(
     'probgap'
     """
     mask = check_rows(X, labelled)
-    if n_worlds < 1:
-        msg = f"n_worlds must be at least 1. Got {n_worlds}."
+    if not isinstance(n_worlds, Integral) or n_worlds < 1:
+        msg = f"n_worlds must be an integer of at least 1. Got {n_worlds!r}."
         raise InvalidInputError(msg)
     rng = as_generator(random_state)
+    split(mask, n_splits, 0)  # raises if too few are labelled or left
     names = [n for n in METHODS if n not in SLOW] if methods is None else list(methods)
     rows = sample_rows(mask, _MOST_ROWS, rng)
     X, mask = take_rows(X, rows), mask[rows]
@@ -166,8 +170,10 @@ def compare_worlds(
         )
         label_rate = float(again.sum() / truth.sum())
         worlds.append(World(float(truth.mean()), label_rate, compared))
+    worlds.sort(key=lambda world: world.class_prior)
     summary = _summarise(names, worlds)
-    return WorldsComparison(summary[0]["method"], summary, tuple(worlds))
+    best = None if summary[0]["error"] else summary[0]["method"]
+    return WorldsComparison(best, summary, tuple(worlds))
 
 
 def draw_world(
@@ -177,7 +183,7 @@ def draw_world(
 
     ``level`` chooses the curve, as a quantile of the number of hidden positives. Positives
     are labelled with probability P(s=1 | x) / P(Y=1 | x); if too few are, so are the
-    clearest.
+    clearest, and if too few are left, the least clear are not.
     """
     odds = reading.log_odds(scores)
     curves = reading.curves.unfolded(reading.scores)
@@ -189,9 +195,16 @@ def draw_world(
     chance = expit(odds)
     rate = chance / (chance + (1.0 - chance) * hidden)
     again = truth & (rng.random(odds.size) < rate)
-    if again.sum() < (fewest := min(_FEWEST_LABELS, int(truth.sum()) - 1)):
-        clearest = np.argsort(np.where(truth, -odds, np.inf), kind="stable")
-        again[clearest[:fewest]] = True
+    n_true = int(truth.sum())
+    fewest = max(min(_FEWEST_LABELS, n_true - 1), min(_FEWEST_TO_HOLD_OUT, n_true))
+    missing = fewest - int(again.sum())
+    surplus = _FEWEST_TO_HOLD_OUT - int(np.count_nonzero(~again))
+    if missing > 0:
+        clearest = np.argsort(np.where(truth & ~again, -odds, np.inf), kind="stable")
+        again[clearest[:missing]] = True
+    elif surplus > 0:
+        faintest = np.argsort(np.where(again, odds, np.inf), kind="stable")
+        again[faintest[:surplus]] = False
     return truth, again
 
 

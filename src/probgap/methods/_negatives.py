@@ -71,8 +71,8 @@ class PUBaggingClassifier(MethodClassifier):
     Each is fitted on all labelled samples, and on as many unlabelled ones, drawn with
     replacement and taken for negative [1]_. It assumes that few of the unlabelled samples
     are positive, and that labelled positives look like hidden ones; if easy positives were
-    labelled first, hard ones get low scores. To load one from a file, name
-    ``DecisionTreeClassifier`` in ``trusted``.
+    labelled first, hard ones get low scores. To load one from a file, pass
+    the class ``DecisionTreeClassifier`` in ``trusted``.
 
     Parameters
     ----------

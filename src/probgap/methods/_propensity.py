@@ -282,7 +282,7 @@ class SAREMClassifier(FinalProbabilities):
         twice = stack_sparse if issparse(samples) else np.vstack
         copies, classes = twice([samples, samples]), np.repeat([1, 0], n)
         needs = require_sample_weight, require_predict_proba
-        plain = partial(LogisticRegression, warm_start=True)
+        plain = partial(LogisticRegression, warm_start=True, tol=1e-6, max_iter=1000)
         f = self._make("estimator", rng, *needs, default=plain)
         e = self._make("propensity_estimator", rng, *needs, default=plain)
         # At the start, labelled samples weigh as much in total as unlabelled ones.

@@ -27,7 +27,7 @@ Loss = Literal["logistic", "sigmoid"]
 _HALVINGS = 40
 # Share of the tolerance at which L-BFGS stops: the bisection needs more precise solutions
 # than the result.
-_SHARPER = 0.01
+_SHARPER = 1e-4
 
 
 class RiskTerms(NamedTuple):
@@ -95,9 +95,8 @@ def minimise_risk(
     of these convex, the sigmoid loss does not: there the minimum is a local one.
     """
     n_iter = 0
-    point = np.zeros(features.shape[1] + 1)
 
-    def solve(kept: float, start: Vector) -> tuple[Vector, RiskTerms, bool]:
+    def solve(kept: float, start: Vector) -> _Solution:
         nonlocal n_iter
 
         def penalised(parameters: Vector) -> tuple[float, Vector]:
@@ -108,27 +107,46 @@ def minimise_risk(
             value += 0.5 * alpha * float(coef @ coef)
             return value, np.append(features.T @ slope + alpha * coef, slope.sum())
 
-        steps = max(1, max_iter - n_iter)
-        options = {"maxiter": steps, "gtol": _SHARPER * tol, "ftol": 0.0}
+        options = {"maxiter": max_iter - n_iter, "gtol": _SHARPER * tol, "ftol": 0.0}
         found = minimize(penalised, start, jac=True, method="L-BFGS-B", options=options)
         n_iter += int(found.nit)
-        terms = risk_terms(features @ found.x[:-1] + found.x[-1], cost, loss)
-        return found.x, terms, bool(np.abs(found.jac).max() <= tol)
+        coef = found.x[:-1]
+        terms = risk_terms(features @ coef + found.x[-1], cost, loss)
+        negative = max(terms.negative, 0.0) if non_negative else terms.negative
+        objective = terms.positive + negative + 0.5 * alpha * float(coef @ coef)
+        stationary = bool(np.abs(found.jac).max() <= tol)
+        return _Solution(found.x, kept, objective, terms.negative, stationary)
 
-    kept = 1.0
-    point, terms, converged = solve(kept, point)
-    if non_negative and terms.negative < 0.0:
-        low, high = 0.0, 1.0
+    best = solve(1.0, np.zeros(features.shape[1] + 1))
+    converged = best.stationary
+    if non_negative and best.negative < 0.0:
+        # Each solution starts from the last with a negative part below 0: at the other
+        # end the sigmoid loss may have left all scores where it is flat.
+        low, high, start, converged = 0.0, 1.0, best.point, False
         for _ in range(_HALVINGS):
-            kept = 0.5 * (low + high)
-            point, terms, converged = solve(kept, point)
-            if abs(terms.negative) <= tol or n_iter >= max_iter:
+            if n_iter >= max_iter or converged:
                 break
-            low, high = (kept, high) if terms.negative > 0.0 else (low, kept)
-        converged = converged and abs(terms.negative) <= tol
-    negative = max(terms.negative, 0.0) if non_negative else terms.negative
-    objective = terms.positive + negative + 0.5 * alpha * float(point[:-1] @ point[:-1])
-    return RiskFit(point[:-1], float(point[-1]), objective, kept, n_iter, converged)
+            found = solve(0.5 * (low + high), start)
+            solved = found.stationary and abs(found.negative) <= tol
+            converged = solved and found.objective <= best.objective + tol
+            if converged or found.objective < best.objective:
+                best = found
+            if found.negative > 0.0:
+                low = found.kept
+            else:
+                high, start = found.kept, found.point
+    coef, intercept = best.point[:-1], float(best.point[-1])
+    return RiskFit(coef, intercept, best.objective, best.kept, n_iter, converged)
+
+
+class _Solution(NamedTuple):
+    """The minimum of positive + kept * negative, and the risk there."""
+
+    point: Vector
+    kept: float
+    objective: float
+    negative: float
+    stationary: bool
 
 
 class NNPUClassifier(PriorMethod):

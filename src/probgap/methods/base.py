@@ -26,7 +26,7 @@ from probgap._core.estimators import (
 from probgap._core.runtime import draw_seed
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap._core.validation import can_hold_out, make_splitter, smaller_group
-from probgap.gap import GapClassifier, ObservedGapEstimator, log_odds_of
+from probgap.gap import GapClassifier, ObservedGapEstimator
 from probgap.reading import Reading, read
 
 SHARE = Interval(Real, 0, 1, closed="neither")
@@ -133,7 +133,7 @@ class MethodClassifier(ProbabilisticPUClassifier):
 def score_of(estimator: Any, samples: Matrix) -> Vector:
     """Return the decision of a fitted classifier, else P(class 1) - P(class 0)."""
     if isinstance(estimator, GapClassifier):
-        return log_odds_of(estimator.decision_function(samples))
+        return estimator._log_odds_at(samples)
     if hasattr(estimator, "decision_function"):
         return estimator.decision_function(samples)
     proba: Array = estimator.predict_proba(samples)

@@ -109,6 +109,7 @@ _MOST_ROWS = 400
 _WIDTHS = np.logspace(-1.0, 1.0, 5)  # of the kernel, in median distances
 _MOST_LAMBDA, _PRECISION, _FIRST = 8.0, 0.04, 1.05
 _FAINTEST = 1e-7  # directions below this share of the largest eigenvalue are dropped
+_SAME = 1e-7  # means of kernels that are nearer have the same distribution
 _MOST_GAP = 1e-6  # largest duality gap, in squared distances of the two means
 
 
@@ -126,6 +127,8 @@ def kernel_means(X: Matrix, labelled: Mask, rng: Generator, *, second: bool) -> 
         for group in (~labelled, labelled)
     ]
     curve = DistanceCurve.of(X[np.concatenate(drawn)], drawn[0].size)
+    if curve.greatest_slope < _SAME:
+        return Found((_MOST_LAMBDA - 1.0) / _MOST_LAMBDA, evidence={"distance": 0.0})
     fewest = min(rows.size for rows in drawn)
     threshold = 1.0 / np.sqrt(fewest)
     gaps = []

@@ -250,8 +250,8 @@ class Reading:
         low, high = (float(shares[0]), float(shares[-1])) if shares else (0.0, 0.0)
         if len(shares) > 2 or not 0.0 < low <= high < 1.0:
             msg = (
-                "class_prior must be a share between 0 and 1, or a range of shares. "
-                f"Got {class_prior!r}."
+                "class_prior must be a share above 0 and below 1, or a range of such "
+                f"shares, the lower first. Got {class_prior!r}."
             )
             raise InvalidInputError(msg)
         n_rows = self.n_labelled + self.n_unlabelled

@@ -18,6 +18,9 @@ from probgap._core.types import Array, Mask, Vector
 # Log-odds are clipped here, beyond what a finite sample can tell.
 MOST_LOG_ODDS = 9.0
 
+# Scores count as outliers so many times as far off as most of them spread.
+_FAR = 20.0
+
 # fmt: off
 _LEVELS = np.array([
     0.01, 0.03, 0.08, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.92, 0.96,
@@ -30,6 +33,7 @@ def platt_scaling(
     scores: Vector, labelled: Mask, weight: Vector
 ) -> tuple[float, float]:
     """Return slope and offset that turn scores into log-odds of being labelled."""
+    scores = _without_outliers(scores, labelled)
     centre, deviation = float(scores.mean()), float(scores.std()) or 1.0
     standard = (scores - centre) / deviation
     # Platt's targets, which keep probabilities from 0 and 1 if groups are separable.
@@ -48,6 +52,14 @@ def platt_scaling(
     found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
     slope = float(found[0] / deviation)
     return slope, float(found[1] - slope * centre)
+
+
+def _without_outliers(scores: Vector, labelled: Mask) -> Vector:
+    """Clip what is so far off that a single score would decide the slope."""
+    low, high = np.quantile(scores, [0.05, 0.95])
+    apart = abs(np.median(scores[labelled]) - np.median(scores[~labelled]))
+    far = _FAR * max(high - low, apart)
+    return np.clip(scores, low - far, high + far) if far > 0.0 else scores
 
 
 def calibrate(scores: Vector, labelled: Mask, weight: Vector) -> Vector:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -120,12 +121,23 @@ def risk_bound(
     given = np.zeros(weight.shape) if losses is None else losses
     loss: Vector = check_array(given, input_name="losses", **how)
     lightest = float(weight.min())
+    for name, number in (("complexity", complexity), ("largest_loss", largest_loss)):
+        if not isinstance(number, Real):
+            msg = f"{name} must be a number. Got {number!r}."
+            raise InvalidInputError(msg)
+    outside = loss[(loss < 0.0) | (loss > largest_loss)]
     for right, rule, value in (
         (weight.ndim == 1, "weights must be one-dimensional", weight.shape),
         (lightest >= 0.0, "weights must not be negative", lightest),
+        (weight.any(), "weights must be above 0 for some sample", float(weight.sum())),
         (loss.shape == weight.shape, "losses must be as many as weights", loss.shape),
         (complexity >= 0.0, "complexity must not be negative", complexity),
         (largest_loss > 0.0, "largest_loss must be above 0", largest_loss),
+        (
+            not outside.size,
+            "losses must lie in [0, largest_loss]",
+            outside[:1].tolist(),
+        ),
         (0.0 < delta < 1.0, "delta must lie in (0, 1)", delta),
     ):
         if not right:
@@ -136,14 +148,15 @@ def risk_bound(
     risk = np.nan if losses is None else float(weight @ loss / n)
     chance = largest_loss * np.sqrt(2.0 * np.log(1.0 / delta))
     # Twice the paper's complexity, which is twice the usual one, and the deviation.
-    unit, scale = 4.0 * complexity + chance, np.sqrt(squares) / n
+    unit, most = 4.0 * complexity + chance, weight.max() / np.sqrt(n)
+    scale = min(np.sqrt(squares) / n, most)  # equal but for rounding if all weights are
     return RiskBound(
         n_samples=n,
-        effective_sample_size=total**2 / squares if squares > 0.0 else 0.0,
+        effective_sample_size=total**2 / squares,
         largest_weight=float(weight.max()),
         empirical_risk=risk,
         theorem_4=float(unit / np.sqrt(n)),
-        theorem_5=float(unit * weight.max() / np.sqrt(n)),
+        theorem_5=float(unit * most),
         sharper=float(unit * scale),
         deviation=float(chance * scale),
         says_nothing=bool(unit * scale >= largest_loss),
