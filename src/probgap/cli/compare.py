@@ -107,25 +107,26 @@ def compare(
         if worlds and truth is not None:
             terminal.refuse("--worlds draws its own truths; leave out --truth.")
         check_libraries()
-        from probgap import diagnostics
         from probgap.cli._prepare import Request, prepare
-
-        if unknown := [name for name in only or () if name not in diagnostics.METHODS]:
-            known = ", ".join(diagnostics.METHODS)
-            terminal.refuse(f"--only must be one of {known}. Got {unknown[0]!r}.")
 
         columns = (table, label, positive, id_column, drop, category, truth)
         request = Request(*columns, keep=keep)
         with terminal.Progress(_COSTS, shown=not (quiet or as_json)) as progress:
             progress.begin("Reading the table")
             prepared = prepare(request)
+            from probgap import diagnostics
             from probgap.tables import make_preprocessor
+
+            known = list(diagnostics.METHODS)
+            if unknown := [name for name in only or () if name not in known]:
+                names = ", ".join(known)
+                terminal.refuse(f"--only must be one of {names}. Got {unknown[0]!r}.")
 
             progress.begin("Comparing")
             skipped = () if every else diagnostics.SLOW
+            usual = [name for name in known if name not in skipped]
             options: dict[str, Any] = {
-                "methods": list(dict.fromkeys(only or ()))
-                or [n for n in diagnostics.METHODS if n not in skipped],
+                "methods": list(dict.fromkeys(only or usual)),
                 "preprocessor": make_preprocessor(prepared.plan),
                 "n_splits": folds or (2 if worlds else 3),
                 "random_state": seed,
