@@ -16,7 +16,8 @@ Panels, with data and labellings of default_cells.py:
 - random: labelled at random, classes that overlap and are mostly rare;
 - nothing: every positive is labelled;
 - sharp: a noiseless border, under the labellings of high and low;
-- noisy: 300 rows, and 40 columns of noise beside the others, some labellings of high and low.
+- noisy: 300 rows, a fifth of them positive, and 40 columns of noise beside the others, some
+  labellings of high and low.
 
 A cell is one data set under one labelling with one seed. Each row of --rows is one method
 on one cell. Rows that exist are not measured again, so a run can be stopped and resumed;

@@ -39,7 +39,8 @@ N_TRAIN = 1500
 MOST_TEST = 2000
 TEST_SHARE = 0.25  # of data sets with few rows
 FEWEST_ROWS = 300  # in the panel "noisy"
-NOISE, N_NOISE = " + noise", 40  # columns that say nothing, of names that end so
+# In tables of names that end so: columns that say nothing, and most positives.
+NOISE, N_NOISE, NOISY_PRIOR = " + noise", 40, 0.2
 FEWEST_LABELS = 8  # the easiest positives are labelled where a labelling gives fewer
 
 SHARP = ("triangles", "square")
@@ -106,6 +107,10 @@ def draw(name, n_train, seed):
     else:
         X, y = _load(table)
     if name != table:
+        negative, positive = np.flatnonzero(y == 0), rng.permutation(np.flatnonzero(y))
+        few = round(negative.size * NOISY_PRIOR / (1.0 - NOISY_PRIOR))
+        kept = np.concatenate([negative, positive[:few]])
+        X, y = X[kept], y[kept]
         X = np.hstack([X, rng.normal(size=(y.size, N_NOISE))])
     order = rng.permutation(y.size)
     n_train = min(n_train, round((1.0 - TEST_SHARE) * y.size))
