@@ -11,6 +11,7 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
+from probgap.methods import PUSBClassifier
 
 
 def test_gaps_lie_between_minus_one_and_one_and_follow_the_truth(square):
@@ -42,6 +43,15 @@ def test_mixed_gaps_follow_the_truth_in_any_folds(square):
         decision = model.decision_function(X)
         assert_allclose(decision, np.tanh(model.log_odds(X) / 2.0), atol=1e-12)
     assert not np.array_equal(usual.observed_gap_, other.observed_gap_)
+
+
+@pytest.mark.parametrize(
+    "gap", [MixedGapEstimator(), ObservedGapEstimator(LogisticRegression())]
+)
+def test_a_threshold_on_training_samples_holds_for_others(square, gap):
+    X, _, _, s = square
+    model = PUSBClassifier(0.6, gap_estimator=gap, random_state=0).fit(X[:300], s[:300])
+    assert model.predict(X).mean() == pytest.approx(0.6, abs=0.1)
 
 
 def test_out_of_fold_gaps_do_not_know_the_label_they_are_for():

@@ -77,6 +77,8 @@ def test_matching_a_sample_to_itself_costs_nothing():
         ({"losses": [1.0, 2.0]}, r"losses must be as many as weights\. Got \(2,\)"),
         ({"losses": [np.nan]}, "Input losses contains NaN"),
         ({"complexity": -1.0}, r"complexity must not be negative\. Got -1\.0"),
+        ({"complexity": None}, r"complexity must be a number\. Got None"),
+        ({"losses": [1.5]}, r"losses must lie in \[0, largest_loss\]\. Got \[1\.5\]"),
         ({"complexity": np.nan}, r"complexity must not be negative\. Got nan"),
         ({"largest_loss": 0.0}, r"largest_loss must be above 0\. Got 0\.0"),
         ({"delta": 1.0}, r"delta must lie in \(0, 1\)\. Got 1\.0"),
