@@ -38,9 +38,9 @@ from probgap.datasets import (
 N_TRAIN = 1500
 MOST_TEST = 2000
 TEST_SHARE = 0.25  # of data sets with few rows
-FEWEST_ROWS = 300  # in the panel "noisy"
-# In tables of names that end so: columns that say nothing, and most positives.
-NOISE, N_NOISE, NOISY_PRIOR = " + noise", 40, 0.2
+# Tables of the panel "noisy": the end of their names, most training rows, columns of noise,
+# and share of positives.
+NOISE, N_NOISY, N_NOISE, NOISY_PRIOR = " + noise", 300, 40, 0.2
 FEWEST_LABELS = 8  # the easiest positives are labelled where a labelling gives fewer
 
 SHARP = ("triangles", "square")
@@ -340,7 +340,7 @@ def cells(half, panel, seeds, *, reduced=False):
 def size_of(panel, n_train=N_TRAIN):
     """Return the number of training rows: of a rare class, fewer hold too few."""
     if panel == "noisy":
-        return min(n_train, FEWEST_ROWS)
+        return min(n_train, N_NOISY)
     return max(n_train, N_TRAIN) if panel == "random" else n_train
 
 
