@@ -166,7 +166,7 @@ def _show_worlds(found: WorldsComparison, sentence: str) -> None:
     )
     console.print(
         "This is no proof: on tables of known truth, such a choice was near the best "
-        "method in half of the cases.",
+        "method in about half of the cases.",
         style="dim",
     )
 
