@@ -41,8 +41,7 @@ def modules_after(folder, *statements):
     script = "; ".join(["import sys", *(f"{each}; {shown}" for each in statements)])
     environment = {**os.environ, "HOME": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     out = subprocess.run(
-        # An old name of a room says so; that is no trace.
-        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script],
+        [sys.executable, "-c", script],
         capture_output=True,
         text=True,
         check=True,

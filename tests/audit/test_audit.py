@@ -1,15 +1,13 @@
 """Audits: rows drawn, answers counted, intervals that hold."""
 
-import importlib
 import json
-import sys
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import hypergeom
 
-from probgap.audit import Design, design, estimate, suggest
+from probgap.audit import Design, design, estimate
 from probgap.audit._interval import Sample, interval, tails
 from probgap.exceptions import InvalidInputError
 
@@ -251,10 +249,3 @@ def test_half_of_the_answers_give_a_wider_interval(rows):
 def test_bad_requests_are_refused(call, message, rows):
     with pytest.raises(InvalidInputError, match=message):
         call(rows[0])
-
-
-def test_the_old_name_still_works_and_says_so(monkeypatch):
-    monkeypatch.delitem(sys.modules, "probgap.active", raising=False)
-    with pytest.warns(DeprecationWarning, match=r"probgap\.audit"):
-        active = importlib.import_module("probgap.active")
-    assert active.suggest is suggest

@@ -1,8 +1,5 @@
 """All methods: scikit-learn's contract; the older ones by hand and by formula."""
 
-import importlib
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +16,6 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from probgap import methods
 from probgap.datasets import hide_labels, make_square
 from probgap.exceptions import ProbgapWarning
 from probgap.gap import ObservedGapEstimator
@@ -267,14 +263,6 @@ def test_which_methods_give_probabilities():
     }
     assert hasattr(NaiveClassifier(LogisticRegression()), "predict_proba")
     assert not hasattr(NNPUClassifier(loss="sigmoid"), "predict_proba")
-
-
-@pytest.mark.parametrize("name", ["ElkanNotoClassifier", "PUBaggingClassifier"])
-def test_the_old_name_of_the_room_works_with_a_warning(name):
-    sys.modules.pop("probgap.baselines", None)
-    with pytest.warns(DeprecationWarning, match=r"0\.3\. Use probgap\.methods"):
-        old = importlib.import_module("probgap.baselines")
-    assert getattr(old, name) is getattr(methods, name)
 
 
 @pytest.mark.parametrize(
