@@ -605,19 +605,3 @@ def test_codes_may_be_taken_for_categories(cases, probgap, tmp_path):
     result = probgap(*words, "--category", "color", "--force")
     assert result.exit_code == 1
     assert "Did you mean 'colour'?" in result.stderr
-
-
-def test_compare_in_worlds(good, probgap, tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text(good.csv())
-    methods = "--only", "naive SVM", "--only", "Natarajan", "--only", "Elkan-Noto"
-    shown = probgap("compare", path, "--label", "found", "--worlds", *methods)
-    assert shown.exit_code == 0, shown.stderr
-    assert "4 worlds that the labels allow" in shown.stdout
-    assert "is the most accurate on average" in shown.stdout
-    assert "PU bagging" not in shown.stdout
-
-
-def test_worlds_and_a_truth_do_not_go_together(probgap):
-    result = probgap("compare", "t.csv", "--label", "a", "--truth", "b", "--worlds")
-    assert (result.exit_code, "--worlds draws its own" in result.stderr) == (1, True)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_libraries
-
-if TYPE_CHECKING:
-    from probgap.diagnostics import WorldsComparison
 
 _COSTS = {"Reading the table": 1.0, "Comparing": 60.0}
 # Keys, and their headings and formats.
@@ -38,22 +34,10 @@ _WITH_TRUTH = {
     "lee_liu": ("Lee-Liu", ".2f"),
     "seconds": ("CPU s", ".2f"),
 }
-_IN_WORLDS = {
-    "accuracy": ("accuracy", ".1%"),
-    "balanced_accuracy": ("balanced", ".1%"),
-    "hidden_average_precision": ("avg. precision", ".3f"),
-    "roc_auc": ("AUC of all", ".3f"),
-    "n_best": ("best in", ",.0f"),
-    "shortfall": ("worst shortfall", ".1%"),
-}
 _TRUTH = (
     "A column with the true labels, if there is one: used to judge, never to learn."
 )
-_FOLDS = "Folds of cross-validation; 3, or 2 in each world."
-_WORLDS = (
-    "Judge by truths drawn from what the labels allow, with the labels drawn again: how "
-    "much the order of the methods depends on what nobody knows."
-)
+_FOLDS = "Folds of cross-validation."
 _ONLY = "A method to compare, by its name in the table; can be given several times."
 _ALL = (
     "Also PGPUcv of the paper, and PGlin and PUSB on our scores: several times slower."
@@ -70,10 +54,7 @@ def compare(
     drop: given.Drop = None,
     keep: given.Keep = None,
     category: given.Category = None,
-    worlds: Annotated[bool, typer.Option("--worlds", help=_WORLDS)] = False,
-    folds: Annotated[
-        int | None, typer.Option(min=2, max=20, metavar="N", help=_FOLDS)
-    ] = None,
+    folds: Annotated[int, typer.Option(min=2, max=20, metavar="N", help=_FOLDS)] = 3,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="METHOD", help=_ONLY)
     ] = None,
@@ -96,16 +77,9 @@ def compare(
     accuracy, balanced accuracy, F1, AUC of all rows, the hidden positives found and the
     false alarms.
 
-    With --worlds, truths are drawn from what the labels of this table allow, labels are
-    drawn again, and the methods are judged by these truths, in each world and on average.
-
     Example: probgap compare cases.csv --label flagged --truth audited
-
-    Example: probgap compare cases.csv --label flagged --worlds
     """
     with terminal.plain_errors(debug=debug):
-        if worlds and truth is not None:
-            terminal.refuse("--worlds draws its own truths; leave out --truth.")
         check_libraries()
         from probgap.cli._prepare import Request, prepare
 
@@ -128,58 +102,30 @@ def compare(
             options: dict[str, Any] = {
                 "methods": list(dict.fromkeys(only or usual)),
                 "preprocessor": make_preprocessor(prepared.plan),
-                "n_splits": folds or (2 if worlds else 3),
+                "n_splits": folds,
                 "random_state": seed,
                 "n_jobs": jobs,
                 "progress": progress.advance,
             }
             frame, labelled = prepared.inputs, prepared.labels.labelled
             with terminal.caught_warnings():
-                if worlds:
-                    found = diagnostics.compare_worlds(frame, labelled, **options)
-                else:
-                    options["truth"] = prepared.truth
-                    rows = diagnostics.compare_methods(frame, labelled, **options)
+                options["truth"] = prepared.truth
+                rows = diagnostics.compare_methods(frame, labelled, **options)
         if as_json:
-            terminal.print_json(asdict(found) if worlds else rows)
-        elif worlds:
-            _show_worlds(found, prepared.labels.sentence)
+            terminal.print_json(rows)
         else:
             columns_shown = _WITHOUT_TRUTH if truth is None else _WITH_TRUTH
-            how = "Held-out rows, pooled over folds."
-            _show(rows, columns_shown, prepared.labels.sentence, how)
-
-
-def _show_worlds(found: WorldsComparison, sentence: str) -> None:
-    drawn = ", ".join(f"{world.class_prior:.1%}" for world in found.worlds)
-    how = (
-        f"Means over {len(found.worlds)} worlds that the labels allow, in which {drawn} of "
-        "the rows are positive; held-out rows."
-    )
-    _show(found.methods, _IN_WORLDS, sentence, how)
-    if found.best is None:
-        return
-    first, console = found.methods[0], terminal.make_console()
-    console.print(
-        f"\n{found.best} is the most accurate on average, and the best in {first['n_best']} "
-        f"of {len(found.worlds)} worlds."
-    )
-    console.print(
-        "This is no proof: on tables of known truth, such a choice was near the best "
-        "method in about half of the cases.",
-        style="dim",
-    )
+            _show(rows, columns_shown, prepared.labels.sentence)
 
 
 def _show(
     rows: list[dict[str, Any]],
     columns: dict[str, tuple[str, str]],
     sentence: str,
-    how: str,
 ) -> None:
     console = terminal.make_console()
     console.print(sentence)
-    console.print(f"{how}\n", style="dim")
+    console.print("Held-out rows, pooled over folds.\n", style="dim")
     headings = [heading for heading, _ in columns.values()]
     lines = []
     for row in rows:

@@ -11,7 +11,6 @@ from probgap.diagnostics._held_out import (
     labelling_curve,
 )
 from probgap.diagnostics._scar import ScarTest, scar_test
-from probgap.diagnostics._worlds import World, WorldsComparison, compare_worlds
 from probgap.diagnostics.account import Account
 
 # Names that are not listed are there for other rooms.
@@ -20,10 +19,7 @@ __all__ = [
     "HeldOutCalibration",
     "LabellingCurve",
     "ScarTest",
-    "World",
-    "WorldsComparison",
     "compare_methods",
-    "compare_worlds",
     "examine",
     "held_out_calibration",
     "labelling_curve",
