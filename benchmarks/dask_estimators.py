@@ -46,7 +46,7 @@ def report(name: str, seconds: float, model, test, best: float) -> np.ndarray:
     predicted = model.predict(X)
     right = (predicted == labels[:, 0]).mean()
     as_bayes = (predicted == (posterior > 0.5)).mean()
-    share = model.estimated_class_prior_
+    share = model.reading_.class_prior
     print(
         f"{name:32s} {seconds:7.1f} s   right {right:.1%} (Bayes {best:.1%})   as Bayes "
         f"{as_bayes:.1%}   positives {share:.1%}   boundary {model.boundary_.value:.3f}",

@@ -182,10 +182,10 @@ def ranking(model, cell, s):
 def count(model, s, truth):
     """Return the estimated number of hidden positives, and its 90% interval."""
     row = {}
-    if hasattr(model, "estimated_class_prior_"):
-        row["estimated"] = float(model.estimated_class_prior_ * s.size - s.sum())
-    if hasattr(model, "estimated_class_prior_interval_"):
-        ends = np.array(model.estimated_class_prior_interval_) * s.size - s.sum()
+    reading = getattr(model, "reading_", None)
+    if reading is not None:
+        row["estimated"] = float(reading.class_prior * s.size - s.sum())
+        ends = np.array(reading.class_prior_interval) * s.size - s.sum()
         low, high = np.maximum(ends, 0.0)
         row |= {"low": float(low), "high": float(high)}
         # Half a row: a share times the number of rows is not a whole number.

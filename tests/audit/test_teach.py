@@ -230,7 +230,7 @@ def test_answers_weight_the_curves_of_the_reading(audited):
 def test_answers_recalibrate_probabilities_and_correct_the_ranking(audited):
     model, better, X, truth, _, rest = audited
     held_out, y = model.posterior_, truth[rest]
-    before = model.reading_.probability_range(held_out, unlabelled=True).mean
+    before = model.probability_
     after = better.hidden_probability(X, held_out)
     assert log_loss(y, after[rest]) < 0.9 * log_loss(y, before[rest])
     assert (

@@ -53,7 +53,7 @@ def test_there_is_one_count_wherever_it_is_shown(fitted):
     found = json.loads((fitted.out / "run.json").read_text())["found"]
     assert found["hidden"] == pytest.approx(count)
     assert found["hidden_interval"] == pytest.approx(ends)
-    prior = model.estimated_class_prior_ * found["rows"] - model.n_labelled_
+    prior = reading.class_prior * found["rows"] - model.n_labelled_
     assert prior == pytest.approx(count)
     low, high = (f"{end:,.0f}" for end in ends)
     table = f"between {low} and {high} (90% interval), best estimate {count:,.0f}"
@@ -283,7 +283,7 @@ def test_predict_agrees_with_fit_whatever_the_order_of_columns(
     np.testing.assert_allclose(new["probability"], chance[new.index - 1], atol=1e-7)
     # scores.csv has the probabilities of models that have not seen the row.
     old = read(fitted.out / "scores.csv").set_index("row").loc[new.index]
-    held_out = fitted_model[-1].posterior_[new.index - 1]
+    held_out = fitted_model[-1].probability_[new.index - 1]
     np.testing.assert_allclose(old["probability"], held_out, atol=1e-7)
     assert (new["predicted_label"] == old["predicted_label"]).mean() > 0.9
     assert probgap("predict", model, tmp_path / "new.csv", "--out", out).exit_code == 1

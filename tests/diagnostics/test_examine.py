@@ -75,7 +75,7 @@ def test_counts_agree_with_each_other_and_with_the_model(account, framed):
     counts, boundary, worlds = found.found, found.boundary, found.worlds
     classifier = model[-1]
     assert found.weights.bound is None  # nothing was left out
-    called = classifier.posterior_ > 0.5
+    called = classifier.probability_ > 0.5
     assert counts.rows == counts.labelled + counts.unlabelled == len(frame)
     assert counts.called_positive == (called & ~labelled).sum()
     reading = classifier.reading_

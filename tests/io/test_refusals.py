@@ -280,7 +280,6 @@ def test_a_file_from_before_parameters_became_objects_still_loads(name, data):
     model = load(path)
     found = model.predict_proba(np.array(noted["rows"]))[:, 1]
     assert_allclose(found, noted["probability"], rtol=1e-9)
-    assert model.estimated_class_prior_ == model.reading_.class_prior
     now = {"default": PGPUClassifier, "paper": PGPUClassifier.paper}[name]()
     now.set_params(random_state=0, reweight=KernelMeanMatching())
     assert repr(model) == repr(now)

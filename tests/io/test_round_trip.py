@@ -302,5 +302,6 @@ def test_what_a_fit_says_of_itself_comes_back(model, data, tmp_path):
     assert after.boundary_ == before.boundary_
     assert len(after.boundary_.scores) == len(after.boundary_.candidates) > 1
     for name in ("class_prior", "labelling_rate"):
-        for attribute in (f"estimated_{name}_", f"estimated_{name}_interval_"):
-            assert getattr(after, attribute) == getattr(before, attribute)
+        for attribute in (name, f"{name}_interval"):
+            ours, theirs = (getattr(m.reading_, attribute) for m in (after, before))
+            assert ours == theirs

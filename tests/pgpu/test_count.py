@@ -1,4 +1,4 @@
-"""How many are positive: one count, wherever it is shown."""
+"""How many, which share, how likely is this row: one answer each, wherever it is shown."""
 
 import json
 
@@ -13,6 +13,7 @@ from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap.boundary import Quantile
 from probgap.datasets import make_square
 from probgap.gap import ObservedGapEstimator
+from probgap.priors import estimate_class_prior
 
 MODELS = {
     "default": PGPUClassifier(random_state=0),
@@ -49,30 +50,61 @@ def fitted(square):
 def test_every_model_estimates_how_many_are_positive(square, fitted, name):
     _, y_true, s = square
     model = fitted[name]
-    assert model.estimated_class_prior_ == pytest.approx(y_true.mean(), abs=0.12)
-    low, high = model.estimated_class_prior_interval_
-    assert s.mean() <= low <= model.estimated_class_prior_ <= high <= 1.0
+    assert model.reading_.class_prior == pytest.approx(y_true.mean(), abs=0.12)
+    low, high = model.reading_.class_prior_interval
+    assert s.mean() <= low <= model.reading_.class_prior <= high <= 1.0
     assert low <= y_true.mean() <= high
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_labelling_rate_is_the_other_side_of_it(square, fitted, name):
     s, model = square[2], fitted[name]
-    low, high = model.estimated_class_prior_interval_
-    product = model.estimated_labelling_rate_ * model.estimated_class_prior_
+    low, high = model.reading_.class_prior_interval
+    product = model.reading_.labelling_rate * model.reading_.class_prior
     assert product == pytest.approx(s.mean())
     assert_allclose(
-        model.estimated_labelling_rate_interval_, (s.mean() / high, s.mean() / low)
+        model.reading_.labelling_rate_interval, (s.mean() / high, s.mean() / low)
     )
-    assert all(type(end) is float for end in model.estimated_class_prior_interval_)
+    assert all(type(end) is float for end in model.reading_.class_prior_interval)
 
 
 def test_the_same_seed_gives_the_same_bits(square, fitted):
     X, _, s = square
     for name in ("default", "paper"):
         again = clone(MODELS[name]).fit(X, s)
-        before = fitted[name].estimated_class_prior_interval_
-        assert again.estimated_class_prior_interval_ == before
+        before = fitted[name].reading_.class_prior_interval
+        assert again.reading_.class_prior_interval == before
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_probabilities_of_rows_add_up_to_the_count(square, fitted, name):
+    s, model = square[2], fitted[name]
+    chance = model.probability_
+    assert (chance[s] == 1.0).all()
+    assert chance[~s].sum() == pytest.approx(model.reading_.n_hidden, rel=1e-9)
+    by_posterior = np.argsort(model.posterior_[~s])
+    assert (np.diff(chance[~s][by_posterior]) >= 0.0).all()
+    likely = model.reading_.probability_range(chance, unlabelled=~s)
+    assert (likely.low <= chance).all()
+    assert (chance <= likely.high).all()
+
+
+@pytest.mark.parametrize("name", ["default", "paper"])
+def test_a_known_share_of_positives_holds_for_the_rows_too(square, name):
+    X, y_true, s = square
+    known = float(y_true.mean())
+    model = clone(MODELS[name]).set_params(class_prior=known).fit(X, s)
+    assert model.probability_.mean() == pytest.approx(known, abs=1e-3)
+
+
+def test_the_class_prior_is_that_of_the_classifier(square, fitted):
+    X, _, s = square
+    prior, reading = (
+        estimate_class_prior(X, s, random_state=0),
+        fitted["default"].reading_,
+    )
+    assert prior.value == pytest.approx(reading.class_prior, rel=1e-12)
+    assert prior.interval == pytest.approx(reading.class_prior_interval, rel=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::probgap.exceptions.UnreliableFitWarning")
@@ -80,8 +112,8 @@ def test_few_labels_leave_more_room_than_many(square, fitted):
     X, _, s = square
     few = np.isin(np.arange(s.size), np.flatnonzero(s)[::10])
     model = PGPUClassifier(random_state=0).fit(X, few)
-    width = np.diff(np.log(model.estimated_class_prior_interval_))
-    before = np.diff(np.log(fitted["default"].estimated_class_prior_interval_))
+    width = np.diff(np.log(model.reading_.class_prior_interval))
+    before = np.diff(np.log(fitted["default"].reading_.class_prior_interval))
     assert width > 1.5 * before
 
 
@@ -95,7 +127,7 @@ def test_the_boundary_keeps_what_was_weighed(fitted):
     assert_allclose(searched.boundary_.scores, searched.cv_results_["mean_test_score"])
 
 
-def test_every_place_shows_the_same_count(square, probgap, tmp_path, monkeypatch):
+def test_every_place_gives_the_same_answers(square, probgap, tmp_path, monkeypatch):
     """Attribute, notebook, terminal, page, run.json and blocks: one object's numbers."""
     dask = pytest.importorskip("dask")
     pytest.importorskip("skops")
@@ -124,9 +156,21 @@ def test_every_place_shows_the_same_count(square, probgap, tmp_path, monkeypatch
         found = json.loads((out / "run.json").read_text())["found"]
         assert found["hidden"] == reading.n_hidden
         assert tuple(found["hidden_interval"]) == (low, high)
-        assert found["share_positive"] == model.estimated_class_prior_
-        interval = model.estimated_class_prior_interval_
+        assert found["share_positive"] == model.reading_.class_prior
+        interval = model.reading_.class_prior_interval
         assert tuple(found["share_interval"]) == interval
+        if engine == "memory":
+            scores = pd.read_csv(out / "scores.csv").sort_values("row")
+            assert_allclose(scores["probability"], model.probability_, atol=1e-6)
+            assert (
+                scores["probability"]
+                .between(
+                    scores["probability_low"] - 1e-6, scores["probability_high"] + 1e-6
+                )
+                .all()
+            )
+        share = f"best estimate {reading.class_prior:.1%}"
+        assert share in model._repr_html_()
         headline = reading.hidden_range.capitalize()
         headline += (
             f" more positives among {round(reading.n_unlabelled)} unlabelled rows"

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from probgap import PGPUClassifier, PGPUClassifierCV
+from probgap._core.checks import in_double
 from probgap._core.kernels import (
     KernelFeatures,
     TrainingFeatures,
@@ -141,11 +142,10 @@ def test_the_same_seed_gives_the_same_bits_whatever_n_jobs(square):
 def test_single_precision_is_not_copied_and_changes_little(square, new, name, request):
     X, _, _, s = square
     single = X.astype(np.float32)
-    exact = clone(MODELS[name])
-    assert exact._in_double(single).dtype == np.float64
+    assert in_double(single).dtype == np.float64
     request.getfixturevalue("many")
     model = clone(MODELS[name])
-    assert model._in_double(single) is single
+    assert in_double(single) is single
     double = clone(model).fit(single.astype(np.float64), s)
     fitted = model.fit(single, s)
     decision = double.decision_function(new[0])

@@ -71,7 +71,7 @@ def test_clusters_labelled_at_random_are_counted(method):
 def test_scores_are_fitted_once_and_out_of_fold():
     X, positive, labelled = clusters(n=300, apart=3.0)
     prior = estimate_class_prior(X, np.where(labelled, "a", "b"), pos_label="a")
-    assert prior.method == "consensus"
+    assert prior.method == "reading"
     assert prior.value == pytest.approx(positive.mean(), abs=0.08)
 
 

@@ -54,28 +54,42 @@ def test_the_numbers_are_of_one_kind():
     assert "hidden positives" in reading._repr_html_()
 
 
-def test_a_posterior_has_the_range_of_its_curves():
+def test_a_probability_lies_in_its_range():
     scores, labelled, _ = scored()
     reading = read(scores, labelled)
     chances = reading.posterior(scores)
+    hidden = reading.hidden_probability(scores)
     free = reading.probability_range(chances)
-    given = reading.probability_range(chances, unlabelled=True)
-    assert_allclose(free.mean, chances, atol=2e-3)
-    assert_allclose(given.mean, reading.hidden_probability(scores), atol=2e-2)
-    for ranges in (free, given):
-        assert (ranges.low <= ranges.mean).all()
-        assert (ranges.mean <= ranges.high).all()
+    given = reading.probability_range(hidden, unlabelled=True)
+    for ranges, probability in ((free, chances), (given, hidden)):
+        assert (ranges.low <= probability).all()
+        assert (probability <= ranges.high).all()
         order = np.argsort(chances)
         assert (np.diff(ranges.low[order]) >= -1e-12).all()
         assert (np.diff(ranges.high[order]) >= -1e-12).all()
         assert_array_equal(ranges.agreed, ranges.high - ranges.low <= 0.1)
-    # Among rows like it are labelled ones: an unlabelled one is less likely positive.
-    assert (given.mean <= free.mean + 1e-12).all()
-    mixed = reading.probability_range(chances, unlabelled=~labelled)
+    both = np.where(labelled, chances, hidden)
+    mixed = reading.probability_range(both, unlabelled=~labelled)
     assert_array_equal(mixed.high, np.where(labelled, free.high, given.high))
     strange = replace(reading, strangeness=1.0)
     assert strange.extrapolates
     assert not strange.probability_range(chances).agreed.any()
+
+
+@pytest.mark.parametrize("share", [1e-4, 0.3, 0.999])
+def test_shared_out_probabilities_add_up_to_the_count(share):
+    scores, labelled, _ = scored()
+    reading = read(scores, labelled)
+    weight = np.where(labelled, 1.0, 2.5)
+    reading = replace(reading, n_hidden=share * weight[~labelled].sum())
+    posterior = np.where(scores > 6.0, 1.0, np.where(scores < -2.0, 0.0, 0.5))
+    posterior = np.where(np.abs(scores) < 1.0, reading.posterior(scores), posterior)
+    probability = reading.share_out(posterior, labelled, weight)
+    assert (probability[labelled] == 1.0).all()
+    total = weight[~labelled] @ probability[~labelled]
+    assert total == pytest.approx(reading.n_hidden, rel=1e-9)
+    order = np.argsort(posterior[~labelled])
+    assert (np.diff(probability[~labelled][order]) >= 0.0).all()
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.5, 0.9])
@@ -91,7 +105,7 @@ def test_rows_are_positive_as_often_as_their_range_says(rate, steep):
     reading = read(scores, labelled)
     hidden = np.flatnonzero(~labelled)
     order = hidden[np.argsort(-scores[hidden])]
-    chances = reading.posterior(scores)
+    chances = reading.hidden_probability(scores)
     ranges = reading.probability_range(chances, unlabelled=True)
     for rows in np.array_split(order, 8):
         slack = 2.0 * np.sqrt(0.25 / rows.size)
@@ -105,9 +119,10 @@ def test_rows_that_were_checked_narrow_the_ranges():
     reading = read(scores, labelled)
     rows = np.flatnonzero(~labelled)[::10]
     checked = reading.update(scores=scores[rows], positive=positive[rows])
-    chances = reading.posterior(scores)
-    before = reading.probability_range(chances, unlabelled=True)
-    after = checked.probability_range(checked.posterior(scores), unlabelled=True)
+    before, after = (
+        one.probability_range(one.hidden_probability(scores), unlabelled=True)
+        for one in (reading, checked)
+    )
     assert (after.high - after.low).mean() < 0.7 * (before.high - before.low).mean()
     assert after.agreed.sum() > before.agreed.sum()
 

@@ -178,7 +178,7 @@ def lively(n_unlabelled=449, cells=None):
     scores = rng.normal(4.0 * positive - 2.0)
     labelled = np.arange(scores.size) < 120
     reading = read(scores, labelled)
-    ranked = np.sort(reading.posterior(scores[~labelled]))[::-1]
+    ranked = np.sort(reading.hidden_probability(scores[~labelled]))[::-1]
     likely = reading.probability_range(ranked, unlabelled=True)
     places = np.arange(n_unlabelled)
     table = pd.DataFrame(

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from probgap._core.defaults import WORDS_FOR_NO, WORDS_FOR_UNLABELLED
+from probgap._core.defaults import DEFAULTS, WORDS_FOR_NO, WORDS_FOR_UNLABELLED
 from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.types import Mask, Matrix, Vector
 
@@ -254,6 +254,13 @@ def check_fit_inputs(
     """Check the input of ``fit``; with ``single``, do not convert single precision."""
     samples = _check_samples(estimator, X, **(_ANY_SAMPLES if single else _SAMPLES))
     return samples, check_observed_labels(estimator, y, samples.shape[0], pos_label)
+
+
+def in_double(samples: Matrix, device: str | None = None) -> Matrix:
+    """Convert samples to double precision, unless a copy would cost much memory."""
+    if samples.shape[0] <= DEFAULTS.most_rows or device is not None:
+        return samples.astype(np.float64, copy=False)
+    return samples
 
 
 def check_observed_labels(

@@ -204,7 +204,7 @@ def design(
         raise InvalidInputError(msg)
     expected = None
     if is_model:
-        values, expected = _given_unlabelled(scores, values, known)
+        values, expected = _given_unlabelled(scores, values, known, X)
     rows = np.flatnonzero(~known)
     if rows.size == 0:
         msg = "labelled must leave rows to ask about. Got none."
@@ -332,8 +332,9 @@ def _score_model(model: Any, X: Any) -> Vector:
         positive = classifier_of(model.model).positive_index_
         return np.asarray(model.predict_proba(X)[:, positive])
     classifier = classifier_of(model)
-    held_out = getattr(classifier, "posterior_", None)
     if X is None:
+        held_out = getattr(classifier, "posterior_", None)
+        held_out = getattr(classifier, "probability_", held_out)
         if held_out is None:
             msg = "X must be given with this model. Got None."
             raise InvalidInputError(msg)
@@ -342,7 +343,7 @@ def _score_model(model: Any, X: Any) -> Vector:
 
 
 def _given_unlabelled(
-    model: Any, values: Vector, known: Mask
+    model: Any, values: Vector, known: Mask, X: Any
 ) -> tuple[Vector, tuple[float, float] | None]:
     """Return probabilities given that rows are unlabelled, and the model's interval.
 
@@ -353,7 +354,7 @@ def _given_unlabelled(
     reading = getattr(classifier, "reading_", None)
     if reading is None or round(reading.n_unlabelled) != (~known).sum():
         return values, None
-    if not corrected:
-        values = reading.probability_range(values, unlabelled=True).mean
+    if not corrected and X is not None:
+        values = reading.hidden_probability(reading.find_scores(values))
     low, high = reading.n_hidden_interval
     return values, (float(low), float(high))

@@ -78,7 +78,10 @@ class Analysis:
         """The rows by rank, labelled ones last, scored by models not fitted on them."""
         labels, classifier = self.prepared.labels, self.model[-1]
         table = score_rows(
-            classifier, classifier.observed_gap_, classifier.posterior_, labels.labelled
+            classifier,
+            classifier.observed_gap_,
+            classifier.probability_,
+            labels.labelled,
         )
         observed = np.where(labels.labelled, labels.positive, "")
         table.insert(0, "observed_label", observed)
@@ -101,7 +104,7 @@ class Analysis:
         top = self.scores[self.scores["rank"] != ""].head(_N_RANKED)
         reading = self.model[-1].reading_
         likely = reading.probability_range(top["probability"], unlabelled=True)
-        chances = np.where(likely.agreed, likely.mean, np.nan).tolist()
+        chances = np.where(likely.agreed, top["probability"], np.nan).tolist()
         return tuple(
             RankedRow(
                 rank=int(row["rank"]),

@@ -287,9 +287,8 @@ def score_rows(
 ) -> pd.DataFrame:
     """Return each row's gap, its decision by the gap alone, probability and prediction.
 
-    Then the range of what the probability may mean: for rows of the table of a fit
-    (``labelled``), of a labelled row that it is positive, and of any other the probability
-    given that it is unlabelled; for new rows, that of any row like it.
+    Then the range of the probability. For rows of the table of a fit (``labelled``) both
+    are given whether the row is labelled; for new rows, those of any row like it.
     """
     lower, positive = classifier.boundary_.value, classifier.positive_index_
     decided = np.select(

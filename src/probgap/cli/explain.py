@@ -76,7 +76,7 @@ def _explain_row(
     model = load(folder / "model.skops")
     classifier = model[-1]
     # As in scores.csv: by models that had not seen the row.
-    held_out = (classifier.observed_gap_[[at]], classifier.posterior_[[at]])
+    held_out = (classifier.observed_gap_[[at]], classifier.probability_[[at]])
     frame, labelled = prepared.inputs, prepared.labels.labelled
     scores = score_rows(classifier, *held_out, labelled[[at]]).iloc[0]
     one, cells = frame.iloc[[at]], prepared.table.frame.iloc[at]

@@ -17,7 +17,11 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap import pgpu
-from probgap._core.checks import check_fit_inputs, require_labelled_and_unlabelled
+from probgap._core.checks import (
+    check_fit_inputs,
+    in_double,
+    require_labelled_and_unlabelled,
+)
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
@@ -27,7 +31,7 @@ from probgap.dask._estimators import AllRows, in_memory, is_made_for_dask
 from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
 from probgap.dask.engine import Lazy
 from probgap.gap import ObservedGapEstimator
-from probgap.pgpu.base import BasePGPU, ClassPriorMixin
+from probgap.pgpu.base import BasePGPU
 from probgap.pgpu.steps import Steps
 from probgap.reweight import KernelMeanMatching
 
@@ -35,6 +39,7 @@ from probgap.reweight import KernelMeanMatching
 _OF_ROWS = {
     "observed_gap_",
     "posterior_",
+    "probability_",
     "relabelling_",
     "row_weight_",
     "sample_weight_",
@@ -42,7 +47,7 @@ _OF_ROWS = {
 _OF_GAP = {"gap_estimator_", "reading_"}
 
 
-class PGPUClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
+class PGPUClassifier(ClassifierMixin, BaseEstimator):
     """Classify from positive and unlabelled data in blocks, on one machine or many.
 
     One pass over the blocks checks every value and draws a sample: all labelled rows, and
@@ -93,8 +98,7 @@ class PGPUClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
     n_samples_ : int
         Number of rows.
     reading_, boundary_, n_labelled_, classes_, n_features_in_, feature_names_in_ : object
-        As in :class:`probgap.PGPUClassifier`, counted over all rows, like
-        ``estimated_class_prior_``, ``estimated_labelling_rate_`` and their intervals.
+        As in :class:`probgap.PGPUClassifier`, counted over all rows.
 
     Warns
     -----
@@ -201,7 +205,7 @@ class PGPUClassifier(ClassPriorMixin, ClassifierMixin, BaseEstimator):
         self, model: pgpu.PGPUClassifier, blocks: Blocks, sample: Sample
     ) -> None:
         labels = replace(blocks.labels, labelled=sample.labelled)
-        samples = model._in_double(sample.samples)
+        samples = in_double(sample.samples, self.device)
         steps = self._choose_steps(model, blocks, sample)
         rng = as_generator(model.random_state)
         model._fit_checked(samples, labels, steps, rng, sample.weight)

@@ -186,7 +186,7 @@ def _check_columns(model: Any, X: Any, labelled: Mask, seed: int, _: Any) -> Evi
 
 def _choose_next(model: Any, X: Any, labelled: Mask, seed: int, _: Any) -> Evidence:
     classifier = classifier_of(model)
-    gap, chance = classifier.observed_gap_, classifier.posterior_
+    gap, chance = classifier.observed_gap_, classifier.probability_
     known = {"labelled": labelled, "probability": chance}
     found = []
     for row in suggest(model, X, _N_NEXT, **known, random_state=seed):
@@ -233,7 +233,7 @@ def _describe(model: Any, X: Any, labelled: Mask) -> Evidence:
         np.histogram(gap[kind], edges, weights=weight[kind])[0].round().astype(int)
         for kind in (~labelled, labelled)
     )
-    called = (classifier.posterior_ > 0.5) & ~labelled
+    called = (classifier.probability_ > 0.5) & ~labelled
     found = parts.Found(
         rows=round(reading.n_labelled + reading.n_unlabelled),
         labelled=round(reading.n_labelled),

@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from numpy.random import Generator
 
-from probgap._core.checks import ObservedLabels
+from probgap._core.checks import ObservedLabels, in_double
 from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Matrix
 from probgap.boundary import BoundaryRule, MeanSmallest
@@ -95,9 +95,16 @@ class PGPUClassifier(BasePGPU):
     posterior_ : ndarray of shape (n_samples,)
         P(Y=1 | x) of each training sample. By default from models that have not seen the
         sample: rank training samples by this, not by ``predict_proba``.
+    probability_ : ndarray of shape (n_samples,)
+        How likely each training sample is to be positive, given whether it is labelled: 1
+        for labelled samples, P(Y=1 | x, unlabelled) for the others. The log-odds of
+        ``posterior_`` are shifted, all by the same number, so that these (weighted, if
+        samples represent several) add up to ``reading_.n_hidden`` exactly, as they do with
+        a known ``class_prior``. :meth:`Reading.probability_range
+        <probgap.reading.Reading.probability_range>` gives their ranges.
     reading_ : Reading
-        The posterior of any score, and the count of hidden positives with its interval.
-        Every count that is shown comes from here.
+        The posterior of any score, the count of hidden positives and the class prior, each
+        with its 90% interval. Every count that is shown comes from here.
     boundary_ : Boundary
         The boundary, how many samples fall on each side, and the candidates.
     relabelling_ : Relabelling
@@ -112,11 +119,6 @@ class PGPUClassifier(BasePGPU):
         The two labels, in ascending order; ``positive_index_`` is that of the positive.
     n_labelled_ : int
         Number of labelled positives among the training samples.
-    estimated_class_prior_, estimated_class_prior_interval_ : float, tuple of float
-        Share of the training samples that are positive, labelled or not, and its 90%
-        interval, both from ``reading_``.
-    estimated_labelling_rate_, estimated_labelling_rate_interval_ : float, tuple of float
-        Share of the positives that is labelled, and its 90% interval.
     n_features_in_, feature_names_in_ : int, ndarray
         Features seen in ``fit``, and their names if they were all strings.
 
@@ -218,7 +220,7 @@ class PGPUClassifier(BasePGPU):
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         steps = self._choose_steps(samples.shape[0])
-        self._fit_checked(self._in_double(samples), labels, steps, rng)
+        self._fit_checked(in_double(samples, self.device), labels, steps, rng)
 
     def _choose_steps(self, n_samples: int) -> Steps:
         return choose_steps(self, n_samples, self.boundary, self.cv)

@@ -14,7 +14,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils._param_validation import StrOptions
 
-from probgap._core.checks import ObservedLabels, require_labelled_and_unlabelled
+from probgap._core.checks import (
+    ObservedLabels,
+    in_double,
+    require_labelled_and_unlabelled,
+)
 from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.estimators import clone_with_seed
 from probgap._core.kernels import TrainingFeatures
@@ -183,7 +187,7 @@ class PGPUClassifierCV(BasePGPU):
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         """Choose the boundary by cross-validation, then fit with it on all samples."""
-        samples, labelled = self._in_double(samples), labels.labelled
+        samples, labelled = in_double(samples), labels.labelled
         grid = _check_grid(self.boundaries)
         # With a fold held out, the rest must still hold two labelled samples.
         require_labelled_and_unlabelled(labels, n_folds=_FEWEST_FOLDS)

@@ -38,39 +38,12 @@ def paper_steps() -> dict[str, Any]:
     }
 
 
-class ClassPriorMixin:
-    """Class prior and labelling rate, both from the reading of a fit."""
-
-    reading_: Reading
-
-    @property
-    def estimated_class_prior_(self) -> float:
-        """Share of the training samples that are positive, labelled or not."""
-        return self.reading_.class_prior
-
-    @property
-    def estimated_class_prior_interval_(self) -> tuple[float, float]:
-        """90% interval of it."""
-        return self.reading_.class_prior_interval
-
-    @property
-    def estimated_labelling_rate_(self) -> float:
-        """Share of the positives that are labelled."""
-        reading = self.reading_
-        return reading.n_labelled / (reading.n_labelled + reading.n_hidden)
-
-    @property
-    def estimated_labelling_rate_interval_(self) -> tuple[float, float]:
-        """90% interval of it."""
-        known, (low, high) = self.reading_.n_labelled, self.reading_.n_hidden_interval
-        return known / (known + high), known / (known + low)
-
-
-class BasePGPU(ClassPriorMixin, ProbabilisticPUClassifier):
+class BasePGPU(ProbabilisticPUClassifier):
     """The algorithm of the paper, fitted."""
 
     _keeps_single = True
     boundary_: Boundary
+    reading_: Reading
     device: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -82,12 +55,6 @@ class BasePGPU(ClassPriorMixin, ProbabilisticPUClassifier):
         "keep_labelled": ["boolean"],
         "reweight": [KernelMeanMatching, None],
     }
-
-    def _in_double(self, samples: Matrix) -> Matrix:
-        """Convert samples to double precision, unless a copy would cost much memory."""
-        if samples.shape[0] <= DEFAULTS.most_rows or self.device is not None:
-            return samples.astype(np.float64, copy=False)
-        return samples
 
     def _fit_checked(
         self,
@@ -125,6 +92,10 @@ class BasePGPU(ClassPriorMixin, ProbabilisticPUClassifier):
         )
         if self.averages_:
             self.posterior_ = average_chances(self.posterior_, fitted.posterior)
+        counts = np.ones(self.posterior_.size) if weight is None else weight
+        self.probability_ = self.reading_.share_out(
+            self.posterior_, labels.labelled, counts
+        )
         if not hasattr(self.estimator_, "predict_proba"):
             rows = spread_rows(len(self.posterior_), LIMITS.most_calibrated)
             decision = self.estimator_.decision_function(samples[rows])

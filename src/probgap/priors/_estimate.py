@@ -12,7 +12,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from probgap._core.checks import check_fit_inputs, check_labelled
+from probgap._core.checks import check_fit_inputs, check_labelled, in_double
 from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Mask, Matrix, Vector
@@ -22,8 +22,8 @@ from probgap.priors._result import ClassPrior, Found
 from probgap.reading.network import calibrate
 
 FROM_SCORES: dict[str, Callable[[Vector, Mask], Found]] = {
-    "consensus": _from_scores.consensus,
     "reading": _from_scores.from_reading,
+    "consensus": _from_scores.consensus,
     "two_means": _from_scores.two_means,
     "elkan_noto": _from_scores.elkan_noto,
     "dedpul": _from_scores.dedpul,
@@ -40,7 +40,7 @@ FROM_FEATURES: dict[str, Callable[[Any, Mask, Generator], Found]] = {
 def estimate_class_prior(
     X: Matrix,
     y: ArrayLike,
-    method: str = "consensus",
+    method: str = "reading",
     *,
     pos_label: object = None,
     random_state: RandomStateLike = None,
@@ -56,9 +56,10 @@ def estimate_class_prior(
       labelled first, their estimates are too low. Elkan-Noto also assumes that classes do
       not overlap, the others that some region holds positives only; otherwise estimates are
       too high.
-    - "reading" assumes that the task resembles the simulated ones of
+    - "reading", the default, assumes that the task resembles the simulated ones of
       :func:`probgap.reading.read`, where labels are missing at random or easy positives
-      were labelled first.
+      were labelled first. It is the number of a :class:`~probgap.PGPUClassifier` with the
+      same ``random_state``: ``reading_.class_prior``.
     - "two_means" assumes that scores of positives and of negatives form two groups.
     - "consensus" is the mean of the last two, weighted by their precision: that of two means
       grows with the separation of the groups.
@@ -69,7 +70,7 @@ def estimate_class_prior(
         Samples. "tice" does not take sparse ones.
     y : array-like of shape (n_samples,)
         Observed labels: two values, or one beside missing entries.
-    method : str, default="consensus"
+    method : str, default="reading"
         One of the names above.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive. ``None`` takes the greater.
@@ -125,7 +126,8 @@ def estimate_class_prior(
     """
     _check_method(method, {**FROM_SCORES, **FROM_FEATURES})
     gap, rng = MixedGapEstimator(n_jobs=n_jobs), as_generator(random_state)
-    samples, labels = check_fit_inputs(gap, X, y, pos_label)
+    samples, labels = check_fit_inputs(gap, X, y, pos_label, single=True)
+    samples = in_double(samples)
     labelled = labels.labelled
     if method in FROM_SCORES:
         gap.set_params(random_state=draw_seed(rng))
@@ -140,7 +142,7 @@ def estimate_class_prior(
 
 
 def estimate_class_prior_from_scores(
-    scores: ArrayLike, labelled: ArrayLike, method: str = "consensus"
+    scores: ArrayLike, labelled: ArrayLike, method: str = "reading"
 ) -> ClassPrior:
     """Estimate the share of positives from scores of labelled and unlabelled rows.
 
@@ -155,8 +157,8 @@ def estimate_class_prior_from_scores(
         in-sample scores separate labelled from unlabelled rows too well.
     labelled : array-like of shape (n_rows,)
         True for labelled positives.
-    method : str, default="consensus"
-        "consensus", "reading", "two_means", "elkan_noto", "dedpul", "bbe" or "alphamax".
+    method : str, default="reading"
+        "reading", "consensus", "two_means", "elkan_noto", "dedpul", "bbe" or "alphamax".
 
     Returns
     -------
@@ -182,8 +184,9 @@ def estimate_class_prior_from_scores(
         msg = f"scores must be a one-dimensional array of finite numbers. Got {wrong}."
         raise InvalidInputError(msg)
     mask = check_labelled(labelled, values.size, both=True)
-    log_odds = calibrate(values, mask, np.ones(values.size))
-    return _finish(FROM_SCORES[method](log_odds, mask), method, mask)
+    if method != "reading":  # which calibrates scores itself
+        values = calibrate(values, mask, np.ones(values.size))
+    return _finish(FROM_SCORES[method](values, mask), method, mask)
 
 
 def _check_method(method: str, known: dict[str, Any]) -> None:

@@ -69,19 +69,23 @@ class ClassPrior:
     def of(cls, found: Found, method: str, labelled: Mask) -> Self:
         """Clip the share among the unlabelled to [0, 1], and convert it to all rows."""
         n_labelled = int(labelled.sum())
-        known = n_labelled / labelled.size
+        n_unlabelled = labelled.size - n_labelled
+
+        def of_all(share: float) -> float:
+            return (n_labelled + n_unlabelled * share) / labelled.size
+
         share = min(max(found.share, 0.0), 1.0)
         ends: Any = None
         if found.interval is not None:
             ends = tuple(np.clip(found.interval, 0.0, 1.0).tolist())
         return cls(
-            value=known + (1.0 - known) * share,
+            value=of_all(share),
             unlabelled_share=share,
-            interval=ends and tuple(known + (1.0 - known) * end for end in ends),
+            interval=ends and tuple(map(of_all, ends)),
             unlabelled_interval=ends,
             method=method,
             n_labelled=n_labelled,
-            n_unlabelled=labelled.size - n_labelled,
+            n_unlabelled=n_unlabelled,
             converged=found.converged,
             evidence=dict(found.evidence),
         )

@@ -31,6 +31,8 @@ _GRID = np.linspace(-MOST_LOG_ODDS, MOST_LOG_ODDS, 4001)
 _PRIOR_DOUBT = 0.05
 # Shares of hidden positives are clipped to this distance from 0 and 1.
 _LEAST_SHARE = 1e-4
+# Probabilities are clipped to this distance from 0 and 1 before their odds are shifted.
+_LEAST_CHANCE = 1e-6
 # Ranges of a probability at most this wide count as one probability.
 _NARROW = 0.1
 # A task stranger than this share of the simulated ones is unlike all of them.
@@ -45,8 +47,6 @@ class ProbabilityRange:
     ----------
     low, high : ndarray of shape (n_rows,)
         Ends of the 90% range of the probability over the curves.
-    mean : ndarray of shape (n_rows,)
-        The probability averaged over the curves.
     agreed : ndarray of shape (n_rows,)
         True where the curves agree: the range is at most 0.1 wide, and the task resembles
         the simulated ones. Elsewhere the scores do not determine a probability.
@@ -54,7 +54,6 @@ class ProbabilityRange:
 
     low: Vector
     high: Vector
-    mean: Vector
     agreed: Mask
 
 
@@ -69,6 +68,8 @@ class Reading:
         if every row is more likely positive, 1 if none is.
     class_prior, class_prior_interval : float, tuple of float
         Share of all rows that are positive, labelled or not, and its 90% interval.
+    labelling_rate, labelling_rate_interval : float, tuple of float
+        Share of the positives that are labelled, and its 90% interval.
     n_hidden, n_hidden_interval : float, tuple of float
         Expected number of positives among the unlabelled rows, and its 90% interval.
     n_labelled, n_unlabelled : float
@@ -108,6 +109,17 @@ class Reading:
         return self.strangeness > _STRANGEST
 
     @property
+    def labelling_rate(self) -> float:
+        """Share of the positives that are labelled."""
+        return self.n_labelled / (self.n_labelled + self.n_hidden)
+
+    @property
+    def labelling_rate_interval(self) -> tuple[float, float]:
+        """90% interval of it."""
+        known, (low, high) = self.n_labelled, self.n_hidden_interval
+        return known / (known + high), known / (known + low)
+
+    @property
     def hidden_range(self) -> str:
         """``n_hidden_interval`` in words, such as "between 280 and 1,400"."""
         return count_range(*self.n_hidden_interval, self.n_unlabelled)
@@ -141,27 +153,40 @@ class Reading:
         odds = np.interp(np.asarray(posterior, dtype=np.float64), rising, _GRID)
         return (odds - self.offset) / (self.slope or 1.0)
 
-    def probability_range(
-        self, posterior: ArrayLike, *, unlabelled: ArrayLike = False
-    ) -> ProbabilityRange:
-        """Return what each posterior may mean: its 90% range over the curves.
+    def share_out(self, posterior: Vector, labelled: Mask, weight: Vector) -> Vector:
+        """Return how likely each row is to be positive, given whether it is labelled.
 
-        A row that is known to be unlabelled is less likely positive than rows like it are
-        on average, of which some are labelled: far less where most are. So its range may
-        lie below its posterior.
+        1 for labelled rows. The log-odds of the others' ``posterior`` are shifted, all by
+        the same number, so that the weighted sum of their probabilities is ``n_hidden``.
+        """
+        given, counts = posterior[~labelled], weight[~labelled]
+        odds = logit(np.clip(given, _LEAST_CHANCE, 1.0 - _LEAST_CHANCE))
+        shift = brentq(lambda c: counts @ expit(odds + c) - self.n_hidden, -60.0, 60.0)
+        probability = np.ones(posterior.size)
+        probability[~labelled] = expit(odds + shift)
+        return probability
+
+    def probability_range(
+        self, probability: ArrayLike, *, unlabelled: ArrayLike = False
+    ) -> ProbabilityRange:
+        """Return the 90% range over the curves that belongs to each probability.
+
+        The range holds the probability: it says how far other curves that are compatible
+        with the scores are from the mean where the mean is the probability.
 
         Parameters
         ----------
-        posterior : array-like of shape (n_rows,)
-            P(Y=1 | x) of rows that may be labelled or not, such as ``posterior_`` of a
-            fitted classifier or what ``posterior`` returns.
+        probability : array-like of shape (n_rows,)
+            P(Y=1 | x) of rows that may be labelled or not, such as ``predict_proba``
+            returns; of rows that are known to be unlabelled P(Y=1 | x, unlabelled), such
+            as ``probability_`` of a fitted classifier.
         unlabelled : array-like of shape (n_rows,) or bool, default=False
             True for rows that are known to be unlabelled.
 
         Returns
         -------
         ProbabilityRange
-            Ends of the range, the mean, and where a single probability can be given.
+            Ends of the range, and where the probability can be given alone.
         """
         grid, curves = _GRID[::20], self.curves.unfolded(self.scores)
         hidden, labelled = curves.each(grid), expit(grid)
@@ -173,18 +198,20 @@ class Reading:
         low, high = (
             sorted_hidden[np.minimum(end, last), np.arange(grid.size)] for end in ends
         )
+        chance = np.asarray(probability, dtype=np.float64)
+        # The score at which the mean over the curves is the probability.
         mean = self.curves.mean(grid)
-        # The score at which the mean over the curves is the posterior.
-        chances = np.asarray(posterior, dtype=np.float64)
-        odds = np.interp(chances, labelled + (1.0 - labelled) * mean, grid)
+        at_any = np.interp(chance, labelled + (1.0 - labelled) * mean, grid)
+        at_unlabelled = np.interp(chance, mean, grid)
+        odds = np.where(unlabelled, at_unlabelled, at_any)
         share = np.where(unlabelled, 0.0, expit(odds))
-        low, high, mean = (
+        low, high = (
             share + (1.0 - share) * np.interp(odds, grid, curve)
-            for curve in (low, high, mean)
+            for curve in (low, high)
         )
-        low, high = np.minimum(low, mean), np.maximum(high, mean)
+        low, high = np.minimum(low, chance), np.maximum(high, chance)
         narrow = high - low <= _NARROW
-        return ProbabilityRange(low, high, mean, narrow & (not self.extrapolates))
+        return ProbabilityRange(low, high, narrow & (not self.extrapolates))
 
     def worlds(self) -> tuple[float, float]:
         """Return the numbers of hidden positives in two scenarios that are both possible.
