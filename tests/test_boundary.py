@@ -5,9 +5,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from probgap.boundary import Boundary, MeanSmallest, Quantile, estimate_boundary
-from probgap.exceptions import BoundaryWarning
+from probgap.boundary import (
+    Boundary,
+    MeanSmallest,
+    Quantile,
+    estimate_boundary,
+    share_below,
+)
+from probgap.exceptions import BoundaryWarning, InvalidInputError
 
 
 @pytest.fixture
@@ -175,3 +182,49 @@ def test_a_notebook_shows_the_candidates(rng):
     assert f"2 from {low} to {high} (0.7 to 0.9)" in grid._repr_html_()
     useless = replace(grid, scores=(-np.inf, -np.inf))
     assert "2, none usable" in useless._repr_html_()
+
+
+def test_the_share_below_the_kth_gap_is_a_beta_variable():
+    rng = np.random.default_rng(0)
+    below = np.sort(rng.random((4000, 50)), axis=1)[:, 2]  # uniform: the share itself
+    assert stats.kstest(below, stats.beta(3, 48).cdf).pvalue > 0.01
+    assert np.mean(below <= share_below(3, 50)) == pytest.approx(0.95, abs=0.012)
+
+
+@pytest.mark.parametrize(
+    "rule", [MeanSmallest(1), MeanSmallest(3), Quantile(0.05), -0.8]
+)
+def test_at_most_that_share_of_new_labelled_positives_lies_below(rule):
+    rng, law = np.random.default_rng(1), stats.beta(1.0, 2.0, loc=-0.98, scale=1.98)
+    held = []
+    for _ in range(400):
+        # Positives deep among the negatives: nothing is assumed of overlap.
+        gap = np.append(law.rvs(80, random_state=rng), -0.99)
+        labelled = gap > -0.985
+        found = estimate_boundary(gap, labelled, rule=rule, n_bootstrap=0)
+        held.append(law.cdf(found.value) <= found.share_below)
+    assert np.mean(held) >= 0.93
+    assert np.mean(held) < 1.0 or isinstance(rule, float)
+
+
+def test_hidden_positives_below_are_bounded_where_the_rate_is():
+    assert share_below(2, 40, largest_rate=0.75) == pytest.approx(
+        3.0 * share_below(2, 40)
+    )
+    assert share_below(41, 40) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 10), "rank must be at least 1"),
+        ((1, 10, 1.0), "level must lie in"),
+        ((1, 10, 0.9, 1.0), "largest_rate must lie in"),
+    ],
+)
+def test_what_bounds_no_share_is_refused(arguments, message):
+    rank, n, *others = arguments
+    with pytest.raises(InvalidInputError, match=message):
+        share_below(
+            rank, n, **dict(zip(("level", "largest_rate"), others, strict=False))
+        )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from numbers import Integral, Real
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.stats import beta
 from sklearn.base import BaseEstimator
 
 from probgap._core.checks import check_gap, check_labelled
@@ -28,6 +30,7 @@ __all__ = [
     "MeanSmallest",
     "Quantile",
     "estimate_boundary",
+    "share_below",
 ]
 
 
@@ -59,6 +62,10 @@ class Boundary:
         Score of each candidate; higher is better. For a search, the mean score on held-out
         folds. Otherwise the criterion of Lee and Liu if samples above the candidate are
         predicted positive. It assumes that labels are missing at random; no rule uses it.
+    share_below : float
+        With 95% confidence, at most this share of all positives that would be labelled
+        lies below ``value``, whatever the data, if the gaps are held out: see
+        :func:`share_below`. NaN for "auto", a search, or a boundary that was moved.
     """
 
     value: float
@@ -71,6 +78,7 @@ class Boundary:
     candidates: tuple[float, ...] = ()
     scores: tuple[float, ...] = ()
     names: tuple[str, ...] = ()
+    share_below: float = float("nan")
 
     def _repr_html_(self) -> str:
         n_samples = self.n_negative + self.n_undecided + self.n_positive
@@ -82,6 +90,8 @@ class Boundary:
             "undecided": share(self.n_undecided, n_samples),
             "positive": share(self.n_positive, n_samples),
         }
+        if np.isfinite(self.share_below):
+            facts["labelled below"] = f"at most {self.share_below:.1%} (95%)"
         if self.fallback is not None:
             facts["fallback"] = self.fallback
         if self.candidates:
@@ -113,6 +123,10 @@ class BoundaryRule(BaseEstimator):
         """Return the boundary, given the observed gaps of labelled positives."""
 
     @abstractmethod
+    def rank(self, n_labelled: int) -> int:
+        """Return k, such that the boundary is at most the k-th smallest of the gaps."""
+
+    @abstractmethod
     def check(self) -> None:
         """Refuse parameters that are out of range."""
 
@@ -122,6 +136,10 @@ class MeanSmallest(BoundaryRule):
 
     Correct where classes do not overlap. Where they do, a few labelled positives lie deep
     among the negatives and pull it towards -1.
+
+    What ``n_smallest`` means whatever the data: with held-out gaps of m labelled positives,
+    the share of such positives below the boundary is at most a Beta(n', m - n' + 1)
+    variable, with mean n' / (m + 1); :func:`share_below` gives its quantiles.
 
     Parameters
     ----------
@@ -154,12 +172,17 @@ class MeanSmallest(BoundaryRule):
         few = min(int(self.n_smallest), gap.size)
         return float(np.sort(np.partition(gap, few - 1)[:few]).mean())
 
+    def rank(self, n_labelled: int) -> int:
+        """Return k, such that the boundary is at most the k-th smallest of the gaps."""
+        return min(int(self.n_smallest), n_labelled)
+
 
 class Quantile(BoundaryRule):
     """A quantile of the gaps of labelled positives.
 
     A few labelled positives among the negatives do not move it, but no quantile suits all
-    data.
+    data. With held-out gaps, about this share of the labelled positives yet to come lies
+    below it; :func:`share_below` gives the bound.
 
     Parameters
     ----------
@@ -188,6 +211,66 @@ class Quantile(BoundaryRule):
     def place(self, gap: Vector) -> float:
         """Return the boundary, given the observed gaps of labelled positives."""
         return float(np.quantile(gap, self.quantile))
+
+    def rank(self, n_labelled: int) -> int:
+        """Return k, such that the boundary is at most the k-th smallest of the gaps."""
+        return ceil(self.quantile * (n_labelled - 1)) + 1
+
+
+def share_below(
+    rank: int, n_labelled: int, *, level: float = 0.95, largest_rate: float = 0.0
+) -> float:
+    r"""Bound the share of positives whose observed gap lies below the boundary.
+
+    Of the gaps of m labelled positives, let the boundary be the k-th smallest. The share of
+    the *labelled* positives of the population that lies below it, and would be called
+    negative, has a Beta(k, m - k + 1) distribution if the gap is continuous, and a smaller
+    one otherwise. This assumes nothing about overlap or labelling, but gaps by a model that
+    has not seen the m rows; out-of-fold gaps approximate that, in-sample ones do not.
+
+    Hidden positives may lie below more often. If positives there stay unlabelled with
+    probability :math:`\rho_{max}` at most, there are at most
+    :math:`\rho_{max} / (1 - \rho_{max})` hidden ones for each labelled one.
+
+    Parameters
+    ----------
+    rank : int
+        k, from 1. For a boundary fixed beforehand, one more than the gaps below it: then
+        the result is the bound of Clopper and Pearson.
+    n_labelled : int
+        m. If it is less than ``rank``, the result says nothing.
+    level : float, default=0.95
+        Confidence.
+    largest_rate : float, default=0.0
+        :math:`\rho_{max}`, below 1. Above 0, the result bounds the number of hidden
+        positives below the boundary for each labelled positive of the population.
+
+    Returns
+    -------
+    float
+        Upper bound of the share of labelled positives below the boundary, or of the
+        number of hidden positives there per labelled positive.
+
+    Examples
+    --------
+    >>> from probgap.boundary import share_below
+    >>> round(share_below(1, 300), 4), round(share_below(3, 300), 4)
+    (0.0099, 0.0208)
+    >>> round(share_below(3, 300, largest_rate=0.8), 4)
+    0.0833
+    """
+    for rule, right, value in (
+        ("rank must be at least 1", rank >= 1, rank),
+        ("level must lie in (0, 1)", 0.0 < level < 1.0, level),
+        ("largest_rate must lie in [0, 1)", 0.0 <= largest_rate < 1.0, largest_rate),
+    ):
+        if not right:
+            msg = f"{rule}. Got {value!r}."
+            raise InvalidInputError(msg)
+    found = 1.0
+    if rank <= n_labelled:
+        found = float(beta.ppf(level, rank, n_labelled - rank + 1))
+    return found * (largest_rate / (1.0 - largest_rate) if largest_rate else 1.0)
 
 
 def estimate_boundary(
@@ -247,17 +330,19 @@ def estimate_boundary(
         weight = np.asarray(sample_weight, dtype=np.float64)
     rule, known = check_rule(MeanSmallest() if rule is None else rule), gap[mask]
     if isinstance(rule, BoundaryRule):
-        name, found = rule.name, rule.place(known)
+        name, found, k = rule.name, rule.place(known), rule.rank(known.size)
         rng = as_generator(random_state)
         each = [rule.place(rng.choice(known, known.size)) for _ in range(n_bootstrap)]
         spread = float(np.std(each)) if each else float("nan")
     else:
         name, found, spread = "fixed", rule, 0.0
+        k = 1 + int(np.count_nonzero(known < rule))
     value, fallback = _make_usable(found, gap[~mask])
     if fallback is not None:
         warnings.warn(fallback, BoundaryWarning, stacklevel=2)
     named = {name: found} if fallback is None else {name: found, "fallback": value}
-    return describe_boundary(gap, mask, value, name, spread, weight, named, fallback)
+    given = describe_boundary(gap, mask, value, name, spread, weight, named, fallback)
+    return given if fallback else replace(given, share_below=share_below(k, known.size))
 
 
 def check_rule(rule: object) -> BoundaryRule | float:

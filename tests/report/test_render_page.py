@@ -273,18 +273,16 @@ def test_possible_worlds_are_shown():
     assert "Only the clear ones are labelled 190 54% 39%" in text
 
 
-def test_what_weights_cost_is_shown_where_there_are_weights():
+def test_what_rows_left_out_can_cost_is_shown():
     told = ACCOUNTS["typical"]()
     text = Outline(page_of("typical")).text
-    assert "at most 1.68 above that of the best classifier of its kind" in text
-    assert "effective number of rows instead of the heaviest, 0.61" in text
-    assert "its risk is 0.13. Such bounds are loose: they hold only if" in text
-    weights = told.account.weights
-    bound = replace(weights.bound, says_nothing=True)
-    account = replace(told.account, weights=replace(weights, bound=bound))
-    assert "this one says nothing, as no risk exceeds 1" in render_page(account)
-    account = replace(told.account, weights=replace(weights, bound=None))
-    assert "Theorem 5" not in render_page(account)
+    assert "8% of the rows were left out of training" in text
+    assert "disagrees with the new labels on 1% of the rows" in text
+    assert "it is wrong on at most 9% of all rows" in text
+    assert "chance" not in text[text.index("left out of training") :][:400]
+    weights = replace(told.account.weights, bound=None)
+    page = render_page(replace(told.account, weights=weights))
+    assert "left out of training" not in page
 
 
 def test_the_sum_of_the_checks_is_no_better_than_they_are():

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import (
@@ -33,7 +32,7 @@ from probgap.diagnostics._held_out import (
 from probgap.diagnostics._scar import scar_test
 from probgap.diagnostics.account import Account, Caution
 from probgap.inspection import ColumnImportance, column_importance
-from probgap.reweight import RiskBound
+from probgap.reweight import LeftOutBound, left_out_bound
 
 # Share, least and greatest number of rows for checks that fit models: with these, all
 # checks together cost less than the fit (benchmarks/examine.py).
@@ -255,7 +254,7 @@ def _describe(model: Any, X: Any, labelled: Mask) -> Evidence:
         largest=float(chosen.max()),
         kkt_residual=None if matching is None else matching.kkt_residual,
         converged=None if matching is None else bool(matching.converged),
-        bound=_bound_risk(model, X),
+        bound=_bound_left_out(model, X),
     )
     low, high = reading.worlds()
     return {
@@ -267,27 +266,15 @@ def _describe(model: Any, X: Any, labelled: Mask) -> Evidence:
     }
 
 
-def _bound_risk(model: Any, X: Any) -> RiskBound | None:
-    """Bound the risk, by the ramp loss, of an RBF SVM on weighted rows.
-
-    The class of functions is the smallest ball that holds the decision function, with
-    intercepts up to its own.
-    """
+def _bound_left_out(model: Any, X: Any) -> LeftOutBound | None:
+    """Bound the share of the rows that the classifier can have wrong, by new labels."""
     classifier = classifier_of(model)
-    svm, matching = classifier.estimator_, classifier.kmm_
-    decided = classifier.relabelling_.decided
-    kernel = getattr(svm, "kernel", "rbf")  # that of DeviceSVM, which has no choice
-    if matching is None or decided.all() or not hasattr(svm, "dual_coef_"):
+    relabelled = classifier.relabelling_
+    if relabelled.decided.all():
         return None
-    if kernel != "rbf" or issparse(svm.dual_coef_):
-        return None
-    intercept = float(svm.intercept_[0])
-    inner = svm.decision_function(svm.support_vectors_) - intercept
-    radius = float(np.sqrt(max(0.0, svm.dual_coef_[0] @ inner)))
-    rows = take_rows(samples_of(model, X), np.flatnonzero(decided))
-    sign = np.where(classifier.relabelling_.labels[decided] == 1, 1.0, -1.0)
-    losses = np.clip(1.0 - sign * svm.decision_function(rows), 0.0, 1.0)
-    return matching.risk_bound(radius + abs(intercept), losses=losses)
+    called = classifier.predict(samples_of(model, X))
+    positive = called == classifier.classes_[classifier.positive_index_]
+    return left_out_bound(positive != (relabelled.labels == 1), relabelled.decided)
 
 
 def _find_warnings(account: Account) -> Iterator[Caution]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from probgap.boundary import Boundary
     from probgap.diagnostics import HeldOutCalibration, LabellingCurve, ScarTest
     from probgap.inspection import ColumnImportance
-    from probgap.reweight import RiskBound
+    from probgap.reweight import LeftOutBound
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Histogram:
 class Weights:
     """How unequal the weights of the decided rows are, and how exact their solution.
 
-    ``bound`` is the paper's bound of the risk, if the final classifier is an RBF SVM.
+    ``bound`` says what rows left out can cost; its deviation is for held-out rows only.
     """
 
     reweighted: bool
@@ -72,7 +72,7 @@ class Weights:
     largest: float
     kkt_residual: float | None = None
     converged: bool | None = None
-    bound: RiskBound | None = None
+    bound: LeftOutBound | None = None
 
 
 @dataclass(frozen=True, slots=True)

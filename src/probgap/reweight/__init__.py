@@ -1,6 +1,6 @@
 """Kernel mean matching: weights that make one sample represent another."""
 
-from probgap.reweight._bound import RiskBound, risk_bound
+from probgap.reweight._bound import LeftOutBound, left_out_bound, risk_bound
 from probgap.reweight._kmm import (
     KernelMeanMatching,
     kernel_mean_matching,
@@ -11,8 +11,9 @@ from probgap.reweight._problem import KMMResult
 __all__ = [
     "KMMResult",
     "KernelMeanMatching",
-    "RiskBound",
+    "LeftOutBound",
     "kernel_mean_matching",
+    "left_out_bound",
     "match_selections",
     "risk_bound",
 ]

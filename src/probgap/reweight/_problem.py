@@ -15,7 +15,6 @@ import numpy as np
 
 from probgap._core.output import fact_table, number
 from probgap._core.types import Vector
-from probgap.reweight._bound import RiskBound, risk_bound
 
 # A KKT residual this share of the tolerance is as good as a certified duality gap.
 _KKT_SHARE = 1e-2
@@ -80,10 +79,6 @@ class KMMResult:
         """Number of equally weighted samples whose mean has the same variance."""
         total = float(self.weights.sum())
         return total**2 / float(self.weights @ self.weights) if total > 0.0 else 0.0
-
-    def risk_bound(self, complexity: float, **options: Any) -> RiskBound:
-        """Return what the paper's Theorem 5 says: see :func:`risk_bound`."""
-        return risk_bound(self.weights, complexity=complexity, **options)
 
     def _repr_html_(self) -> str:
         largest = float(self.weights.max(initial=0.0))
