@@ -117,6 +117,18 @@ def test_few_labels_leave_more_room_than_many(square, fitted):
     assert width > 1.5 * before
 
 
+@pytest.mark.parametrize("name", ["default", "paper"])
+def test_rows_that_represent_several_are_counted_so(square, fitted, name):
+    X, _, s = square
+    once = clone(MODELS[name])._fit_weighted(X, s, np.ones(s.size))
+    assert once.reading_.n_hidden == fitted[name].reading_.n_hidden
+    drawn = clone(MODELS[name])._fit_weighted(X, s, np.where(s, 1.0, 2.0))
+    assert drawn.reading_.n_unlabelled == pytest.approx(2.0 * (~s).sum())
+    counted = 2.0 * drawn.probability_[~s].sum()
+    assert counted == pytest.approx(drawn.reading_.n_hidden, rel=1e-9)
+    assert (drawn.predict_proba(X)[:, 1] < once.predict_proba(X)[:, 1]).mean() > 0.5
+
+
 def test_the_boundary_keeps_what_was_weighed(fitted):
     boundary = fitted["default"].boundary_
     assert boundary.names == ("auto", "mean_smallest", "quantile")

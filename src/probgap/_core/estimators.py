@@ -116,11 +116,15 @@ class PUClassifier(SignClassifier):
         Self
             The fitted estimator.
         """
+        self._fit(*self._check_fit(X, y), as_generator(self.random_state))
+        return self
+
+    def _check_fit(self, X: Matrix, y: ArrayLike) -> tuple[Matrix, ObservedLabels]:
+        """Check the input of ``fit``, and keep the classes."""
         single = self._keeps_single
         samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=single)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
-        self._fit(samples, labels, as_generator(self.random_state))
-        return self
+        return samples, labels
 
     @abstractmethod
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:

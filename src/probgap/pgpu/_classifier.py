@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 from numpy.random import Generator
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
 
 from probgap._core.checks import ObservedLabels, in_double
-from probgap._core.runtime import RandomStateLike
-from probgap._core.types import Matrix
+from probgap._core.runtime import RandomStateLike, as_generator
+from probgap._core.types import Matrix, Vector
 from probgap.boundary import BoundaryRule, MeanSmallest
 from probgap.pgpu.base import BasePGPU, paper_steps
 from probgap.pgpu.steps import Steps, choose_steps
@@ -218,9 +220,28 @@ class PGPUClassifier(BasePGPU):
         """
         return cls(boundary=MeanSmallest(), **paper_steps()).set_params(**parameters)
 
-    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+    def _fit(
+        self,
+        samples: Matrix,
+        labels: ObservedLabels,
+        rng: Generator,
+        weight: Vector | None = None,
+    ) -> None:
         steps = self._choose_steps(samples.shape[0])
-        self._fit_checked(in_double(samples, self.device), labels, steps, rng)
+        self._fit_checked(in_double(samples, self.device), labels, steps, rng, weight)
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def _fit_weighted(self, X: Matrix, y: ArrayLike, weight: Vector) -> Self:
+        """Fit to rows drawn from a larger table.
+
+        ``weight`` is the number of rows that each one represents, constant within the
+        labelled and within the unlabelled ones. It is no parameter of ``fit``, where
+        scikit-learn expects an integer weight to do what repeated rows do: forests and
+        folds draw rows, so that repeated ones lead to other trees.
+        """
+        rng = as_generator(self.random_state)
+        self._fit(*self._check_fit(X, y), rng, weight)
+        return self
 
     def _choose_steps(self, n_samples: int) -> Steps:
         return choose_steps(self, n_samples, self.boundary, self.cv)
