@@ -1,4 +1,4 @@
-"""Which rows are drawn from blocks, and which folds they are in."""
+"""Which rows are drawn from blocks."""
 
 import dask.array as da
 import numpy as np
@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from probgap._core.validation import RowFolds
 from probgap.dask.blocks import draw_sample, open_blocks
 from probgap.exceptions import InvalidInputError, ProbgapWarning
 
@@ -87,33 +86,3 @@ def test_many_labels_are_too_many():
 def test_blocks_without_rows_are_refused_in_a_sentence():
     with pytest.raises(InvalidInputError, match=r"X must hold rows\. Got none"):
         open_blocks(da.zeros((0, 2)), da.zeros(0), None)
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    labelled=st.lists(st.booleans(), min_size=1, max_size=80).map(np.array),
-    at=st.integers(0, 80),
-    n_splits=st.integers(2, 7),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_a_run_of_rows_finds_its_folds_by_itself(labelled, at, n_splits, seed):
-    folds = RowFolds(n_splits, seed)
-    whole = folds.fold_of(labelled, 0, 0)
-    before = labelled[:at]
-    rest = folds.fold_of(labelled[at:], int(before.sum()), int((~before).sum()))
-    assert_array_equal(rest, whole[at:])
-    for kind in (True, False):
-        counts = np.bincount(whole[labelled == kind], minlength=n_splits)
-        assert counts.max() - counts.min() <= 1
-
-
-def test_folds_are_drawn_anew_by_another_seed_and_hold_out_every_row_once(rng):
-    y = rng.random(200) < 0.3
-    one, other = (RowFolds(5, seed).fold_of(y, 0, 0) for seed in (0, 1))
-    assert (one != other).mean() > 0.5
-    held_out = np.concatenate([test for _, test in RowFolds(5, 0).split(y, y)])
-    assert_array_equal(np.sort(held_out), np.arange(200))
-    assert RowFolds(4).get_n_splits() == 4
-    assert repr(RowFolds(4)) == "RowFolds(n_splits=4, random_state=0)"
-    # Neither the place in a group of five nor the neighbour tells the fold.
-    assert len({tuple(one[~y][k : k + 5]) for k in range(0, 100, 5)}) > 10

@@ -236,16 +236,14 @@ def weigh_copies(share: Vector, weight: Vector) -> tuple[Vector, Vector]:
 
 
 def round_shares(share: Vector) -> Vector:
-    """Round shares near 0 or 1, unless that would leave a single class."""
-    rounded = round_small_parts(share)
+    """Round shares near 0 or 1, unless that would leave a single class.
+
+    Fewer copies of samples take far less time.
+    """
+    rounded = np.where(share < _SMALLEST_PART, 0.0, share)
+    rounded = np.where(share > 1.0 - _SMALLEST_PART, 1.0, rounded)
     both = np.nanmin(rounded) < 1.0 and np.nanmax(rounded) > 0.0
     return rounded if both else share
-
-
-def round_small_parts(share: Vector) -> Vector:
-    """Round shares near 0 or 1: fewer copies of samples take far less time."""
-    rounded = np.where(share < _SMALLEST_PART, 0.0, share)
-    return np.where(share > 1.0 - _SMALLEST_PART, 1.0, rounded)
 
 
 # Log-odds are clipped here, where a probability is 0 or 1 for all purposes.

@@ -1,10 +1,8 @@
 """Cross-validation without true labels: folds, samples of rows, and scores."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from probgap._core.checks import ObservedLabels, require_labelled_and_unlabelled
@@ -18,7 +16,6 @@ DEFAULT_FOLDS = 5
 # Platt scaling needs two labelled and two unlabelled samples in each training part, which
 # takes three of each in all.
 _FEWEST_FOR_OUT_OF_FOLD = 3
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> Any:
@@ -29,69 +26,10 @@ def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> 
     """
     if cv is None:
         cv = min(DEFAULT_FOLDS, smaller_group(labels.labelled))
-    if isinstance(cv, RowFolds):
-        require_labelled_and_unlabelled(labels, n_folds=cv.n_splits)
     if not isinstance(cv, int | np.integer):
         return check_cv(cv, labels.labelled, classifier=True)
     require_labelled_and_unlabelled(labels, n_folds=int(cv))
     return StratifiedKFold(int(cv), shuffle=True, random_state=draw_seed(rng))
-
-
-class RowFolds:
-    """Stratified folds that each block of a table can compute on its own.
-
-    Of every ``n_splits`` consecutive labelled rows, one goes to each fold, in a random
-    order drawn for that group of rows; likewise for the unlabelled ones. The fold of a row
-    depends only on the seed and on the number of rows of its kind before it, so that
-    workers need not exchange a table of folds.
-    """
-
-    def __init__(self, n_splits: int = DEFAULT_FOLDS, random_state: int = 0) -> None:
-        self.n_splits = n_splits
-        self.random_state = random_state
-
-    def __repr__(self) -> str:
-        return f"RowFolds(n_splits={self.n_splits}, random_state={self.random_state})"
-
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Return the number of folds."""
-        del X, y, groups
-        return self.n_splits
-
-    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[Fold]:
-        """Return the rows to train on and those held out, fold by fold."""
-        del X, groups
-        fold = self.fold_of(np.asarray(y, dtype=bool), 0, 0)
-        for k in range(self.n_splits):
-            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-
-    def fold_of(
-        self, labelled: Mask, n_labelled: int, n_unlabelled: int
-    ) -> NDArray[np.int8]:
-        """Return the fold of each row, given how many of each kind precede the first."""
-        fold = np.empty(labelled.size, dtype=np.int8)
-        for kind, before in ((True, n_labelled), (False, n_unlabelled)):
-            rows = np.flatnonzero(labelled == kind)
-            group, place = np.divmod(before + np.arange(rows.size), self.n_splits)
-            first = before // self.n_splits
-            groups = np.arange(first, group[-1] + 1 if rows.size else first)
-            order = np.argsort(self._keys(groups, kind=kind), axis=1)
-            fold[rows] = order[group - first, place]
-        return fold
-
-    def _keys(self, groups: Rows, *, kind: bool) -> NDArray[np.uint64]:
-        """Return a random number for each place of each group."""
-        stream = _mix(np.array([2 * self.random_state + kind], dtype=np.uint64))
-        places = np.arange(self.n_splits)
-        counter = (groups[:, None] * self.n_splits + places).astype(np.uint64)
-        return _mix(counter * _GOLDEN + stream)
-
-
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hash integers by the finaliser of SplitMix64."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
-    return x ^ (x >> np.uint64(31))
 
 
 def fold_of_rows(splitter: Any, samples: Any, labelled: Mask) -> Rows:

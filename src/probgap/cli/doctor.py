@@ -32,7 +32,6 @@ _OPTIONAL = (
     ("gensim", "text", "Doc2Vec, in the paper's Table 8"),
     ("pooch", "data", "downloads of the paper's data"),
     ("dask", "dask", "fits on blocks, on a cluster"),
-    ("xgboost", "xgboost", "its trees on a cluster"),
     ("torch", "gpu", "exact kernels on a GPU"),
 )
 _GOOD_ACCURACY = 0.9

@@ -17,22 +17,14 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap import pgpu
-from probgap._core.checks import (
-    check_fit_inputs,
-    in_double,
-    require_labelled_and_unlabelled,
-)
+from probgap._core.checks import check_fit_inputs, in_double
 from probgap._core.defaults import LIMITS
-from probgap._core.errors import InvalidInputError, load_library
+from probgap._core.errors import load_library
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
-from probgap._core.validation import DEFAULT_FOLDS, RowFolds
 from probgap.boundary import BoundaryRule
-from probgap.dask._estimators import AllRows, in_memory, is_made_for_dask
 from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
 from probgap.dask.engine import Lazy
-from probgap.gap import ObservedGapEstimator
 from probgap.pgpu.base import BasePGPU
-from probgap.pgpu.steps import Steps
 from probgap.reweight import KernelMeanMatching
 
 # Attributes about training rows, and those of the gap, which few predictions need.
@@ -55,31 +47,12 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     :class:`probgap.PGPUClassifier`, whose assumptions are the same, is fitted to the sample,
     and all rows are predicted lazily, block by block. Results are the same for any blocks
     and any workers and, if all rows fit, those of :class:`probgap.PGPUClassifier`.
-    Classifiers made for dask, such as ``xgboost.dask.DaskXGBClassifier``, are fitted to
-    all rows.
 
     Parameters
     ----------
-    boundary, class_prior : object
+    boundary, class_prior, gap_estimator, relabelling, keep_labelled, reweight : object
         As in :class:`probgap.PGPUClassifier`.
-    gap_estimator : classifier with predict_proba, default=None
-        Estimates P(s=1 | x). One made for dask is fitted on all rows, out of fold:
-        ``fit(X, y)`` and ``predict_proba(X)`` get dask arrays of known length, and the
-        latter must return one. Made for dask is what comes, or inherits, from a module
-        with "dask" in its name: ``xgboost.dask``, ``lightgbm.dask``, ``dask_ml``.
-    relabelling, keep_labelled : object
-        As in :class:`probgap.PGPUClassifier`.
-    reweight : KernelMeanMatching or None, default=None
-        How to weight the chosen samples; not with an ``estimator`` made for dask.
-    estimator : classifier whose fit takes sample_weight, default=None
-        The final classifier. One made for dask is fitted on all rows, if
-        ``gap_estimator`` is made for dask, too: a row with a soft label enters twice, as
-        a positive and as a negative, with the two shares as weights.
-    device : str, default=None
-        torch's name of a device to solve on.
-    cv : int, splitter or None, default=None
-        Folds for held-out gaps; an integer or None for a ``gap_estimator`` made for dask.
-    pos_label, random_state, n_jobs, verbose : object
+    estimator, device, cv, pos_label, random_state, n_jobs, verbose : object
         As in :class:`probgap.PGPUClassifier`.
     max_memory : float, default=64e6
         Bytes that the rows drawn may take, in double precision; a fit takes about twenty
@@ -89,8 +62,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     ----------
     model_ : probgap.PGPUClassifier
         The fitted in-memory classifier, which is what to save. Its attributes about
-        training samples are about the rows drawn. Classifiers of xgboost.dask become
-        ``xgboost.XGBClassifier``, those with ``to_local`` what that returns.
+        training samples are about the rows drawn.
     sample_rows_ : ndarray of shape (n_drawn,)
         Indices of the rows drawn.
     seed_ : int
@@ -178,7 +150,6 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         PGPUClassifier
             The fitted classifier.
         """
-        self._check_estimators()
         pos_label = self.pos_label
         names = list(getattr(X, "columns", ()))
         if not (hasattr(X, "to_delayed") or hasattr(y, "to_delayed")):
@@ -206,54 +177,9 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     ) -> None:
         labels = replace(blocks.labels, labelled=sample.labelled)
         samples = in_double(sample.samples, self.device)
-        steps = self._choose_steps(model, blocks, sample)
+        steps = model._choose_steps(len(samples))
         rng = as_generator(model.random_state)
         model._fit_checked(samples, labels, steps, rng, sample.weight)
-
-    def _choose_steps(
-        self, model: pgpu.PGPUClassifier, blocks: Blocks, sample: Sample
-    ) -> Steps:
-        steps = model._choose_steps(len(sample.samples))
-        if not is_made_for_dask(self.gap_estimator):
-            return steps
-        if self.cv is not None:
-            require_labelled_and_unlabelled(
-                blocks.labels, n_folds=int(self.cv), counts=blocks.counts
-            )
-        folds = self._folds(min(*blocks.counts, DEFAULT_FOLDS))
-        rows = AllRows(blocks, folds, sample.rows, steps.rule)
-        gap = ObservedGapEstimator(self.gap_estimator)
-        steps = replace(steps, gap=gap, fit_gap=rows.fit_gap)
-        if is_made_for_dask(self.estimator):
-            steps = replace(steps, final=self.estimator, fit_final=rows.fit_final)
-        return steps
-
-    def _check_estimators(self) -> None:
-        """Refuse estimators made for dask with parameters that they do not support."""
-        gap_on_all = is_made_for_dask(self.gap_estimator)
-        final_on_all = is_made_for_dask(self.estimator)
-        if gap_on_all and not (self.cv is None or isinstance(self.cv, Integral)):
-            rule = "cv must be an integer or None with a gap_estimator made for dask"
-            found = f"{self.cv!r}"
-        elif final_on_all and not gap_on_all:
-            rule = (
-                "estimator must come with a gap_estimator made for dask, if it is made for "
-                "dask itself"
-            )
-            found = f"{self.gap_estimator!r} beside {self.estimator!r}"
-        elif final_on_all and self.reweight is not None:
-            rule = (
-                "reweight must be None with an estimator made for dask: weights are found "
-                "for rows in memory"
-            )
-            found = f"{self.reweight!r}"
-        else:
-            return
-        msg = f"{rule}. Got {found}."
-        raise InvalidInputError(msg)
-
-    def _folds(self, usual: int) -> RowFolds:
-        return RowFolds(usual if self.cv is None else int(self.cv), self.seed_)
 
     def _draw_seed(self) -> int:
         if isinstance(self.random_state, Integral):
@@ -268,18 +194,12 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         -------
         probgap.PGPUClassifier
             Unfitted; after ``fit``, with the seed that was used. If all rows were drawn, it
-            gives the same results, except for the trees of xgboost: on dask, split points
-            come from quantile sketches.
+            gives the same results.
         """
         parameters = self.get_params(deep=False)
         del parameters["max_memory"]
         if hasattr(self, "seed_") and not isinstance(self.random_state, Integral):
             parameters["random_state"] = self.seed_
-        if is_made_for_dask(self.gap_estimator):
-            cv = self._folds(DEFAULT_FOLDS) if hasattr(self, "seed_") else self.cv
-            own = in_memory(self.gap_estimator)
-            parameters["gap_estimator"] = ObservedGapEstimator(own, cv=cv)
-        parameters["estimator"] = in_memory(self.estimator)
         return pgpu.PGPUClassifier(**parameters)
 
     def predict(self, X: Lazy) -> Lazy:

@@ -27,8 +27,3 @@ def _on_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
 def gather(parts: Iterable[Lazy]) -> list[Any]:
     """Compute parts and return their values."""
     return list(dask.compute(*parts))
-
-
-def keep(parts: Iterable[Lazy]) -> list[Lazy]:
-    """Compute parts and keep them on the workers; lost ones are computed again."""
-    return list(dask.persist(*parts))

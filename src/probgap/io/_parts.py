@@ -15,7 +15,7 @@ import numpy as np
 from sklearn._loss._loss import CyHalfBinomialLoss
 
 from probgap import boundary, gap, methods, pgpu, reading, relabel, reweight, tables
-from probgap._core import kernels, learners, mixture, svm, validation, views
+from probgap._core import kernels, learners, mixture, svm, views
 from probgap._device import estimators as device
 from probgap.audit import CorrectedClassifier
 from probgap.audit import _process as process
@@ -38,7 +38,6 @@ PARTS: dict[str, type] = {
         network: "Curves",
         process: "Answers Belief Correction Points",
         # What predictions are made by.
-        validation: "RowFolds",
         kernels: "KernelFeatures",
         learners: "KernelLogistic LinearLogistic",
         mixture: "MixedClassifier Mixture",

@@ -274,25 +274,25 @@ def score_fold(
         warnings.simplefilter("ignore", ProbgapWarning)
         rng = np.random.default_rng(seed)
         steps = choose_steps(model, train.size, float(grid[0]))
-        fits = FitsOnFold(steps.fit_final, rows, samples[test])
+        fits = FitsOnFold(rows, samples[test])
         gap = fits.estimate_gap(steps, known, rng)
         features = steps.map_features(rows, known, rng)
         final_seed = draw_seed(rng)
         first, which = _distinct(steps, gap.observed_gap_, grid)
-        curves, relabelled = {}, {}
+        relabelled = {}
         for i in first:
             at_value = replace(steps, boundary=float(grid[i]))
             curve = at_value.place_boundary(gap, known, None, None, rng)
             if curve.boundary.fallback is None:  # there are negatives to learn from
-                curves[i], relabelled[i] = curve, steps.relabel(curve, gap, known)
+                relabelled[i] = steps.relabel(curve, gap, known)
         decided = {i: found.decided for i, found in relabelled.items()}
         matched = _match_each(steps.reweight, rows, decided, features)
-        for i, curve in curves.items():
-            weights = decided[i].astype(np.float64)
+        for i, chosen in decided.items():
+            weights = chosen.astype(np.float64)
             if i in matched:
-                weights[decided[i]] = matched[i].weights
+                weights[chosen] = matched[i].weights
             share = relabelled[i].positive_share
-            data = SoftLabels(rows, share, weights, known, features, curve)
+            data = SoftLabels(rows, share, weights, known, features)
             classifier = clone_with_seed(steps.final, np.random.default_rng(final_seed))
             predicted = fits.fit_and_predict(classifier, data)
             scores[i] = criterion(labelled[test], predicted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Self
@@ -21,7 +20,7 @@ from probgap._core.estimators import SignClassifier, weigh_copies
 from probgap._core.svm import FastSVC
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap.gap import GapClassifier, ObservedGapEstimator
-from probgap.pgpu.steps import SoftLabels, Steps
+from probgap.pgpu.steps import SoftLabels, Steps, fit_final
 
 # Beyond this many training rows a kernel matrix does not fit well into memory.
 _MOST_ROWS = 12_000
@@ -31,7 +30,6 @@ _MOST_ROWS = 12_000
 class FitsOnFold:
     """Fits gap and final classifiers on a fold, with one kernel matrix where possible."""
 
-    fit_final: Callable[[Any, SoftLabels], Any]
     train: Matrix
     test: Matrix
     kernels: dict[float, tuple[Array, Array]] = field(default_factory=dict)
@@ -63,7 +61,7 @@ class FitsOnFold:
             return svm.decide(test[:, svm.support_]) > 0.0
         # If the kernel width depends on the rows, libsvm computes the values that it needs
         # faster than we could compute a new matrix of all rows.
-        fitted = self.fit_final(estimator, data)
+        fitted = fit_final(estimator, data)
         if isinstance(fitted, FastSVC):
             return fitted.decision_function(self.test) > 0.0  # faster than predict
         return fitted.predict(self.test) == 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -91,7 +90,7 @@ def fit_pgpu(
         samples, relabelling.decided, weight, features
     )
     share = relabelling.positive_share
-    data = SoftLabels(samples, share, weights, labelled, features, curve)
+    data = SoftLabels(samples, share, weights, labelled, features)
     classifier = steps.classify(data, rng)  # 5  weighted classifier
     posterior = curve.posterior(gap.observed_gap_, scores)
     return FittedSteps(
@@ -155,17 +154,6 @@ class SoftLabels:
     weight: Vector
     labelled: Mask
     features: TrainingFeatures | None
-    curve: PosteriorCurve  # gives the shares of further samples
-
-
-def fit_gap(
-    gap: GapClassifier, samples: Matrix, labelled: Mask, weight: Vector | None
-) -> GapClassifier:
-    """Fit the gap estimator, and correct it for sampling weights."""
-    gap.fit(samples, labelled)
-    if weight is not None:
-        gap._correct_odds(weight, labelled)
-    return gap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,11 +167,9 @@ class Steps:
     keep_labelled: bool
     reweight: Any  # KernelMeanMatching, or None
     final: Any
-    fit_final: Callable[[Any, SoftLabels], Any]
     n_landmarks: int | None  # of kernel features; None for exact kernels
     device: str | None
     verbose: int
-    fit_gap: Callable[[Any, Matrix, Mask, Vector | None], GapClassifier] = fit_gap
 
     def estimate_gap(
         self, samples: Matrix, labelled: Mask, weight: Vector | None, rng: Generator
@@ -191,7 +177,10 @@ class Steps:
         """Step 1: estimate how likely each sample is to be labelled."""
         gap = clone_with_seed(self.gap, rng)
         with stage(self.verbose, "who is labelled"):
-            return self.fit_gap(gap, samples, labelled, weight)
+            gap.fit(samples, labelled)
+            if weight is not None:
+                gap._correct_odds(weight, labelled)
+        return gap
 
     def map_features(
         self, samples: Matrix, labelled: Mask, rng: Generator
@@ -277,7 +266,7 @@ class Steps:
         """Step 5: fit the weighted classifier."""
         classifier = clone_with_seed(self.final, rng)
         with stage(self.verbose, "final classifier"):
-            return self.fit_final(classifier, data)
+            return fit_final(classifier, data)
 
 
 def choose_steps(model: Any, n_samples: int, boundary: Any, cv: Any = None) -> Steps:
@@ -295,7 +284,6 @@ def choose_steps(model: Any, n_samples: int, boundary: Any, cv: Any = None) -> S
         rule = "expectation" if shared else "corollary"
     if model.reweight is not None:
         model.reweight._validate_params()
-    final, fit_final = _choose_final(model, n_landmarks, automatic=automatic)
     return Steps(
         gap=_choose_gap(model, n_landmarks, cv),
         boundary=boundary if automatic else check_rule(boundary),
@@ -303,8 +291,7 @@ def choose_steps(model: Any, n_samples: int, boundary: Any, cv: Any = None) -> S
         rule=rule,
         keep_labelled=model.keep_labelled,
         reweight=model.reweight,
-        final=final,
-        fit_final=fit_final,
+        final=_choose_final(model, n_landmarks, automatic=automatic),
         n_landmarks=n_landmarks,
         device=model.device,
         verbose=model.verbose,
@@ -329,31 +316,25 @@ def _choose_gap(model: Any, n_landmarks: int | None, cv: Any) -> GapClassifier:
     return gap
 
 
-def _choose_final(
-    model: Any, n_landmarks: int | None, *, automatic: bool
-) -> tuple[Any, Callable[[Any, SoftLabels], Any]]:
+def _choose_final(model: Any, n_landmarks: int | None, *, automatic: bool) -> Any:
     if model.estimator is not None:
         require_sample_weight(model.estimator, "estimator")
-        return model.estimator, _fit_copies
+        return model.estimator
     if model.device is not None:
-        return DeviceSVM(device=model.device, verbose=model.verbose), _fit_copies
+        return DeviceSVM(device=model.device, verbose=model.verbose)
     if automatic:
-        return MixedClassifier(n_jobs=model.n_jobs), _fit_mixture
+        return MixedClassifier(n_jobs=model.n_jobs)
     if n_landmarks is None:
-        return FastSVC(), _fit_copies
-    return NystroemSVM(n_components=n_landmarks), _fit_features
+        return FastSVC()
+    return NystroemSVM(n_components=n_landmarks)
 
 
-def _fit_copies(svm: Any, data: SoftLabels) -> Any:
-    fit_on_shares(svm, data.samples, round_shares(data.share), data.weight)
-    return svm
-
-
-def _fit_mixture(mixture: MixedClassifier, data: SoftLabels) -> Any:
+def fit_final(classifier: Any, data: SoftLabels) -> Any:
+    """Fit a final classifier: on soft labels if it takes them, or else on weighted copies."""
     share, weight = data.share, data.weight
-    return mixture.fit_on_shares(data.samples, share, weight, data.labelled)
-
-
-def _fit_features(svm: NystroemSVM, data: SoftLabels) -> Any:
-    assert data.features is not None  # choose_steps chooses them together
-    return svm.fit_on_features(data.features, data.share, data.weight)
+    if isinstance(classifier, MixedClassifier):
+        return classifier.fit_on_shares(data.samples, share, weight, data.labelled)
+    if isinstance(classifier, NystroemSVM) and data.features is not None:
+        return classifier.fit_on_features(data.features, share, weight)
+    fit_on_shares(classifier, data.samples, round_shares(share), weight)
+    return classifier
