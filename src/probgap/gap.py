@@ -13,9 +13,9 @@ from scipy.special import expit, logit
 from sklearn.base import TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from probgap._core._sklearn import StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import InvalidInputError

@@ -17,8 +17,8 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import _num_samples
 
+from probgap._core._sklearn import num_samples
 from probgap._core.checks import is_missing
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import (
@@ -281,7 +281,7 @@ def row_contributions(
     _check_single(row)
     columns = input_columns(model, background)
     most = max(1, min(n_background, _MOST_SCORED // (2 * len(columns))))
-    drawn = np.sort(rng.permutation(_num_samples(background))[:most])
+    drawn = np.sort(rng.permutation(num_samples(background))[:most])
     table = take_rows(background, drawn)
     if hasattr(table, "columns"):
         pandas = import_module("pandas")  # there is a frame, so there is pandas
@@ -438,8 +438,8 @@ def nearest_labelled(
 
 
 def _check_single(row: Any) -> None:
-    if _num_samples(row) != 1:
-        msg = f"Expected a single row, got {_num_samples(row)}."
+    if num_samples(row) != 1:
+        msg = f"Expected a single row, got {num_samples(row)}."
         raise InvalidInputError(msg)
 
 
@@ -458,7 +458,7 @@ def _take_cells(table: Any, rows: Rows, sources: dict[Any, Rows]) -> Any:
 
 def _shuffle_columns(table: Any, shuffles: list[tuple[Any, Rows]]) -> Any:
     """Return a copy of a table for each column to shuffle, one below the other."""
-    n_rows = _num_samples(table)
+    n_rows = num_samples(table)
     places = np.tile(np.arange(n_rows), len(shuffles))
     sources: dict[Any, Rows] = {}
     for k, (column, order) in enumerate(shuffles):

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_sample_weight
 
+from probgap._core._sklearn import check_sample_weight
 from probgap._core.checks import read_labels
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask, Vector
@@ -351,7 +351,7 @@ class _Rows:
                 )
                 raise InvalidInputError(msg)
             output = (output == labels.classes[labels.positive]).astype(np.float64)
-        weight = _check_sample_weight(
+        weight = check_sample_weight(
             sample_weight, labelled, dtype=np.float64, ensure_non_negative=True
         )
         counted = weight > 0.0

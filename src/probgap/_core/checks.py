@@ -11,13 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import (
-    _num_samples,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from probgap._core._sklearn import num_samples
 from probgap._core.defaults import DEFAULTS, WORDS_FOR_NO, WORDS_FOR_UNLABELLED
 from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.types import Mask, Matrix, Vector
@@ -271,7 +267,7 @@ def check_observed_labels(
         name = type(estimator).__name__
         msg = f"{name} requires y to be passed, but the target y is None."
         raise InvalidInputError(msg)
-    n_labels = _num_samples(y)
+    n_labels = num_samples(y)
     if n_labels != n_samples:
         msg = f"y must have one label for each of the {n_samples} samples. Got {n_labels}."
         raise InvalidInputError(msg)

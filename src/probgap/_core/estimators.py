@@ -13,13 +13,12 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from scipy.special import logit
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from probgap._core._sklearn import HasMethods, fit_context, num_samples, safe_indexing
 from probgap._core.checks import ObservedLabels, check_fit_inputs, check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
@@ -98,7 +97,7 @@ class PUClassifier(SignClassifier):
     # Whether samples in single precision are left as they are.
     _keeps_single: ClassVar[bool] = False
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Fit to observed labels.
 
@@ -271,12 +270,12 @@ def as_matrix(samples: Any) -> Matrix:
 
 def take_rows(X: Any, rows: Rows) -> Any:
     """Take rows of an array, a sparse matrix or a frame."""
-    return _safe_indexing(X, rows)
+    return safe_indexing(X, rows)
 
 
 def check_rows(X: Any, labelled: ArrayLike) -> Mask:
     """Check the mask of labelled rows; some must be labelled, and some not."""
-    return check_labelled(labelled, _num_samples(X), both=True)
+    return check_labelled(labelled, num_samples(X), both=True)
 
 
 def refit(classifier: Any, samples: Matrix, labelled: Mask, seed: int) -> Any:

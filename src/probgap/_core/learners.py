@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
 
+from probgap._core._sklearn import HalfBinomialLoss
 from probgap._core.defaults import DEFAULTS, Defaults
 from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import KernelFeatures
@@ -322,7 +323,6 @@ class Boosting:
 
 def fit_boosting(task: Task) -> FittedLearner:
     """Fit gradient boosting with the log-loss of soft targets, a model for each fold."""
-    from sklearn._loss.loss import HalfBinomialLoss  # noqa: PLC0415
     from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
 
     fold = task.fold[:, 0]

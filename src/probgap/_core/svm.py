@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from probgap._core._sklearn import rbf_width
 from probgap._core.checks import check_predict_input, check_two_classes
 from probgap._core.estimators import SignClassifier
 from probgap._core.kernels import (
@@ -43,7 +44,8 @@ class FastSVC(SVC):
         samples = validate_data(self, X, reset=False, dtype=np.float64)
         vectors, coef = self.support_vectors_, self.dual_coef_[0]
         with one_thread():
-            return rbf_sums(samples, vectors, coef, self._gamma) + self.intercept_[0]
+            sums = rbf_sums(samples, vectors, coef, rbf_width(self))
+        return sums + self.intercept_[0]
 
 
 def rbf_sums(samples: Matrix, vectors: Array, coef: Vector, gamma: float) -> Vector:

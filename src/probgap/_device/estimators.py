@@ -12,15 +12,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.calibration import _SigmoidCalibration
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from probgap._core._sklearn import SigmoidCalibration, check_sample_weight
 from probgap._core.checks import check_two_classes
 from probgap._core.errors import InvalidInputError, ProbgapError
 from probgap._core.estimators import SignClassifier
@@ -86,7 +82,7 @@ class DeviceSVM(SignClassifier):
     ) -> Self:
         """Fit to labels of two classes."""
         samples, which = check_two_classes(self, X, y)
-        weight = _check_sample_weight(sample_weight, samples, ensure_non_negative=True)
+        weight = check_sample_weight(sample_weight, samples, ensure_non_negative=True)
         if min(weight[which == k].max() for k in (0, 1)) <= 0.0:
             msg = "sample_weight must be positive for some sample of each class. Got 0."
             raise InvalidInputError(msg)
@@ -194,7 +190,7 @@ def fit_platt(
             decision = np.empty(labelled.size)
             for k, fold in enumerate(task.held_out, start=column + 1):
                 decision[fold] = solved.decision[fold, k]
-            sigmoid = _SigmoidCalibration().fit(
+            sigmoid = SigmoidCalibration().fit(
                 decision[task.train], labelled[task.train].astype(np.int8)
             )
             svm = DeviceSVM(device=device)._store(dense, gamma, solved, column)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, ndtr
 from scipy.stats import norm
-from sklearn.utils.validation import _num_samples, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
+from probgap._core._sklearn import num_samples
 from probgap._core.checks import check_labelled, check_unit_interval
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import classifier_of
@@ -173,7 +174,7 @@ def correct(
     True
     """
     classifier = classifier_of(model)
-    positive = _check_answers(classifier, y, _num_samples(X))
+    positive = _check_answers(classifier, y, num_samples(X))
     known = _check_known(probability, X)
     with one_thread():
         answered = Points.of(model, X, known)
@@ -190,7 +191,7 @@ def correct(
 def _check_known(probability: ArrayLike | None, X: Any) -> Vector | None:
     if probability is None:
         return None
-    return check_unit_interval(probability, "probability", _num_samples(X))
+    return check_unit_interval(probability, "probability", num_samples(X))
 
 
 def _find_reading(classifier: Any) -> Reading | None:
@@ -279,7 +280,7 @@ def suggest(
     if n < 1:
         msg = f"n must be at least 1. Got {n!r}."
         raise InvalidInputError(msg)
-    n_rows, rng = _num_samples(X), as_generator(random_state)
+    n_rows, rng = num_samples(X), as_generator(random_state)
     known = np.zeros(n_rows, dtype=bool)
     if labelled is not None:
         known = check_labelled(labelled, n_rows)

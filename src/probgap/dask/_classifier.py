@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap import pgpu
+from probgap._core._sklearn import Interval, fit_context
 from probgap._core.checks import check_fit_inputs, in_double
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import load_library
@@ -134,7 +134,7 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.max_memory = max_memory
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Lazy, y: Lazy) -> Self:
         """Fit the classifier to blocks of rows.
 

@@ -12,10 +12,10 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-from sklearn._loss._loss import CyHalfBinomialLoss
 
 from probgap import boundary, gap, methods, pgpu, reading, relabel, reweight, tables
 from probgap._core import kernels, learners, mixture, svm, views
+from probgap._core._sklearn import CyHalfBinomialLoss
 from probgap._device import estimators as device
 from probgap.audit import CorrectedClassifier
 from probgap.audit import _process as process

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core import learners
+from probgap._core._sklearn import HalfBinomialLoss
 from probgap._core.types import Mask, Vector
 from probgap.io._archive import refuse
 
@@ -169,7 +170,6 @@ class Boosting:
 
     def restore(self) -> learners.Boosting:
         """Build the models again."""
-        from sklearn._loss.loss import HalfBinomialLoss  # noqa: PLC0415
         from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
 
         # Fitted, so that it has all that its version of scikit-learn asks for.

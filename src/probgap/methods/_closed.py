@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.random import Generator
 from sklearn.model_selection import train_test_split
-from sklearn.utils._param_validation import StrOptions
 
+from probgap._core._sklearn import StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.errors import ProbgapWarning
 from probgap._core.estimators import fit_on_shares, require_score

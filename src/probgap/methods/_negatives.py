@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.random import Generator
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils._param_validation import HasMethods, Interval
 
+from probgap._core._sklearn import HasMethods, Interval
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.errors import ProbgapWarning
 from probgap._core.estimators import require_predict_proba, require_score

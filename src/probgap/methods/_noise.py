@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from probgap._core._sklearn import Interval, StrOptions
 from probgap._core.checks import ObservedLabels
 from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import RandomStateLike, draw_seed

@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from scipy.sparse import vstack as stack_sparse
 from scipy.special import xlogy
-from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.validation import check_is_fitted
 
+from probgap._core._sklearn import HasMethods, Interval, fit_context
 from probgap._core.checks import ObservedLabels, check_fit_inputs, check_predict_input
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import require_predict_proba, require_sample_weight
@@ -106,7 +105,7 @@ class PropensityWeightedClassifier(FinalProbabilities):
         self.pos_label = pos_label
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Matrix, y: ArrayLike, propensity: ArrayLike | None = None) -> Self:
         """Fit to observed labels with known propensities.
 

@@ -13,8 +13,8 @@ from scipy.sparse import issparse
 from scipy.special import expit, log_expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from probgap._core._sklearn import Interval, StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.kernels import KernelFeatures, default_n_landmarks, scale_gamma
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread

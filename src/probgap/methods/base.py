@@ -10,9 +10,9 @@ import numpy as np
 from numpy.random import Generator
 from sklearn.model_selection import cross_val_predict
 from sklearn.svm import SVC
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from probgap._core._sklearn import HasMethods, Interval, StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import (

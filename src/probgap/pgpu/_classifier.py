@@ -6,8 +6,8 @@ from typing import Any, Literal, Self
 
 from numpy.random import Generator
 from numpy.typing import ArrayLike
-from sklearn.base import _fit_context
 
+from probgap._core._sklearn import fit_context
 from probgap._core.checks import ObservedLabels, in_double
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Matrix, Vector
@@ -230,7 +230,7 @@ class PGPUClassifier(BasePGPU):
         steps = self._choose_steps(samples.shape[0])
         self._fit_checked(in_double(samples, self.device), labels, steps, rng, weight)
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def _fit_weighted(self, X: Matrix, y: ArrayLike, weight: Vector) -> Self:
         """Fit to rows drawn from a larger table.
 

@@ -12,8 +12,8 @@ from joblib import Parallel, delayed
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from sklearn.base import clone
-from sklearn.utils._param_validation import StrOptions
 
+from probgap._core._sklearn import StrOptions
 from probgap._core.checks import (
     ObservedLabels,
     in_double,

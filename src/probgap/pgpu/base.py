@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, logit, xlogy
-from sklearn.utils._param_validation import HasMethods, StrOptions
 
+from probgap._core._sklearn import HasMethods, StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.defaults import DEFAULTS, LIMITS
 from probgap._core.estimators import ProbabilisticPUClassifier

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 
+from probgap._core._sklearn import check_parameters
 from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import ProbgapWarning
 from probgap._core.estimators import (
@@ -283,7 +284,7 @@ def choose_steps(model: Any, n_samples: int, boundary: Any, cv: Any = None) -> S
         shared = automatic and model.reweight is None
         rule = "expectation" if shared else "corollary"
     if model.reweight is not None:
-        model.reweight._validate_params()
+        check_parameters(model.reweight)
     return Steps(
         gap=_choose_gap(model, n_landmarks, cv),
         boundary=boundary if automatic else check_rule(boundary),

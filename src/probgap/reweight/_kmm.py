@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_array
-from sklearn.utils._param_validation import Interval
 
+from probgap._core._sklearn import Interval
 from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.kernels import TrainingFeatures, kernel_matrix, median_gamma
 from probgap._core.runtime import one_thread, remark

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from probgap._core._sklearn import HasMethods, fit_context, num_samples
 from probgap._core.checks import check_observed_labels
 from probgap.pgpu import PGPUClassifier
 from probgap.pgpu.base import fit_table
@@ -133,7 +133,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         self.pos_label = pos_label
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=False)
+    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Decide how columns are used, prepare them, and fit the classifier.
 
@@ -248,7 +248,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             cells = validate_data(self, X, reset=reset, **how)
             return pd.DataFrame(cells, columns=[f"x{k}" for k in range(cells.shape[1])])
         validate_data(self, X, reset=reset, skip_check_array=True)
-        if not _num_samples(X):
+        if not num_samples(X):
             refuse("X must hold rows. Got none.")
         if not isinstance(X, pd.DataFrame):
             return to_frame(pa.table(X).to_batches(), start=0)
