@@ -114,7 +114,7 @@ $(VENV)/.docs: $(VENV)/.core
 
 # From nothing, so that what the pages show is what the code does now.
 docs: $(VENV)/.docs
-	rm -rf docs/_build docs/api docs/gallery docs/rooms.*
+	rm -rf docs/_build docs/api docs/gallery docs/layers.md
 	$(BIN)/sphinx-build -W --keep-going --jobs 2 --quiet docs docs/_build/html
 	@echo "docs/_build/html/index.html"
 
@@ -159,4 +159,4 @@ lock: pyproject.toml
 	rm -rf .venv-lock
 
 clean:
-	rm -rf probgap-demo $(VENV) $(FLOORS) $(TORCH) .venv-lock .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist docs/_build docs/api docs/gallery docs/rooms.*
+	rm -rf probgap-demo $(VENV) $(FLOORS) $(TORCH) .venv-lock .venv-peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* dist docs/_build docs/api docs/gallery docs/layers.md

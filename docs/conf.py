@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
@@ -19,9 +21,7 @@ version = release = __version__
 language = "en"
 
 extensions = [
-    "api_pages",
-    "architecture",
-    "mathml",
+    "layers",
     "offline",
     "run_blocks",
     "myst_parser",
@@ -34,47 +34,24 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_ext", "rooms.md", "gallery/*.ipynb", "gallery/*.py"]
-templates_path: list[str] = []
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "_templates",
+    "layers.md",
+    "gallery/*.ipynb",
+    "gallery/*.py",
+]
+templates_path = ["_templates"]
 
 run_blocks_exclude = ("api/", "gallery/")
 # What the commands of a page wrote, and its readers may open: files/PAGE/FILE.
 run_blocks_keep = {"tutorial": ["tumours/report.html"]}
 
-# The API: every name in __all__ of these, in this order.
-api_rooms = (
-    ("probgap", "The classifiers."),
-    ("probgap.gap", "Stage 1: how likely a sample is to be labelled."),
-    ("probgap.boundary", "Stage 2: where the true class changes."),
-    (
-        "probgap.reading",
-        "Boundary, posterior and number of hidden positives from scores.",
-    ),
-    ("probgap.relabel", "Stage 3: what that says about each sample."),
-    ("probgap.reweight", "Stage 4: weights that make some samples stand for all."),
-    ("probgap.methods", "Other methods, each with its assumption."),
-    ("probgap.priors", "How many are positive, by ten methods."),
-    ("probgap.tables", "From a file to a matrix."),
-    ("probgap.diagnostics", "Whether to believe the answer."),
-    ("probgap.inspection", "What drives the answer."),
-    (
-        "probgap.audit",
-        "Which rows to ask about, and a model corrected by the answers.",
-    ),
-    ("probgap.io", "Models in files."),
-    ("probgap.dask", "Fits on dask arrays and dataframes."),
-    ("probgap.plotting", "Pictures, in scikit-learn's Display convention."),
-    ("probgap.metrics", "Scores, with truth and without."),
-    ("probgap.model_selection", "Scorers and folds for observed labels."),
-    ("probgap.datasets", "Data drawn, loaded, and labels hidden."),
-    ("probgap.page", "The page of a fit."),
-    ("probgap.reproduction", "The paper's experiments: plan, rows and report."),
-    ("probgap.exceptions", "Errors and warnings."),
-)
-
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # numpydoc gives the types in words
-autosummary_generate = False  # api_pages writes the pages
+autosummary_ignore_module_all = False  # what is in __all__ is public
+autosummary_imported_members = True
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
@@ -105,6 +82,7 @@ html_theme_options = {
 # Pages that stand alone have nothing to list beside them.
 html_sidebars = {
     "index": [],
+    "api": [],
     "tutorial": [],
     "which_method": [],
     "when_not": [],
@@ -140,3 +118,30 @@ sphinx_gallery_conf = {
     "thumbnail_size": (480, 400),
     "remove_config_comments": True,
 }
+
+
+_LITERAL = re.compile(r"(``.*?``|:\w+:`.*?`)")
+_TRAILING = re.compile(r"\b([a-zA-Z]\w*)_(?=[\s,.;)]|$)")
+
+
+def escape_names(*event: Any) -> None:
+    """Keep a fitted attribute, such as ``classes_``, from being read as a link."""
+    lines = event[-1]
+    for place, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            parts = _LITERAL.split(line)
+            parts[::2] = [_TRAILING.sub(r"\1\_", part) for part in parts[::2]]
+            lines[place] = "".join(parts)
+
+
+def skip_others(*event: Any) -> bool | None:
+    """Leave out methods of scikit-learn's, which are described there, and attributes."""
+    thing = event[3]
+    ours = str(getattr(thing, "__module__", "")).startswith("probgap")
+    return None if ours and callable(thing) else True
+
+
+def setup(app: Any) -> None:
+    """Connect both to the making of the API pages."""
+    app.connect("autodoc-process-docstring", escape_names, priority=900)
+    app.connect("autodoc-skip-member", skip_others)
