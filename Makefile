@@ -83,7 +83,7 @@ $(TORCH)/.torch: pyproject.toml requirements/lock.txt
 	touch $@
 
 test-torch: $(TORCH)/.torch
-	$(TORCH)/bin/python -m pytest tests/torch --cov --cov-config=tests/torch/coverage.toml --cov-report=term
+	$(TORCH)/bin/python -m pytest tests/torch research/tests/test_train.py --cov --cov-config=tests/torch/coverage.toml --cov-report=term
 
 $(VENV)/.browser: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet -e '.[dev,browser]'
@@ -119,21 +119,21 @@ docs: $(VENV)/.docs
 	@echo "docs/_build/html/index.html"
 
 reproduce: $(VENV)/.dev
-	$(BIN)/probgap reproduce --out reproduction --resume
+	$(BIN)/python -m research.paper --out reproduction --resume
 
 # Keep the rows of a full run, and the page and figures made of them, in the repository.
 # Other rows: make docs-reproduction ROWS=other.jsonl COMMAND='the command that made them'
 ROWS ?= reproduction/rows.jsonl
-COMMAND ?= probgap reproduce --out reproduction --resume
+COMMAND ?= make reproduce
 docs-reproduction: $(VENV)/.dev
-	$(BIN)/python docs/reproduction/build.py $(ROWS) --command '$(COMMAND)'
+	$(BIN)/python -m research.paper.keep $(ROWS) --command '$(COMMAND)'
 
 # The network that reads boundary and count off scores: simulate tasks, then fit it. The
 # package holds the result; an hour on two cores.
 reading: $(TORCH)/.torch
 	mkdir -p build
-	$(TORCH)/bin/python -m probgap.reading._learn tasks --jobs 2 --out build/tasks.npz
-	$(TORCH)/bin/python -m probgap.reading._learn fit build/tasks.npz --out src/probgap/reading/weights.npz
+	$(TORCH)/bin/python -m research.reading.train tasks --jobs 2 --out build/tasks.npz
+	$(TORCH)/bin/python -m research.reading.train fit build/tasks.npz --out src/probgap/reading/weights.npz
 
 bench-accuracy: $(VENV)/.dev
 	$(BIN)/python benchmarks/accuracy.py

@@ -112,39 +112,3 @@ def on_terminal(monkeypatch):
         return b"".join(shown).decode(errors="replace")
 
     return run
-
-
-SMALL_TABLE = """
-table = "small"
-title = "A table that takes seconds"
-splits = 2
-test_share = 0.25
-
-[svm]
-C = 1.0
-gamma = "auto"
-
-[[block]]
-data = ["triangles", "square"]
-rates = [["inverse", 0.3, 0.5], ["constant", 0.3]]
-
-[block.methods]
-SVM = {}
-Liu = {}
-PGPU = { n_smallest = 3 }
-PGPUcv = { boundaries = [-0.8, -0.6], cv = 2 }
-clean = {}
-"""
-
-
-@pytest.fixture(scope="session")
-def small_table():
-    """A table of experiments that takes seconds, as TOML."""
-    return SMALL_TABLE
-
-
-@pytest.fixture
-def small_spec(small_table, tmp_path):
-    path = tmp_path / "small.toml"
-    path.write_text(small_table)
-    return path

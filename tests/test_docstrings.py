@@ -23,7 +23,6 @@ ROOMS = (
     "inspection",
     "tables",
     "page",
-    "reproduction",
     "io",
     "plotting",
     "dask",

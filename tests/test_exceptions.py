@@ -24,7 +24,7 @@ def test_errors_and_warnings_can_be_caught_by_their_public_names():
 @pytest.mark.parametrize(
     "error",
     [
-        MissingLibraryError(library="gensim", extra="text", purpose="Doc2Vec"),
+        MissingLibraryError(library="skops", extra="io", purpose="saving"),
         UnreliableFitWarning("few labels", sign="few"),
     ],
 )

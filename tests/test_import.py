@@ -18,7 +18,6 @@ OPTIONAL = (
     "jinja2",
     "torch",
     "typer",
-    "gensim",
     "dask",
     "cvxopt",
     "hypothesis",

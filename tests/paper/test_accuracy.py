@@ -6,8 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from probgap.datasets import paper_rates
-
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "accuracy.py"
 if not SCRIPT.exists():
     pytest.skip("the benchmarks are not beside the tests", allow_module_level=True)
@@ -17,7 +15,7 @@ _spec.loader.exec_module(accuracy)
 
 
 def measure(data, n_seeds, every):
-    rates = paper_rates()[::every]
+    rates = accuracy.RATES[::every]
     rows = [accuracy.run(data, "platt", seed, rates) for seed in range(n_seeds)]
     return accuracy.average_cells([row for part in rows for row in part], data)
 

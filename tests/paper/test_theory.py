@@ -8,21 +8,16 @@ from hypothesis.extra.numpy import arrays
 
 from probgap import PGPUClassifier
 from probgap.boundary import MeanSmallest, estimate_boundary
-from probgap.datasets import (
-    ConstantRate,
-    InverseRate,
-    LinearRate,
-    hide_labels,
-    make_square,
-)
+from probgap.datasets import hide_labels, make_rate, make_square
 from probgap.relabel import relabel
 
 true_gaps = arrays(np.float64, st.integers(2, 60), elements=st.floats(-1.0, 1.0))
 below_one = st.floats(0.01, 0.99)
 rates = st.one_of(
-    st.builds(InverseRate, st.floats(0.01, 5.0), st.floats(0.01, 5.0)),
-    st.builds(LinearRate, below_one),
-    st.builds(ConstantRate, below_one),
+    st.tuples(st.just("inverse"), st.floats(0.01, 5.0), st.floats(0.01, 5.0)).map(
+        make_rate
+    ),
+    st.tuples(st.sampled_from(["linear", "constant"]), below_one).map(make_rate),
     # Any decreasing function of the gap will do; these two are not of the paper.
     st.builds(
         lambda r, k: lambda gap: r * np.exp(-k * (gap + 1.0)),
@@ -85,9 +80,9 @@ def test_relabelling_is_the_bayes_label_on_every_decided_point_of_the_square():
     X, _, posterior = make_square(5000, random_state=0)
     gap = 2.0 * posterior - 1.0
     for rate in (
-        InverseRate(0.2, 1.0),
-        LinearRate(0.6),
-        ConstantRate(0.3),
+        make_rate(("inverse", 0.2, 1.0)),
+        make_rate(("linear", 0.6)),
+        make_rate(("constant", 0.3)),
         lambda gap: 0.4 * (1.0 - gap),
     ):
         observed, boundary = observe(gap, rate)
@@ -98,7 +93,7 @@ def test_relabelling_is_the_bayes_label_on_every_decided_point_of_the_square():
 
 def boundary_error(n, seed):
     """Distance of the estimated boundary from the true one, given the true gaps."""
-    rate = LinearRate(0.6)
+    rate = make_rate(("linear", 0.6))
     X, y, posterior = make_square(n, random_state=seed)
     gap = 2.0 * posterior - 1.0
     s = hide_labels(X, y, gap, rate, random_state=seed + 1000)
@@ -121,8 +116,8 @@ def test_the_boundary_stage_finds_it_among_true_gaps():
     X, y, posterior = make_square(20000, random_state=0)
     gap = 2.0 * posterior - 1.0
     kept = (gap > 0) | (y == 0)  # no positive in negative ground
-    s = hide_labels(X, y, gap, LinearRate(0.6), random_state=1)[kept]
-    observed, boundary = observe(gap[kept], LinearRate(0.6))
+    s = hide_labels(X, y, gap, make_rate(("linear", 0.6)), random_state=1)[kept]
+    observed, boundary = observe(gap[kept], make_rate(("linear", 0.6)))
     found = estimate_boundary(observed, s, rule=MeanSmallest(3))
     assert found.value == pytest.approx(boundary, abs=0.05)
 
@@ -131,7 +126,7 @@ def excess_error(n, seed):
     """Disagreement with the Bayes classifier on a dense grid."""
     X, y, posterior = make_square(n, random_state=seed)
     gap = 2.0 * posterior - 1.0
-    s = hide_labels(X, y, gap, InverseRate(0.2, 0.5), random_state=seed + 1000)
+    s = hide_labels(X, y, gap, ("inverse", 0.2, 0.5), random_state=seed + 1000)
     side = np.linspace(-1.0, 1.0, 101)
     grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     bayes = grid[:, 0] < grid[:, 1]

@@ -16,7 +16,6 @@ from probgap.cli.explain import explain
 from probgap.cli.fit import fit
 from probgap.cli.label import label
 from probgap.cli.predict import predict
-from probgap.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="probgap",
@@ -59,6 +58,5 @@ for command in (
     compare,
     demo,
     doctor,
-    reproduce,
 ):
     app.command()(command)

@@ -29,8 +29,6 @@ _OPTIONAL = (
     ("openpyxl", "excel", "Excel files"),
     ("starlette", "label", "questions in a browser, probgap label"),
     ("uvicorn", "label", "questions in a browser, probgap label"),
-    ("gensim", "text", "Doc2Vec, in the paper's Table 8"),
-    ("pooch", "data", "downloads of the paper's data"),
     ("dask", "dask", "fits on blocks, on a cluster"),
     ("torch", "gpu", "exact kernels on a GPU"),
 )

@@ -142,7 +142,7 @@ class PGPUClassifier(BasePGPU):
     -----
     ``predict_proba`` is about the true label. If the final classifier has no probabilities
     of its own, its decision is put through a sigmoid that is 1/2 at 0 and whose slope makes
-    it agree best with the posterior of step 2. ``benchmarks/reading.py`` measures how often
+    it agree best with the posterior of step 2. ``research/reading/measure.py`` measures how often
     the interval of the count holds on simulated tasks, ``benchmarks/default.py`` on real
     tables with labels hidden in many ways.
 

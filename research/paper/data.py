@@ -1,0 +1,160 @@
+"""The data of the experiments: drawn or loaded, with labels hidden, split in two."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import urllib.request
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from probgap import datasets
+from probgap._core.runtime import one_thread
+from probgap._core.types import Array, Mask, Vector
+from probgap.exceptions import InvalidInputError
+from research.paper import tcdb
+
+_REAL = "real"  # the labels that came with the data
+_DRAWN = {"triangles": datasets.make_triangles, "square": datasets.make_square}
+_PROTEINS = {"tcdb": "doc2vec", "tcdb-svd": "svd"}
+SIZES = {
+    "triangles": 2000,
+    "square": 2000,
+    "splice": 2991,
+    "banana": 5300,
+    "twonorm": 7400,
+    "image": 2086,
+    "heart": 270,
+    "tcdb": 7359,
+    "tcdb-svd": 7359,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Labelling:
+    """Which positives are left unlabelled: a mislabelled rate, or real labels."""
+
+    rate: str
+    parameters: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if (self.rate, *self.parameters) != (_REAL,):
+            self.function()
+
+    def __str__(self) -> str:
+        """Return it as the tables write it: inverse(0.1, 0.5)."""
+        numbers = ", ".join(f"{value:g}" for value in self.parameters)
+        return f"{self.rate}({numbers})" if numbers else self.rate
+
+    def function(self) -> datasets.GapFunction:
+        """Return the mislabelled rate as a function of the gap."""
+        return datasets.make_rate((self.rate, *self.parameters))
+
+    @property
+    def true_boundary(self) -> float | None:
+        """The observed gap where the true gap is 0; unknown for real labels."""
+        if self.rate == _REAL:
+            return None
+        return -float(np.asarray(self.function()(np.zeros(1)))[0])
+
+
+class Problem(NamedTuple):
+    """Samples with true and observed labels."""
+
+    X: Array
+    y: Mask
+    s: Mask
+
+
+def check_data(names: Iterable[str]) -> None:
+    """Load all data sets before the first job, so that none is missing later."""
+    for name in sorted(set(names) - set(_DRAWN)):
+        if name in _PROTEINS:
+            _fetch("tcdb_bow", tcdb.SHA256)
+            tcdb.load_vectors(_PROTEINS[name])
+        else:
+            _fetch(name, datasets.SHA256[name])
+            datasets.load_benchmark(name)
+
+
+def _fetch(name: str, sha256: str) -> None:
+    """Download a file that is not there, if ``PROBGAP_DATA_URL`` says where from."""
+    address = os.environ.get("PROBGAP_DATA_URL")
+    folders = datasets.data_folders()
+    if not address or any((folder / f"{name}.npz").is_file() for folder in folders):
+        return
+    url = f"{address.rstrip('/')}/{name}.npz"
+    with urllib.request.urlopen(url) as answer:
+        content = answer.read()
+    if hashlib.sha256(content).hexdigest() != sha256:
+        msg = f"{url} is not the expected file: its SHA-256 must be {sha256}."
+        raise InvalidInputError(msg)
+    folders[-1].mkdir(parents=True, exist_ok=True)
+    (folders[-1] / f"{name}.npz").write_bytes(content)
+
+
+def seed_for(*parts: object) -> int:
+    """Return a seed by purpose, so that a job does not depend on order or process."""
+    text = "/".join(str(part) for part in parts)
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) // 2
+
+
+def draw_split(
+    data: str, labelling: Labelling, max_rows: int | None, split: int, share: float
+) -> tuple[Problem, Problem]:
+    """Draw a training and a test part, standardised by the training part."""
+    X, y, s = _draw_problem(data, labelling, max_rows)
+    seed = seed_for("split", data, labelling, split)
+    train, test = train_test_split(
+        np.arange(y.size), test_size=share, random_state=seed
+    )
+    scaler = StandardScaler().fit(X[train])
+    return (
+        Problem(scaler.transform(X[train]), y[train], s[train]),
+        Problem(scaler.transform(X[test]), y[test], s[test]),
+    )
+
+
+@cache
+def _draw_problem(data: str, labelling: Labelling, max_rows: int | None) -> Problem:
+    """Draw or load the samples, and hide labels: once for all splits."""
+    if (data in _PROTEINS) != (labelling.rate == _REAL):
+        rule = repr(_REAL) if data in _PROTEINS else "a function: no observed labels"
+        msg = f"the rate of {data} must be {rule}. Got {labelling}."
+        raise InvalidInputError(msg)
+    if data in _PROTEINS:
+        _, y, s = tcdb.load_tcdb()
+        X = tcdb.load_vectors(_PROTEINS[data])
+    else:
+        if data in _DRAWN:
+            seed, n = seed_for("data", data, labelling), SIZES[data]
+            drawn = _DRAWN[data](min(n, max_rows or n), random_state=seed)
+            X, y, gap = drawn.X, drawn.y > 0, _gap(data, drawn.X, drawn.y)
+        else:
+            X, y, gap = _load(data)
+        seed = seed_for("labels", data, labelling)
+        s = datasets.hide_labels(X, y, gap, labelling.function(), seed).astype(np.bool_)
+    if max_rows is None or y.size <= max_rows:
+        return Problem(X, y, s)
+    rng = np.random.default_rng(seed_for("rows", data))
+    rows = np.sort(rng.choice(y.size, max_rows, replace=False))
+    return Problem(X[rows], y[rows], s[rows])
+
+
+@cache
+def _load(data: str) -> tuple[Array, Mask, Vector]:
+    X, y = datasets.load_benchmark(data)
+    return X, y > 0, _gap(data, X, y)
+
+
+def _gap(data: str, X: Array, y: NDArray[np.generic]) -> Vector:
+    with one_thread():
+        scaled = StandardScaler().fit_transform(X)
+        return datasets.platt_gap(scaled, y, random_state=seed_for("gap", data))

@@ -1,0 +1,37 @@
+"""The committed report is what the committed rows give, and the rows are all there."""
+
+import pytest
+
+from research.paper.keep import FOLDER
+from research.paper.plan import paper_specs, pending, plan
+from research.paper.report import build_report
+from research.paper.rows import read_rows
+from research.paper.summary import summarise
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return read_rows(FOLDER / "rows.jsonl.gz")
+
+
+def test_every_job_of_the_paper_has_a_row_made_with_the_settings_of_today(rows):
+    jobs = plan(paper_specs())
+    assert pending(jobs, rows) == []
+    assert len(rows) == len(jobs)
+    assert {row["profile"] for row in rows} == {"full"}
+
+
+def test_the_page_is_made_of_these_rows(rows, tmp_path):
+    page = (FOLDER / "report.md").read_text("utf-8")
+    command = page.partition("Command line: <code>")[2].partition("</code>")[0]
+    build_report(rows, tmp_path, command=command)
+    assert (tmp_path / "report.md").read_text("utf-8") == page
+    for picture in (tmp_path / "figures").iterdir():
+        assert (FOLDER / "figures" / picture.name).is_file()
+
+
+def test_the_documentation_says_what_the_rows_say(rows):
+    verdicts = summarise(rows)["verdicts"]
+    ahead = f"in {verdicts['ahead']} of {verdicts['compared']} blocks"
+    for page in ("README.md", "docs/which_method.md"):
+        assert ahead in (FOLDER.parents[1] / page).read_text("utf-8")
