@@ -10,8 +10,9 @@ uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
 
 from probgap.audit import design
-from probgap.cli._labelling import Journal, Session, read_journal
-from probgap.cli._server import bind, make_app
+from probgap.cli._journal import Journal, read_journal
+from probgap.cli._labelling import LabelSession
+from probgap.cli._server import Guard, bind, make_app
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 WIDEST = "document.documentElement.scrollWidth"
@@ -36,11 +37,11 @@ def show(row):
 def site(tmp_path):
     made = design(np.linspace(0.99, 0.01, 400), budget=60)
     with Journal(tmp_path) as journal, bind("127.0.0.1", 0) as sock:
-        session = Session(journal, made, show, {}, (), lambda d, a, n: d.extend(a, n))
+        session = LabelSession(journal, made, show, {})
         port = sock.getsockname()[1]
         about = {"table": HOSTILE, "folder": "results", "label": "found"}
         about |= {"positive": HOSTILE, "driving": 2}
-        app = make_app(session, about, "t0ken", port, network=False)
+        app = make_app(session, about, Guard("t0ken", port, network=False))
         config = uvicorn.Config(app, log_level="error", lifespan="off")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})

@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from types import SimpleNamespace
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -17,8 +18,9 @@ uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
 
 from probgap.audit import design, estimate
-from probgap.cli._labelling import JOURNAL, Journal, Session, read_journal
-from probgap.cli._server import bind, make_app
+from probgap.cli._journal import FROM_FILE, JOURNAL, Journal, Record, read_journal
+from probgap.cli._labelling import LabelSession
+from probgap.cli._server import Guard, bind, make_app
 
 TOKEN = "t0ken"
 
@@ -29,20 +31,18 @@ class Client:
     def __init__(self, port, token=TOKEN, tab="a"):
         self.port, self.token, self.tab = port, token, tab
 
-    def ask(self, path, body=None, **headers):
+    def ask(self, path, change=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         ours = {"host": f"127.0.0.1:{self.port}", "connection": "close"}
         ours["cookie"] = f"probgap_{self.port}={self.token}"
         method = "GET"
-        if body is not None:
-            method, body = "POST", json.dumps({"tab": self.tab, **body})
-            ours |= {
-                "content-type": "application/json",
-                "origin": f"http://{ours['host']}",
-            }
+        if change is not None:
+            asked = urlencode({"tab": self.tab, **change})
+            method, path = "POST", f"{path}?{asked}"
+            ours["origin"] = f"http://{ours['host']}"
         changed = {name.replace("_", "-"): value for name, value in headers.items()}
         sent = {k: v for k, v in (ours | changed).items() if v is not None}
-        connection.request(method, path, body, sent)
+        connection.request(method, path, headers=sent)
         response = connection.getresponse()
         content = response.read()
         connection.close()
@@ -51,8 +51,8 @@ class Client:
     def get(self, name):
         return json.loads(self.ask(f"/api/{name}?tab={self.tab}")[2])
 
-    def post(self, name, **body):
-        status, _, content = self.ask(f"/api/{name}", body)
+    def post(self, name, **change):
+        status, _, content = self.ask(f"/api/{name}", change)
         return status, json.loads(content)
 
     def answer(self, row, word):
@@ -64,34 +64,27 @@ def serve(tmp_path):
     """Serve questions about rows of which the first 40 are positive."""
     running = []
 
-    def start(kind="audit", budget=30, n=300, answers=(), history=(), network=False):
+    def start(kind="audit", budget=30, n=300, earlier=None):
         made = design(np.linspace(0.99, 0.01, n), budget=budget, kind=kind)
         journal = Journal(tmp_path)
-        session = Session(
+        session = LabelSession(
             journal,
             made,
             lambda row: {"row": row + 1, "id": None, "cells": [["a", "<b>"]]},
-            dict(answers),
-            history,
-            lambda old, told, more: old.extend(told, more),
+            earlier or {},
+            lambda old, more: old.extend(session.answers, more),
         )
         sock = bind("127.0.0.1", 0)
         port = sock.getsockname()[1]
-        app = make_app(session, {"table": "t"}, TOKEN, port, network=network)
+        app = make_app(session, {"table": "t"}, Guard(TOKEN, port, network=False))
         config = uvicorn.Config(app, log_level="error", lifespan="off")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
         thread.start()
-        while not server.started:
-            time.sleep(0.005)
         running.append((server, thread, sock, journal))
-        return SimpleNamespace(
-            client=Client(port),
-            port=port,
-            session=session,
-            folder=tmp_path,
-            design=made,
-        )
+        client = Client(port)
+        parts = {"port": port, "session": session, "folder": tmp_path, "design": made}
+        return SimpleNamespace(client=client, **parts)
 
     def stop():
         for server, thread, sock, journal in running:
@@ -113,7 +106,7 @@ def test_an_answer_is_on_disk_when_the_next_row_comes(serve):
         status, view = site.client.answer(row, word)
         assert status == 200
         last = read_journal(site.folder)[-1]
-        assert (last["row"], last["answer"], last["mode"]) == (row, word, "audit")
+        assert last == Record(row - 1, word, "audit", "a")
         seen.append(row)
     assert seen == (site.design.rows[:3] + 1).tolist()
     assert (view["answered"], view["yes"], view["no"], view["unknown"]) == (3, 1, 1, 1)
@@ -144,7 +137,7 @@ def test_undo_is_a_record_and_shows_the_row_again(serve):
     assert view["row"]["row"] == row
     assert (view["answered"], view["undo"]) == (0, False)
     site.client.answer(row, "no")
-    words = [record["answer"] for record in read_journal(site.folder)]
+    words = [record.word for record in read_journal(site.folder)]
     assert words == ["yes", "undo", "no"]
     assert site.session.answers == {row - 1: False}
     assert site.client.get("estimate")["answers"] == 1
@@ -183,14 +176,13 @@ def test_many_at_once_lose_nothing(serve):
         thread.join()
     truth = {row: row < 40 for row in site.design.rows.tolist()}
     assert site.session.answers == truth
-    assert sorted(r["row"] - 1 for r in read_journal(site.folder)) == sorted(truth)
+    assert sorted(r.row for r in read_journal(site.folder)) == sorted(truth)
 
 
 FOREIGN = [
     ({"cookie": None}, 403),
     ({"cookie": "probgap_PORT=wrong"}, 403),
     ({"host": "evil.example:PORT"}, 403),
-    ({"host": "127.0.0.1"}, 403),
     ({"origin": "http://evil.example"}, 403),
     ({"origin": "null"}, 403),
     ({"sec_fetch_site": "cross-site"}, 403),
@@ -202,8 +194,8 @@ def test_a_foreign_request_is_refused(serve, change, expected):
     site = serve.start()
     change = {k: v and v.replace("PORT", str(site.port)) for k, v in change.items()}
     row = site.client.get("row")["row"]["row"]
-    body = {"row": row, "answer": "yes"}
-    assert site.client.ask("/api/answer", body, **change)[0] == expected
+    said = {"row": row, "answer": "yes"}
+    assert site.client.ask("/api/answer", said, **change)[0] == expected
     status, headers, content = site.client.ask("/api/row?tab=a", **change)
     assert status == expected
     assert b"cells" not in content
@@ -211,14 +203,12 @@ def test_a_foreign_request_is_refused(serve, change, expected):
     assert read_journal(site.folder) == []
 
 
-def test_an_answer_needs_an_origin_and_json(serve):
+def test_an_answer_needs_an_origin_and_sense(serve):
     site = serve.start()
-    body = {"row": int(site.design.rows[0]) + 1, "answer": "yes"}
-    for change in ({"origin": None}, {"content_type": "text/plain"}):
-        assert site.client.ask("/api/answer", body, **change)[0] == 403
-    for body in ({"row": "1", "answer": "yes"}, {"row": 1, "answer": "maybe"}, {}):
-        assert site.client.ask("/api/answer", body)[0] == 400
-    assert site.client.ask("/api/answer", {"x": "y" * 9000})[0] == 400
+    said = {"row": int(site.design.rows[0]) + 1, "answer": "yes"}
+    assert site.client.ask("/api/answer", said, origin=None)[0] == 403
+    for said in ({"row": "one", "answer": "yes"}, {"row": 1, "answer": "maybe"}, {}):
+        assert site.client.ask("/api/answer", said)[0] == 400
     assert site.client.ask("/api/answer", {"row": 10**6, "answer": "no"})[0] == 409
     assert site.client.ask("/api/undo")[0] == 405
     assert read_journal(site.folder) == []
@@ -237,7 +227,7 @@ def test_the_token_becomes_a_cookie_of_the_page_alone(serve):
         assert stranger.ask(path)[0] == 403
     status, headers, _ = stranger.ask(f"/?token={TOKEN}", sec_fetch_site="cross-site")
     assert status == 200
-    assert headers["set-cookie"].endswith("HttpOnly; SameSite=Strict")
+    assert headers["set-cookie"].lower().endswith("httponly; path=/; samesite=strict")
     policy = headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'self';")
     assert "unsafe" not in policy
@@ -245,48 +235,32 @@ def test_the_token_becomes_a_cookie_of_the_page_alone(serve):
         assert site.client.ask(path)[0] == 404
 
 
-def test_on_a_network_a_host_is_an_address_or_this_machine(serve):
-    site = serve.start(network=True)
-    for host, expected in (("192.168.1.7", 200), ("evil.example", 403)):
-        status, _, _ = site.client.ask("/", host=f"{host}:{site.port}")
-        assert status == expected
-
-
 def test_a_torn_line_is_passed_over_and_ended(serve, tmp_path):
     whole = {"row": 3, "answer": "no", "mode": "audit", "by": "a"}
     (tmp_path / JOURNAL).write_text(json.dumps(whole) + '\n{"row": 7, "ans')
-    assert read_journal(tmp_path) == [whole]
+    first = Record(2, "no", "audit", "a")
+    assert read_journal(tmp_path) == [first]
     site = serve.start()
     row = site.client.get("row")["row"]["row"]
     site.client.answer(row, "yes")
-    records = read_journal(tmp_path)
-    assert records[0] == whole
-    assert records[1] == {}
-    assert (records[2]["row"], records[2]["answer"]) == (row, "yes")
+    assert read_journal(tmp_path) == [first, None, Record(row - 1, "yes", "audit", "a")]
 
 
-def test_answers_from_earlier_can_be_undone(serve):
-    site = serve.start()
-    for row in site.design.rows[:12].tolist():
-        site.client.answer(row + 1, "no")
-    told, past = dict(site.session.answers), site.design.rows[:12].tolist()
+def test_answers_from_earlier_can_be_undone_but_not_those_of_a_file(serve):
+    past = serve.start().design.rows[:12].tolist()
     serve.stop()
-    site = serve.start(answers=told, history=past)
-    view = site.client.get("row")
-    assert view["answered"] == 12
-    assert view["row"]["row"] == site.design.rows[12] + 1
-    assert len(site.client.get("estimate")["trace"]) > 5
-    assert site.client.post("undo")[1]["row"]["row"] == past[-1] + 1
-
-
-def test_answers_from_a_file_have_a_chart_but_cannot_be_undone(serve):
-    site = serve.start(budget=30)
-    told = dict.fromkeys(site.design.rows[:12].tolist(), False)
-    serve.stop()
-    site = serve.start(budget=30, answers=told)
-    trace = site.client.get("estimate")["trace"]
-    assert [point[0] for point in trace] == list(range(1, 13))
-    assert not site.client.get("row")["undo"]
+    for by in ("b", FROM_FILE):
+        earlier = {row: Record(row, "no", "audit", by) for row in past}
+        site = serve.start(earlier=earlier)
+        view = site.client.get("row")
+        assert view["answered"] == 12
+        assert view["row"]["row"] == site.design.rows[12] + 1
+        trace = site.client.get("estimate")["trace"]
+        assert [point[0] for point in trace] == list(range(1, 13))
+        assert view["undo"] == (by != FROM_FILE)
+        undone = site.client.post("undo")[1]["row"]["row"] == past[-1] + 1
+        assert undone == (by != FROM_FILE)
+        serve.stop()
 
 
 @pytest.fixture
@@ -323,7 +297,7 @@ def kill_and_resume(run_label, folder, times, pause):
         process.wait()
         killer.join()
         process.communicate()
-        kept = {r["row"]: r["answer"] for r in read_journal(folder)}
+        kept = {r.row + 1: r.word for r in read_journal(folder)}
         # The one under way when it was killed may be on disk unacknowledged.
         assert told.items() <= kept.items()
         assert len(kept) <= len(told) + 1
@@ -396,6 +370,6 @@ def test_a_bad_request_is_one_sentence(place, probgap, is_one_sentence, words, p
 
 def test_one_server_at_a_time(place, probgap, is_one_sentence):
     pytest.importorskip("fcntl")
-    with Journal(place / "run"):
+    with Journal(place / "run", alone=True):
         result = probgap("label", "run", "--no-browser")
     is_one_sentence(result.stderr, "Another probgap label is at work")

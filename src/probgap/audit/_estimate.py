@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from probgap.audit._design import AnswerByRow, Design, place_of, split_answers
 from probgap.audit._interval import LEVEL, Sample, interval, possible, tails
 
 _N_CUTS = 40
+_TOPS = (20, 50, 100, 200, 500)  # rows whose precision is told
 
 
 class Range(NamedTuple):
@@ -55,6 +56,12 @@ class StratumEstimate:
     def agrees(self) -> bool:
         """Whether the model's expectation lies in the interval of the share."""
         return self.share.low <= self.expected <= self.share.high
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        share = plain.pop("share")._asdict().items()
+        return plain | {f"share_{n}": v for n, v in share} | {"agrees": self.agrees}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,6 +178,24 @@ class AuditEstimate:
         middle = float(np.interp(0.0, rising, [0, *cuts, self.n_unlabelled]))
         low, high = max(few), min(many)
         return Range(min(max(middle, low), high), low, high)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data, ready for JSON: the part ``estimate`` of ``audit.json``."""
+        names = ("valid", "n_unlabelled", "n_asked", "n_yes", "n_no", "n_unknown")
+        plain: dict[str, Any] = {"headline": self.headline, "kind": self.design.kind}
+        plain |= {name: getattr(self, name) for name in (*names, "count")}
+        plain |= {"count_interval": list(self.count_interval), "level": LEVEL}
+        if self.valid:
+            tops = sorted({min(k, self.n_unlabelled) for k in _TOPS})
+            at = [{"k": k, **self.precision_at(k)._asdict()} for k in tops]
+            plain |= {
+                "precision": at,
+                "rows_to_find_80_percent": self.rows_to_find(0.8)._asdict(),
+                "calibration": [each.to_dict() for each in self.strata],
+                "model_interval": self.design.expected,
+                "model_verdict": self.model_verdict,
+            }
+        return plain
 
     def _reaches(self, k: int, share: float) -> tuple[float, float]:
         """Return p-values of the hypotheses that the top k rows hold the share, or do not."""

@@ -21,6 +21,14 @@ class EngineName(StrEnum):
     DASK = "dask"
 
 
+class QuestionKind(StrEnum):
+    """What answers are for."""
+
+    AUDIT = "audit"
+    FIND = "find"
+    TEACH = "teach"
+
+
 def complete_column(context: typer.Context, incomplete: str) -> list[str]:
     """Return the columns of the table whose names begin with what was typed."""
     source = context.params.get("table")
@@ -99,6 +107,12 @@ _FAST = (
     "which columns matter. The page says so."
 )
 _FOLDER = "Folder for the results; created if needed."
+_FITTED = "A folder that fit wrote."
+_AGAIN = "The table of the fit, if it is no longer where it was."
+_KIND = (
+    "audit draws at random, for a valid count; find takes the likeliest first; teach takes "
+    "those that would improve the model most."
+)
 
 Table = Annotated[str, typer.Argument(metavar="TABLE", help=_FILE + _STDIN)]
 Label = Annotated[str, column(_LABEL)]
@@ -114,6 +128,12 @@ Jobs = Annotated[int, typer.Option(min=1, metavar="N", help=_JOBS)]
 Engine = Annotated[EngineName, typer.Option(help=_ENGINE)]
 Scheduler = Annotated[str | None, typer.Option(metavar="ADDRESS", help=_SCHEDULER)]
 Folder = Annotated[Path, typer.Option("--out", metavar="DIR", help=_FOLDER)]
+Fitted = Annotated[Path, typer.Argument(metavar="DIR", help=_FITTED)]
+TableAgain = Annotated[
+    str | None, typer.Option("--table", metavar="TABLE", help=_AGAIN)
+]
+AuditKind = Annotated[QuestionKind, typer.Option("--kind", help=_KIND)]
+AuditMode = Annotated[QuestionKind, typer.Option("--mode", help=_KIND)]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite earlier results.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON only, for programs.")]
 Quiet = Annotated[

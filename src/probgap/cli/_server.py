@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import secrets
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
-from probgap._core.errors import load_library
-from probgap.cli._labelling import READ, AnsweredError, Session
+import typer
 
-_LONGEST_BODY = 4096
+from probgap._core.errors import load_library
+from probgap.cli._journal import ANSWERS
+from probgap.cli._labelling import AnsweredError, LabelSession
+
 _MOST_MORE = 1000
-_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+_PAGES = {
+    "/": ("label.html", "text/html"),
+    "/label.js": ("label.js", "text/javascript"),
+    "/label.css": ("label.css", "text/css"),
+}
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -38,17 +45,9 @@ def check_server() -> None:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket at an address; port 0 takes a free one."""
+    """Return a socket at an address, where callers wait; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((host, port))
-        sock.listen()  # who comes before the server is ready waits
-    except OSError:
-        sock.close()
-        raise
-    return sock
+    return socket.create_server((host, port), family=family)
 
 
 def is_local(host: str) -> bool:
@@ -59,182 +58,168 @@ def is_local(host: str) -> bool:
         return False
 
 
+def serve(
+    session: LabelSession,
+    about: dict[str, Any],
+    sock: socket.socket,
+    host: str,
+    *,
+    browse: bool,
+) -> None:
+    """Serve questions until interrupted."""
+    import uvicorn
+
+    token, port = secrets.token_urlsafe(24), sock.getsockname()[1]
+    network = not is_local(host)
+    name = f"[{host}]" if ":" in host else host
+    address = f"http://{name}:{port}/?token={token}"
+    if network:
+        typer.echo(
+            "Warning: others on this network can reach the page if they have its address, "
+            "and can read what is sent, rows and token: nothing is encrypted.",
+            err=True,
+        )
+    typer.echo(
+        f"Labelling at {address}\nPress Ctrl-C to end. Every answer is saved at once.",
+        err=True,
+    )
+    if browse:  # a browser may take its time to start
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+    config = uvicorn.Config(
+        make_app(session, about, Guard(token, port, network=network)),
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=2,
+    )
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[sock])
+
+
 class Guard:
     """Refuses requests without the token, for another host, or from another page.
 
-    A page elsewhere could let its own name point to this machine (DNS rebinding): a host
-    must be local or, if the network is allowed, an address or this machine's name. It
-    could also send requests here by itself: they would come from another origin.
+    The token is in the address that was printed, and from then on in a cookie that no
+    script can read. A page elsewhere could let its own name point to this machine (DNS
+    rebinding), so that a host must be local unless the network is allowed. It could also
+    send requests here by itself: they would come from another origin.
     """
 
-    def __init__(self, app: Any, token: str, port: int, *, network: bool) -> None:
-        self._app, self._token, self._port = app, token, port
-        self._network, self.cookie = network, f"probgap_{port}"
+    def __init__(self, token: str, port: int, *, network: bool) -> None:
+        self._token, self._cookie = token, f"probgap_{port}"
+        self._network = network
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
-            return
-        from starlette.datastructures import MutableHeaders
-        from starlette.requests import Request
+    async def __call__(self, request: Any, respond: Callable[[Any], Any]) -> Any:
+        """Answer a request, or refuse it."""
         from starlette.responses import PlainTextResponse
 
-        if scope["type"] != "http":
-            await send({"type": "websocket.close", "code": 1008})
-            return
-        request = Request(scope, receive)
-        shown = scope["path"] == "/" and request.query_params.get("token", "")
-
-        async def send_safely(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers.update(_HEADERS)
-                if shown and message["status"] == 200:
-                    cookie = f"{self.cookie}={self._token}; Path=/; HttpOnly; "
-                    headers["set-cookie"] = cookie + "SameSite=Strict"
-            await send(message)
-
-        refusal = self._refusal(request, shown or "")
-        app = PlainTextResponse(refusal, 403) if refusal else self._app
-        await app(scope, receive, send_safely)
-
-    def _refusal(self, request: Any, shown: str) -> str | None:
-        hosts = request.headers.getlist("host")
-        if len(hosts) != 1 or not self._is_ours(hosts[0]):
-            return "This host is not served here."
-        if not _is_own_page(request, f"http://{hosts[0]}"):
-            return "This page may not ask here."
-        token = shown or request.cookies.get(self.cookie, "")
-        if not secrets.compare_digest(token.encode(), self._token.encode()):
-            return "Open the address that probgap label printed: it holds a token."
-        return None
-
-    def _is_ours(self, host: str) -> bool:
-        name, _, port = host.rpartition(":")
-        if port != str(self._port):
-            return False
-        name = name.strip("[]").lower()
-        if is_local(name) or not self._network:
-            return is_local(name)
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return name in (socket.gethostname().lower(), socket.getfqdn().lower())
-        return True
+        shown = request.url.path == "/" and request.query_params.get("token", "")
+        token = shown or request.cookies.get(self._cookie, "")
+        if not (self._network or is_local(request.url.hostname or "")):
+            response = PlainTextResponse("This host is not served here.", 403)
+        elif not _is_own_page(request):
+            response = PlainTextResponse("This page may not ask here.", 403)
+        elif not secrets.compare_digest(token.encode(), self._token.encode()):
+            refusal = "Open the address that probgap label printed: it holds a token."
+            response = PlainTextResponse(refusal, 403)
+        else:
+            response = await respond(request)
+            if shown:
+                strict: Any = {"httponly": True, "samesite": "strict"}
+                response.set_cookie(self._cookie, token, **strict)
+        response.headers.update(_HEADERS)
+        return response
 
 
-def _is_own_page(request: Any, origin: str) -> bool:
+def _is_own_page(request: Any) -> bool:
     """Return whether our page asks, or a person who opens it."""
+    origin = f"http://{request.headers.get('host')}"
     origins = request.headers.getlist("origin")
     site = request.headers.get("sec-fetch-site", "same-origin")
     if any(each != origin for each in origins):
         return False
     if request.method == "POST":
-        kind = request.headers.get("content-type", "")
-        return bool(origins) and site == "same-origin" and kind == "application/json"
+        return bool(origins) and site == "same-origin"
     # A link elsewhere may lead to the page, whose address then holds the token.
     return site in ("same-origin", "none") or request.url.path == "/"
 
 
-def make_app(
-    session: Session, about: dict[str, Any], token: str, port: int, *, network: bool
-) -> Guard:
+def make_app(session: LabelSession, about: dict[str, Any], guard: Guard) -> Any:
     """Return the application: a page, and answers to what its script asks."""
     from starlette.applications import Starlette
-    from starlette.concurrency import run_in_threadpool
-    from starlette.responses import JSONResponse, Response
+    from starlette.middleware import Middleware
+    from starlette.middleware.base import BaseHTTPMiddleware
+    from starlette.responses import JSONResponse
+
+    def misunderstood(*_: Any) -> Any:
+        return JSONResponse({"error": "This was not understood."}, 400)
+
+    def answered(request: Any, error: Exception) -> Any:
+        return JSONResponse({"error": str(error), **session.view(_tab(request))}, 409)
+
+    def unsaved(_: Any, error: Any) -> Any:
+        said = f"The answer could not be saved: {error.strerror or error}."
+        return JSONResponse({"error": said}, 507)
+
+    return Starlette(
+        routes=[*_page_routes(), *_api_routes(session, about)],
+        middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
+        exception_handlers={
+            KeyError: misunderstood,
+            ValueError: misunderstood,
+            AnsweredError: answered,
+            OSError: unsaved,
+        },
+    )
+
+
+def _page_routes() -> Iterator[Any]:
+    from starlette.responses import Response
     from starlette.routing import Route
 
-    style = files("probgap._core").joinpath("style.css").read_bytes()
-
-    def page(name: str) -> Any:
-        kind = name.rpartition(".")[2]
+    for path, (name, kind) in _PAGES.items():
         content = files("probgap.cli").joinpath("static", name).read_bytes()
-        content = style + content if kind == "css" else content
-
-        async def send(_: Any) -> Any:
-            return Response(content, media_type=_TYPES[kind])
-
-        return send
-
-    def api(work: Callable[[Any], dict[str, Any]]) -> Any:
-        async def respond(request: Any) -> Any:
-            asked: dict[str, Any] | None = dict(request.query_params)
-            if request.method == "POST":
-                asked = await _read_body(request)
-            if asked is None or not isinstance(asked.get("tab", ""), str):
-                return JSONResponse({"error": "This was not understood."}, 400)
-            try:
-                return JSONResponse(await run_in_threadpool(work, asked))
-            except (KeyError, TypeError, ValueError):
-                return JSONResponse({"error": "This was not understood."}, 400)
-            except AnsweredError as error:
-                now = await run_in_threadpool(session.view, asked.get("tab", "")[:40])
-                return JSONResponse({"error": str(error), **now}, 409)
-            except OSError as error:
-                said = f"The answer could not be saved: {error.strerror or error}."
-                return JSONResponse({"error": said}, 507)
-
-        return respond
-
-    def tab(asked: Any) -> str:
-        return asked["tab"][:40] or "?"
-
-    def answer(asked: Any) -> dict[str, Any]:
-        row, word = asked["row"], asked["answer"]
-        if type(row) is not int or word not in READ:
-            raise ValueError(word)
-        return session.answer(tab(asked), row - 1, word)
-
-    def more(asked: Any) -> dict[str, Any]:
-        if type(asked["n"]) is not int or not 1 <= asked["n"] <= _MOST_MORE:
-            raise ValueError(asked["n"])
-        return session.more(tab(asked), asked["n"])
-
-    routes = [Route("/", page("label.html"))]
-    routes += [Route(f"/{name}", page(name)) for name in ("label.js", "label.css")]
-    for name, work in {
-        "about": lambda _: about,
-        "row": lambda asked: session.view(tab(asked)),
-        "estimate": lambda _: session.estimate(),
-    }.items():
-        routes.append(Route(f"/api/{name}", api(work)))
-    for name, change in {
-        "answer": answer,
-        "undo": lambda asked: session.undo(tab(asked)),
-        "more": more,
-    }.items():
-        routes.append(Route(f"/api/{name}", api(change), methods=["POST"]))
-    return Guard(Starlette(routes=routes), token, port, network=network)
+        if kind == "text/css":
+            content = (
+                files("probgap._core").joinpath("style.css").read_bytes() + content
+            )
+        made = partial(Response, content, media_type=kind)
+        yield Route(path, lambda _, made=made: made())
 
 
-async def _read_body(request: Any) -> dict[str, Any] | None:
-    body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _LONGEST_BODY:
-            return None
-    try:
-        asked = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return asked if isinstance(asked, dict) else None
+def _api_routes(session: LabelSession, about: dict[str, Any]) -> Iterator[Any]:
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    def answer(request: Any) -> dict[str, Any]:
+        asked = request.query_params
+        if asked["answer"] not in ANSWERS:
+            raise ValueError(asked["answer"])
+        return session.answer(_tab(request), int(asked["row"]) - 1, asked["answer"])
+
+    def more(request: Any) -> dict[str, Any]:
+        n = int(request.query_params["n"])
+        if not 1 <= n <= _MOST_MORE:
+            raise ValueError(n)
+        return session.more(_tab(request), n)
+
+    work: dict[tuple[str, str], Callable[[Any], dict[str, Any]]] = {
+        ("GET", "about"): lambda _: about,
+        ("GET", "row"): lambda request: session.view(_tab(request)),
+        ("GET", "estimate"): lambda _: session.estimate(),
+        ("POST", "answer"): answer,
+        ("POST", "undo"): lambda request: session.undo(_tab(request)),
+        ("POST", "more"): more,
+    }
+    for (method, name), do in work.items():
+        yield Route(
+            f"/api/{name}",
+            lambda request, do=do: JSONResponse(do(request)),
+            methods=[method],
+        )
 
 
-def serve(app: Guard, sock: socket.socket, address: str, *, browse: bool) -> None:
-    """Serve until interrupted."""
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if browse:  # a browser may take its time to start
-                threading.Thread(
-                    target=webbrowser.open, args=(address,), daemon=True
-                ).start()
-
-    config = uvicorn.Config(
-        app, log_level="error", access_log=False, server_header=False, lifespan="off"
-    )
-    config.timeout_graceful_shutdown = 2
-    Server(config).run(sockets=[sock])
+def _tab(request: Any) -> str:
+    """Return who asks: a window of a browser."""
+    return request.query_params.get("tab", "")[:40] or "?"

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
+from probgap.cli._fitted import FittedTable
 from probgap.cli._output import check_folder, check_libraries, write_folder
-from probgap.cli._run import read_run, request_again
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from probgap.audit import CorrectedClassifier
 
 FILES = ("model.skops", "scores.csv")
-_FOLDER = "A folder that fit wrote, with an audit."
 _ANSWERS = "A file of answers; those that probgap audit has read, if it is left out."
 _OUT = "Folder for the corrected model and scores; DIR/corrected by default."
-_TABLE = "The table of the fit, if it is no longer where it was."
 
 
 def correct(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help=_FOLDER)],
+    folder: given.Fitted,
     answers: Annotated[
         Path | None, typer.Argument(metavar="[ANSWERS]", help=_ANSWERS)
     ] = None,
     *,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help=_OUT)] = None,
-    table: Annotated[str | None, typer.Option(metavar="TABLE", help=_TABLE)] = None,
+    table: given.TableAgain = None,
     force: given.Force = False,
     as_json: given.Json = False,
     quiet: given.Quiet = False,
@@ -42,96 +46,99 @@ def correct(
     with terminal.plain_errors(debug=debug):
         check_libraries()
         target = out or folder / "corrected"
-        described = read_run(folder, "table")
+        fit = FittedTable(folder, table)
         check_folder(target, FILES, force=force)
-        from probgap.cli._answers import AuditFile, read_answers
-
-        state = AuditFile.read(folder)
-        said = {**state.others, **state.answers}
-        if answers is not None:
-            told = read_answers(answers, state, state.table["positive"])
-            for note in told.notes if not quiet else ():
-                typer.echo(note, err=True)
-            said |= {**told.others, **told.answers}
-        rows = sorted(row for row, answer in said.items() if answer is not None)
-        if not rows:
-            terminal.refuse("There are no answers yes or no to learn from yet.")
-        told_yes = [bool(said[row]) for row in rows]
-        summary = _write(
-            target, folder, request_again(described, table), rows, told_yes
-        )
+        said = read_all(folder, answers, shown=not quiet)
+        summary = correct_into(target, fit, said)
         if as_json:
             terminal.print_json(summary)
         elif not quiet:
-            typer.echo(
-                f"Corrected by {len(rows)} answers, {sum(told_yes)} of them yes. Scores: "
-                f"{target / 'scores.csv'}"
-            )
-            if summary["model_interval"] is not None:
-                low, high = summary["model_interval"]
-                typer.echo(
-                    f"The model's own interval is now {low:,.0f} to {high:,.0f} hidden "
-                    "positives. That of probgap audit needs no model."
-                )
+            _show(summary, target)
 
 
-def _write(
-    target: Path,
-    folder: Path,
-    request: dict[str, Any],
-    rows: list[int],
-    yes: list[bool],
+def read_all(folder: Path, path: Path | None, *, shown: bool) -> dict[int, bool]:
+    """Return the answers of the audit and of a file, or refuse to learn from none."""
+    from probgap.cli._answers import read_answers
+    from probgap.cli._questions import AuditFile
+
+    audit, words = AuditFile.read(folder), None
+    if path is not None:
+        parsed = read_answers(path, audit)
+        words = parsed.words
+        for note in parsed.notes if shown else ():
+            typer.echo(note, err=True)
+    said = audit.settled(words)
+    if not said:
+        terminal.refuse("There are no answers yes or no to learn from yet.")
+    return said
+
+
+def correct_into(
+    target: Path, fit: FittedTable, said: Mapping[int, bool]
 ) -> dict[str, Any]:
     """Correct the model, and write it with its scores: both, or nothing."""
-    from probgap.cli._prepare import Request, prepare
-
-    prepared = prepare(Request(**request))
-    import numpy as np
-    import pandas as pd
-
-    from probgap.audit import correct as correct_model
-    from probgap.io import load, read_metadata, save
+    from probgap.io import read_metadata, save
     from probgap.tables import write_csv
 
-    with terminal.caught_warnings():
-        model = load(folder / "model.skops")
-    frame, labelled = prepared.inputs, prepared.labels.labelled
-    held_out = model[-1].posterior_  # by models that had not seen the row
-    better = correct_model(
-        model, frame.iloc[rows], np.array(yes), probability=held_out[rows]
-    )
-    chance = np.where(labelled, 1.0, better.hidden_probability(frame, held_out))
-    chance[rows] = yes
-    at = model[-1].positive_index_
-    positive, negative = better.classes_[at], better.classes_[1 - at]
-    answered = np.full(len(frame), "", dtype=object)
-    answered[rows] = np.where(yes, "yes", "no")
-    scores = pd.DataFrame(
-        {
-            "row": prepared.numbers,
-            "observed_label": np.where(labelled, prepared.labels.positive, ""),
-            "answer": answered,
-            "probability": chance.round(8),
-            "predicted_label": np.where(chance > 0.5, positive, negative),
-        }
-    )
-    if prepared.request.id is not None:
-        scores.insert(1, "id", prepared.ids)
-    settled = labelled | (answered != "")
-    order = np.lexsort((np.arange(len(frame)), -chance, settled))
-    metadata = read_metadata(folder / "model.skops")
+    better = fit.correct(said)
+    scores = score_table(fit, better, said)
+    metadata = read_metadata(fit.folder / "model.skops")
     write_folder(
         target,
         {
             "model.skops": lambda path: save(better, path, metadata=metadata),
-            "scores.csv": lambda path: write_csv(scores.iloc[order], path),
+            "scores.csv": lambda path: write_csv(scores, path),
         },
     )
-    reading = better.reading
+    found = better.reading
+    hidden = (scores["observed_label"] == "") & (scores["answer"] == "")
     return {
-        "answers": len(rows),
-        "positive": int(np.sum(yes)),
-        "hidden_called_positive": int(np.sum((chance > 0.5) & ~settled)),
-        "model_interval": None if reading is None else list(reading.n_hidden_interval),
+        "answers": len(said),
+        "positive": sum(said.values()),
+        "hidden_called_positive": int((hidden & (scores["probability"] > 0.5)).sum()),
+        "model_interval": None if found is None else list(found.n_hidden_interval),
         "folder": str(target),
     }
+
+
+def score_table(
+    fit: FittedTable, better: CorrectedClassifier, said: Mapping[int, bool]
+) -> pd.DataFrame:
+    """Return the scores of all rows, the likeliest hidden positives first."""
+    import numpy as np
+    import pandas as pd
+
+    rows, yes = list(said), np.array(list(said.values()))
+    before, labelled = fit.model[-1], fit.labelled
+    hidden = better.hidden_probability(fit.inputs, before.posterior_)
+    chance = np.where(labelled, 1.0, hidden)
+    chance[rows] = yes
+    answer = np.full(chance.size, "", dtype=object)
+    answer[rows] = np.where(yes, "yes", "no")
+    called = np.where(chance > 0.5, before.positive_index_, 1 - before.positive_index_)
+    number = np.arange(chance.size)
+    scores = pd.DataFrame(
+        {
+            "row": number + 1,
+            "observed_label": np.where(labelled, fit.positive, ""),
+            "answer": answer,
+            "probability": chance.round(8),
+            "predicted_label": better.classes_[called],
+        }
+    )
+    if fit.described["id"] is not None:
+        scores.insert(1, "id", fit.ids)
+    return scores.iloc[np.lexsort((number, -chance, labelled | (answer != "")))]
+
+
+def _show(summary: Mapping[str, Any], target: Path) -> None:
+    typer.echo(
+        f"Corrected by {summary['answers']} answers, {summary['positive']} of them yes. "
+        f"Scores: {target / 'scores.csv'}"
+    )
+    if summary["model_interval"] is not None:
+        low, high = summary["model_interval"]
+        typer.echo(
+            f"The model's own interval is now {low:,.0f} to {high:,.0f} hidden "
+            "positives. That of probgap audit needs no model."
+        )

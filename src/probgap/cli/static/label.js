@@ -12,12 +12,9 @@ let about = {}, view = null, found = null, busy = false, all = false, counting =
 history.replaceState(null, "", "/"); // the token is a cookie from now on
 const tab = sessionStorage.tab ||= crypto.getRandomValues(new Uint32Array(2)).join("-");
 
-async function ask(name, body) {
-  const options = body && {
-    method: "POST", headers: { "content-type": "application/json" },
-    body: JSON.stringify({ tab, ...body }),
-  };
-  const response = await fetch(`/api/${name}?tab=${tab}`, options || {});
+async function ask(name, change) {
+  const asked = new URLSearchParams({ tab, ...change });
+  const response = await fetch(`/api/${name}?${asked}`, { method: change ? "POST" : "GET" });
   if (response.status === 403) throw new Error("forbidden");
   return { ok: response.ok, ...(await response.json()) };
 }
@@ -118,11 +115,11 @@ function take(next, words) {
   if (view.mode === "audit") count();
 }
 
-async function send(name, body, words) {
+async function send(name, change, words) {
   if (busy) return;
   busy = true;
   try {
-    take(await ask(name, body), words);
+    take(await ask(name, change), words);
   } catch (error) {
     complain(error.message === "forbidden"
       ? "This page is no longer valid. Open the address that probgap label printed."

@@ -1,0 +1,175 @@
+"""The questions of an audit: how they are drawn, kept, and written for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from probgap._core.errors import load_library
+from probgap._core.output import whole_file
+from probgap.audit import AuditEstimate, Design, design, estimate
+from probgap.cli._fitted import FittedTable
+from probgap.cli._journal import ANSWERS, Answer, Record, last_answers, read_journal
+from probgap.cli._terminal import caught_warnings, refuse
+
+NAME = "audit.json"
+FORMAT = 2
+
+
+@dataclass(frozen=True)
+class AuditFile:
+    """An audit in a folder: how rows were drawn, and the rows as they were shown.
+
+    Answers to it are in the journal, after line ``since``. ``asked`` has the number (from
+    1), the id and the cells of each row.
+    """
+
+    folder: Path
+    design: Design
+    table: Mapping[str, Any]
+    asked: Sequence[Mapping[str, Any]]
+    since: int = 0
+
+    @classmethod
+    def read(cls, folder: Path) -> AuditFile:
+        """Return the audit of a folder, or refuse a folder without one."""
+        path = folder / NAME
+        if not path.is_file():
+            refuse(f"{folder} holds no audit yet; begin with probgap audit {folder}.")
+        try:
+            plain = json.loads(path.read_text(encoding="utf-8"))
+            known = plain["format"] == FORMAT
+            drawn = Design.from_dict(plain["design"])
+            parts = plain["table"], plain["asked"], int(plain["since"])
+        except (KeyError, TypeError, ValueError, RecursionError):
+            refuse(f"{path} is damaged or was altered; begin again with --force.")
+        if not known:
+            refuse(
+                f"{path} is of another version of probgap; begin again with --force."
+            )
+        return cls(folder, drawn, *parts)
+
+    @classmethod
+    def begin(cls, fit: FittedTable, drawn: Design, since: int) -> AuditFile:
+        """Return a new audit."""
+        table = {
+            name: fit.described[name] for name in ("name", "sha256", "id", "positive")
+        }
+        table["rows"] = len(fit.cells)
+        asked = [fit.describe(row) for row in drawn.rows.tolist()]
+        return cls(fit.folder, drawn, table, asked, since)
+
+    def extend(self, fit: FittedTable, n: int) -> AuditFile:
+        """Return the audit with further rows, by the answers so far."""
+        drawn = self.design.extend(self.answers, n)
+        new = drawn.rows[self.design.rows.size :].tolist()
+        return replace(self, design=drawn, asked=[*self.asked, *map(fit.describe, new)])
+
+    @property
+    def said(self) -> dict[int, Record]:
+        """All answers about rows of the table, in the order in which they came."""
+        return last_answers(read_journal(self.folder)[self.since :])
+
+    @property
+    def answers(self) -> dict[int, Answer]:
+        """Answers to the questions: those that count."""
+        return {row: ANSWERS[each.word] for row, each in self.counted.items()}
+
+    @property
+    def counted(self) -> dict[int, Record]:
+        """Records of the answers to the questions.
+
+        Rows that were not chosen by the draw say nothing about the others.
+        """
+        drawn, kind = set(self.design.rows.tolist()), self.design.kind
+        return {
+            row: each
+            for row, each in self.said.items()
+            if row in drawn and each.mode == kind
+        }
+
+    def settled(self, more: Mapping[int, str] | None = None) -> dict[int, bool]:
+        """Return all answers yes or no, by row, with more of them if there are any."""
+        words = {row: each.word for row, each in self.said.items()} | dict(more or {})
+        return {
+            row: words[row] == "yes"
+            for row in sorted(words)
+            if ANSWERS[words[row]] is not None
+        }
+
+    def estimate(self) -> AuditEstimate:
+        """Return what the answers say."""
+        return estimate(self.design, self.answers)
+
+    def write(self) -> dict[str, Any]:
+        """Write the audit and what it says so far, whole or not at all; return the latter."""
+        counted, said = self.counted, self.said
+        found = self.estimate().to_dict()
+        plain = {
+            "format": FORMAT,
+            "table": dict(self.table),
+            "estimate": found,
+            "asked": list(self.asked),
+            "answers": _plain(counted.values()),
+            "others": _plain(said[row] for row in said if row not in counted),
+            "since": self.since,
+            "design": self.design.to_dict(),
+        }
+        with whole_file(self.folder / NAME) as file:
+            json.dump(plain, file, ensure_ascii=False, allow_nan=False)
+            file.write("\n")
+        return found
+
+
+def _plain(records: Iterable[Record]) -> list[dict[str, Any]]:
+    return [{"row": each.row + 1, "answer": each.word} for each in records]
+
+
+def draw(
+    fit: FittedTable, kind: Any, budget: int, seed: int, before: AuditFile | None = None
+) -> Design:
+    """Choose rows to ask about: of kind find or teach, by earlier answers, and none twice."""
+    known, model = fit.labelled.copy(), fit.model
+    if kind != "audit" and before is not None:
+        said = before.said
+        known[list(said)] = True
+        if before.design.kind == "audit":
+            # Left for the audit, whose answers must not depend on the score.
+            known[before.design.rows] = True
+        if kind == "teach" and (answers := before.settled()):
+            model = fit.correct(answers)
+    inputs = fit.inputs if kind == "teach" else None
+    with caught_warnings():
+        return design(model, inputs, known, budget=budget, kind=kind, random_state=seed)
+
+
+def write_questions(fit: FittedTable, rows: Sequence[int], target: Path) -> None:
+    """Write complete rows, with an empty column to fill in and without their scores."""
+    from probgap.tables import write_csv
+
+    frame = fit.cells.iloc[rows].astype(object)
+    taken = {str(name).lower() for name in frame.columns}
+    for name, values in (("row", [row + 1 for row in rows]), ("answer", "")):
+        frame.insert(0, f"probgap_{name}" if name in taken else name, values)
+    excel = target.suffix.lower() == ".xlsx"
+    with whole_file(target, binary=excel) as file:
+        (_write_excel if excel else write_csv)(frame, file)
+
+
+def _write_excel(frame: Any, file: Any) -> None:
+    """Write a workbook in which no text is taken for a formula or a date."""
+    excel = load_library("openpyxl", extra="excel", purpose="Excel files")
+    book = excel.Workbook()
+    lines = [list(frame.columns), *frame.to_numpy().tolist()]
+    for line, values in enumerate(lines, 1):
+        for at, value in enumerate(values, 1):
+            if value is None or value != value:  # noqa: PLR0124 (NaN)
+                continue
+            cell = book.active.cell(line, at)
+            cell.value = value if isinstance(value, int | float) else str(value)
+            if isinstance(value, str):
+                cell.data_type = "s"
+    book.save(file)
