@@ -136,7 +136,8 @@ reading: $(TORCH)/.torch
 	$(TORCH)/bin/python -m research.reading.train fit build/tasks.npz --out src/probgap/reading/weights.npz
 
 bench-accuracy: $(VENV)/.dev
-	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/default.py --half paper --panels high --seeds 5 \
+		--out build/accuracy-$(shell git rev-parse --short HEAD).jsonl --resume
 
 figures: $(VENV)/.dev
 	$(BIN)/python examples/figure_three_panels.py

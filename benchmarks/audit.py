@@ -1,15 +1,15 @@
 """Measure whether intervals of an audit hold, and what answers do to a ranking.
 
-    PROBGAP_DATA=folder python benchmarks/audit.py --quick              # some minutes
-    PROBGAP_DATA=folder python benchmarks/audit.py --jobs 16 --rows audit.jsonl
-    python benchmarks/audit.py --only-summary --rows audit.jsonl
+    PROBGAP_DATA=folder python benchmarks/audit.py --jobs 16
+    PROBGAP_DATA=folder python benchmarks/audit.py --draws 4 --compared 1 --ranked 4
 
-Nine real tables, six labellings each (audit_cells.py), three of which the model is wrong
-about. The default is fitted once to each; then rows are drawn, the truth answers, and the
-interval is compared with the number of hidden positives. Beside it stands a plain random
-sample of as many rows with the exact hypergeometric interval. With 100 answers the model is
-corrected, and average precision compared: of all hidden positives among the unlabelled
-rows, and among those that were not asked about. "Extended" is 50 rows and then 50 more, by what the first have shown.
+Nine real tables, six labellings each, three of which the model is wrong about. The default is
+fitted once to each; then rows are drawn, the truth answers, and the interval is compared with
+the number of hidden positives. Beside it stands a plain random sample of as many rows with the
+exact hypergeometric interval. With 100 answers the model is corrected, and average precision
+compared: of all hidden positives among the unlabelled rows, and among those that were not asked
+about, both by scores of models that had not seen the rows. "extended" is 50 rows and then 50
+more, by what the first have shown.
 
 The interval was developed on half of the tables (HALVES). Answers to 90% of what missing
 labels cost are counted by active.py.
@@ -17,196 +17,257 @@ labels cost are counted by active.py.
 
 from __future__ import annotations
 
-import argparse
-import json
-from pathlib import Path
-
+import harness
 import numpy as np
 import pandas as pd
-from audit_cells import HALVES, LABELLINGS, fit, make_task
-from joblib import Parallel, delayed
+import tables
 from sklearn.metrics import average_precision_score
 
+from probgap import PGPUClassifier
 from probgap.audit import correct, design, estimate
 
+# The interval was chosen on the first half and is reported on both.
+HALVES = {
+    "choosing": ("german", "spambase", "banana", "breast_cancer"),
+    "reporting": ("magic", "waveform", "splice", "image", "twonorm"),
+}
 BUDGETS = (30, 50, 100, 200)
 CORRECTED = 100
-LEVEL_WANTED = {"least": 0.88, "mean": 0.90}
+N_ROWS = 1500
+FEWEST_LABELS = 8
+RARE = 0.01
 
 
-def measure(asked, y, hidden):
-    """Return whether the interval of an audit holds, its width and its error."""
-    answers = {row: bool(y[row]) for row in asked.rows.tolist()}
-    found = estimate(asked, answers)
-    low, high = found.count_interval
-    covers = low - 0.5 <= hidden <= high + 0.5
-    return {
-        "covered": bool(covers),
-        "width": float(high - low),
-        "error": float(abs(found.count - hidden)),
-    }, answers
+# --- labellings: which positives, of these rows and gaps, are labelled
 
 
-def ranking(model, X, y, s, answers):
-    """Return average precision of hidden positives, before and after a correction.
+def easy_first(_, gap, rng):
+    """Label a positive with probability 0.8 gap."""
+    return rng.random(gap.size) < 0.8 * gap
 
-    Both by scores of models that had not seen the rows, and with the reading's interval.
-    """
-    rows, held_out = np.array(list(answers), dtype=np.intp), model.posterior_
+
+def steep(_, gap, rng):
+    """Label a positive with probability 0.5 gap^4: few labels, all easy."""
+    return rng.random(gap.size) < 0.5 * np.maximum(gap, 0.0) ** 4
+
+
+def at_random(_, gap, rng):
+    """Label every positive with probability 0.3."""
+    return rng.random(gap.size) < 0.3
+
+
+def corner(X, gap, rng):
+    """Label no positive on one side, and half of the others."""
+    side = X @ rng.normal(size=X.shape[1])
+    return (side < np.median(side)) & (rng.random(gap.size) < 0.5)
+
+
+def hard_first(_, gap, rng):
+    """Label unclear positives first, the opposite of what the model assumes."""
+    return rng.random(gap.size) < 0.6 * (1.0 - np.maximum(gap, 0.0)) + 0.05
+
+
+LABELLINGS = {
+    "easy first": easy_first,
+    "steep": steep,
+    "at random": at_random,
+    "corner": corner,
+    "hard first": hard_first,
+    "rare": at_random,
+}
+
+
+def make_task(name, labelling, seed=0):
+    """Return rows, their true classes and which are labelled."""
+    n_rows = 5 * N_ROWS if labelling == "rare" else N_ROWS
+    drawn = tables.draw(name, n_rows, seed)
+    rng = np.random.default_rng([seed, *f"{name} {labelling}".encode()])
+    X, y, gap = drawn.X, drawn.y == 1, drawn.gap
+    if labelling == "rare":
+        # As few positives as make 1% of the rows that stay, but at least 16.
+        negative = np.flatnonzero(~y)[: N_ROWS - 20]
+        n = max(round(RARE * negative.size), 2 * FEWEST_LABELS)
+        kept = rng.permutation(np.append(negative, np.flatnonzero(y)[:n]))
+        X, y, gap = X[kept], y[kept], gap[kept]
+    rows = np.flatnonzero(y)
+    s = np.zeros(y.size, dtype=bool)
+    s[rows] = LABELLINGS[labelling](X[rows], gap[rows], rng)
+    return X, y, tables.top_up(s, y, gap, FEWEST_LABELS)
+
+
+# --- one cell
+
+
+def measure_cell(cell, _):
+    """Yield a row for each draw, budget and way to draw."""
+    X, y, s = make_task(cell["table"], cell["labelling"])
+    with harness.quietly():
+        model = PGPUClassifier(random_state=0).fit(X, s)
+        hidden = int((y & ~s).sum())
+        own = interval(model.reading_.n_hidden_interval, hidden)
+        about = {"hidden": hidden} | {f"model_{k}": v for k, v in own.items()}
+        for draw in range(cell["draws"]):
+            for row in measure_draw(cell, draw, model, X, y, s):
+                yield about | {"draw": draw} | row
+
+
+def measure_draw(cell, draw, model, X, y, s):
+    """Yield a row for each budget and way to draw."""
+    hidden = int((y & ~s).sum())
+    options = {"labelled": s, "random_state": draw}
+    for budget in BUDGETS:
+        asked = design(model, budget=budget, **options)
+        row = {"budget": budget, "way": "strata"} | count(asked, y, hidden)
+        if budget == CORRECTED and draw < cell["ranked"]:
+            row |= ranking(model, X, y, s, asked)
+        yield row
+        if draw < cell["compared"]:
+            # A budget of 1 makes one stratum: a simple random sample.
+            plain = design(np.full(y.size, 0.5), budget=1, **options)
+            plain = plain.extend({}, budget - 1)
+            yield {"budget": budget, "way": "plain"} | count(plain, y, hidden)
+    if draw < cell["compared"]:
+        first = design(model, budget=50, **options)
+        extended = first.extend(answers_to(first, y), 50)
+        yield {"budget": 100, "way": "extended"} | count(extended, y, hidden)
+
+
+def answers_to(asked, y):
+    """Return the true answers."""
+    return {row: bool(y[row]) for row in asked.rows.tolist()}
+
+
+def count(asked, y, hidden):
+    """Return whether the interval of an audit holds, and its width."""
+    return interval(estimate(asked, answers_to(asked, y)).count_interval, hidden)
+
+
+def interval(ends, hidden):
+    """Return whether an interval holds, and its width."""
+    low, high = ends
+    holds = bool(low - 0.5 <= hidden <= high + 0.5)
+    return {"covered": holds, "width": float(high - low)}
+
+
+def ranking(model, X, y, s, asked):
+    """Return average precision of hidden positives, before and after a correction."""
+    rows, held_out = asked.rows, model.posterior_
     better = correct(model, X[rows], y[rows], probability=held_out[rows])
     corrected = better.hidden_probability(X, held_out)
-    low, high = better.reading.n_hidden_interval
-    hidden = int((y & ~s).sum())
+    updated = interval(better.reading.n_hidden_interval, int((y & ~s).sum()))
+    found = {f"updated_{name}": value for name, value in updated.items()}
     rest = ~s
     rest[rows] = False
-    found = {
-        "reading_covered": bool(low - 0.5 <= hidden <= high + 0.5),
-        "reading_width": float(high - low),
-    }
     for name, part in (("hidden", ~s), ("not_asked", rest)):
         if y[part].any():
-            before = average_precision_score(y[part], held_out[part])
-            after = average_precision_score(y[part], corrected[part])
-            found |= {f"{name}_before": before, f"{name}_after": after}
+            found[f"{name}_before"] = average_precision_score(y[part], held_out[part])
+            found[f"{name}_after"] = average_precision_score(y[part], corrected[part])
     return found
 
 
-def run_cell(table, labelling, draws, compared, ranked, budgets):
-    """Return the rows of one table and labelling."""
-    X, y, s = make_task(table, labelling)
-    model, hidden, rows = fit(X, s), int((y & ~s).sum()), []
-    flat = np.full(y.size, 0.5)
-    low, high = model.reading_.n_hidden_interval
-    about = {"table": table, "labelling": labelling, "hidden": hidden}
-    about["model_covered"] = bool(low - 0.5 <= hidden <= high + 0.5)
-    about["model_width"] = float(high - low)
-    for seed in range(draws):
-        for budget in budgets:
-            options = {"labelled": s, "random_state": seed}
-            asked = design(model, budget=budget, **options)
-            found, answers = measure(asked, y, hidden)
-            row = about | {"draw": seed, "budget": budget, "way": "strata"} | found
-            if budget == CORRECTED and seed < ranked:
-                row |= ranking(model, X, y, s, answers)
-            rows.append(row)
-            if seed >= compared:
-                continue
-            # One stratum: a simple random sample.
-            plain, _ = measure(one_stratum(flat, budget, options), y, hidden)
-            rows.append(row_of(about, seed, budget, "plain") | plain)
-        if seed >= compared:
-            continue
-        first = design(model, budget=50, **options)
-        answers = {row: bool(y[row]) for row in first.rows.tolist()}
-        found, _ = measure(first.extend(answers, 50), y, hidden)
-        rows.append(row_of(about, seed, 100, "extended") | found)
-    return rows
-
-
-def row_of(about, seed, budget, way):
-    """Return the head of a row."""
-    return about | {"draw": seed, "budget": budget, "way": way}
-
-
-def one_stratum(scores, budget, options):
-    """Return a simple random sample as a design."""
-    first = design(scores, budget=1, **options)  # a budget of 1 makes one stratum
-    none = dict.fromkeys(())
-    return first.extend(none, budget - 1)
+# --- all cells
 
 
 def summarise(rows):
     """Print coverage, width and ranking."""
-    frame = pd.DataFrame(rows)
-    strata = frame[frame.way == "strata"]
-    covered = strata.groupby(["table", "budget"]).covered.mean().unstack()
-    print("Coverage of 90% intervals, by table and budget:")
-    print(covered.round(3).to_string())
-    print(strata.groupby(["labelling", "budget"]).covered.mean().unstack().round(3))
-    print(
-        f"least {covered.min().min():.3f} (wanted {LEVEL_WANTED['least']}), mean "
-        f"{covered.mean().mean():.3f} (wanted {LEVEL_WANTED['mean']})"
-    )
-    for half, tables in HALVES.items():
-        own = covered[covered.index.isin(tables)]
-        if len(own):
-            print(
-                f"  {half}: least {own.min().min():.3f}, mean {own.mean().mean():.3f}"
+    parts = [covered_by(rows, "table"), covered_by(rows, "labelling")]
+    for half, names in HALVES.items():
+        here = rows[rows["table"].isin(names)]
+        if len(here):
+            parts.append(
+                covered_by(here, "table")
+                .agg(["mean", "min"])
+                .add_prefix(f"{half}, ", axis=0)
             )
-    by = ["table", "labelling", "budget"]
-    width = strata.groupby(by).width.mean()
-    plain = frame[frame.way == "plain"].groupby(by)[["width", "covered"]].mean()
-    ratio = width / plain.width
-    print("Width over that of plain random sampling, and coverage of the latter:")
-    print(ratio.groupby("budget").mean().round(3).to_dict())
-    print(ratio.xs(100, level="budget").groupby("table").mean().round(3).to_dict())
-    print(plain.covered.groupby("budget").mean().round(3).to_dict())
-    relative = strata.width / strata.hidden.clip(lower=1)
-    print(
-        "Width over the truth:",
-        relative.groupby(strata.budget).mean().round(2).to_dict(),
+    harness.show(pd.concat(parts).rename_axis("of"), 3, "Coverage of 90% intervals")
+    relative = rows.assign(relative=rows["width"] / rows["hidden"].clip(lower=1))
+    wide = {
+        name: part.groupby(["table", "labelling", "budget"])["width"].mean()
+        for name, part in rows.groupby("way")
+    }
+    strata, plain = (relative[relative["way"] == way] for way in ("strata", "plain"))
+    ratio = wide["strata"] / wide["plain"]
+    table = pd.DataFrame(
+        {
+            "width over the truth": strata.groupby("budget")["relative"].mean(),
+            "over plain sampling": ratio.groupby("budget").mean(),
+            "plain covers": plain.groupby("budget")["covered"].mean(),
+        }
     )
-    model = strata.drop_duplicates(["table", "labelling"])
-    print(
-        f"The model's own interval: covers {model.model_covered.mean():.2f}, width over "
-        f"the truth {(model.model_width / model.hidden.clip(lower=1)).mean():.2f}"
-    )
-    extended = frame[frame.way == "extended"]
-    if len(extended):
-        tables = extended.groupby("table").covered.mean()
-        print(
-            f"50 and then 50 more: covers {tables.mean():.3f}, least {tables.min():.3f}; "
-            f"width over that of 100 at once {extended.width.mean() / strata[strata.budget == 100].width.mean():.3f}"
+    harness.show(table, 3, "Width")
+    by_table = ratio.xs(CORRECTED, level="budget").groupby("table").mean()
+    harness.show(by_table.to_frame("width over plain sampling, 100 answers"), 3)
+    harness.show(others(rows, strata), 3, "Other intervals")
+    if "hidden_after" in rows:
+        print_ranking(strata)
+
+
+def covered_by(rows, by):
+    """Return coverage by a column and the budget."""
+    strata = rows[rows["way"] == "strata"]
+    return strata.pivot_table(index=by, columns="budget", values="covered", sort=False)
+
+
+def others(rows, strata):
+    """Return coverage and width over the truth of the model's interval and of others."""
+    hidden = strata["hidden"].clip(lower=1)
+    cells = strata.drop_duplicates(["table", "labelling"])
+    lines = {
+        "the model's own": (cells["model_covered"], cells["model_width"] / hidden),
+        "50 and then 50 more": _own(rows[rows["way"] == "extended"]),
+        "100 at once": _own(strata[strata["budget"] == CORRECTED]),
+    }
+    if "updated_covered" in strata:
+        known = strata.dropna(subset=["updated_covered"])
+        lines["the model's own, weighted by 100 answers"] = (
+            known["updated_covered"].astype(float),
+            known["updated_width"] / hidden,
         )
-    if "reading_covered" in strata:
-        updated = strata.dropna(subset=["reading_covered"])
-        print(
-            f"The reading after 100 answers: covers {updated.reading_covered.mean():.2f}, "
-            "width over the truth "
-            f"{(updated.reading_width / updated.hidden.clip(lower=1)).mean():.2f}"
-        )
-    print("Corrected by 100 answers, average precision before and after:")
+    means = {
+        name: {"covers": covered.mean(), "width over the truth": width.mean()}
+        for name, (covered, width) in lines.items()
+    }
+    return pd.DataFrame.from_dict(means, orient="index").rename_axis("interval")
+
+
+def _own(rows):
+    return rows["covered"], rows["width"] / rows["hidden"].clip(lower=1)
+
+
+def print_ranking(strata):
+    """Print average precision before and after a correction."""
     for name in ("hidden", "not_asked"):
         before, after = f"{name}_before", f"{name}_after"
-        if after in strata:
-            ranked = strata.dropna(subset=[after])
-            above = ranked[after] > ranked[before]
-            ties = (ranked[after] == ranked[before]).mean()
-            print(
-                f"  {name}: {ranked[before].mean():.3f}, {ranked[after].mean():.3f}; above "
-                f"on {above.mean():.3f} of {len(ranked)} draws, as good on {ties:.3f};",
-                above.groupby(ranked.labelling).mean().round(2).to_dict(),
-            )
+        known = strata.dropna(subset=[after]).copy()
+        known["higher"] = known[after] > known[before]
+        known["as high"] = known[after] == known[before]
+        names = {"before": before, "after": after} | {
+            k: k for k in ("higher", "as high")
+        }
+        table = harness.summarise(known, "labelling", **names)
+        table.loc["all"] = harness.summarise(known.assign(all=0), "all", **names).loc[0]
+        harness.show(table, 3, f"Average precision of the {name}, 100 answers")
 
 
 def main():
-    """Run the benchmark and print its summary."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=1)
+    parser = harness.parser(__doc__, out="audit")
     parser.add_argument("--draws", type=int, default=300)
     parser.add_argument(
         "--compared", type=int, default=60, help="draws of plain and extended samples"
     )
     parser.add_argument("--ranked", type=int, default=30, help="draws to correct by")
-    parser.add_argument("--tables", nargs="+")
-    parser.add_argument("--rows", type=Path, default=Path("audit.jsonl"))
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only-summary", action="store_true")
-    given = parser.parse_args()
-    tables, draws = given.tables or sum(HALVES.values(), ()), given.draws
-    if given.quick:
-        tables, draws = given.tables or ("german", "spambase"), min(draws, 30)
-    if given.only_summary:
-        rows = [json.loads(line) for line in given.rows.read_text().splitlines()]
-    else:
-        cells = [(table, name) for table in tables for name in LABELLINGS]
-        work = delayed(run_cell)
-        done = Parallel(n_jobs=given.jobs)(
-            work(*cell, draws, given.compared, given.ranked, BUDGETS) for cell in cells
-        )
-        rows = [row for cell in done for row in cell]
-        given.rows.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    summarise(rows)
+    options = harness.parse(parser)
+    names, labellings = sum(HALVES.values(), ()), list(LABELLINGS)
+    if options.quick:
+        names, labellings = ("german",), labellings[:2]
+        options.draws = options.compared = options.ranked = 3
+    cells = [
+        {"table": name, "labelling": labelling}
+        | {key: getattr(options, key) for key in ("draws", "compared", "ranked")}
+        for name in names
+        for labelling in labellings
+    ]
+    summarise(harness.run_cells(cells, measure_cell, options))
 
 
 if __name__ == "__main__":

@@ -1,30 +1,27 @@
 """Rank all methods on all data sets at hand, labels hidden in seven ways.
 
-    PROBGAP_DATA=folder python benchmarks/leaderboard.py --jobs 2 --rows leaderboard.jsonl
-    python benchmarks/leaderboard.py --rows docs/design/leaderboard.jsonl.gz --only-summary \
+    PROBGAP_DATA=folder python benchmarks/leaderboard.py --jobs 2 --out leaderboard.jsonl
+    python benchmarks/leaderboard.py --out docs/design/leaderboard.jsonl.gz --only-summary \
         --page docs/design/leaderboard.md
 
 Each cell is a data set, a labelling and a seed; every method of ``compare_methods`` is
-fitted on the same folds and judged on held-out rows by the true labels. A run goes on where
-it stopped, and fits only what is missing: a new method joins by one line in ``METHODS`` of
-``probgap.diagnostics``. Ranks are averaged over cells; two methods whose mean ranks
-differ by less than the critical difference are not told apart by Nemenyi's test. Wilcoxon's
-signed-rank test compares the default with each other method, with Holm's correction. Cells
-of one data set are not independent of each other: read p values with that in mind.
+fitted on the same folds and judged on held-out rows by the true labels. With --resume, a new
+method joins by one line in ``METHODS`` of ``probgap.diagnostics``. Ranks are averaged over
+cells; two methods whose mean ranks differ by less than the critical difference are not told
+apart by Nemenyi's test. Wilcoxon's signed-rank test compares the default with each other
+method, with Holm's correction. Cells of one data set are not independent of each other: read
+p values with that in mind.
 """
 
 from __future__ import annotations
 
-import argparse
-import gzip
-import json
 from pathlib import Path
 
+import harness
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from default_cells import draw, observe
-from joblib import Parallel, delayed
+import tables
 from scipy import stats
 
 from probgap.diagnostics import METHODS, compare_methods
@@ -44,111 +41,80 @@ SCORES = {
     "roc_auc": "AUC",
     "hidden_average_precision": "AP of the hidden",
 }
+CELL = ["data", "labelling", "seed"]
 N_ROWS, N_FOLDS = 1000, 2
 LEVEL = 0.05
 
 
-def run_cell(data, labelling, seed, methods):
+def measure_cell(cell, methods):
     """Return one row for each method."""
-    cell = draw(data, N_ROWS, seed)
-    s = observe(cell, labelling, seed) == 1
-    truth = cell.y == 1
-    about = {
-        "data": data,
-        "labelling": labelling,
-        "seed": seed,
+    drawn = tables.draw(cell["data"], N_ROWS, cell["seed"])
+    s = tables.observe(drawn, cell["labelling"], cell["seed"]) == 1
+    truth = drawn.y == 1
+    hidden = truth & ~s
+    traits = {
         "label_rate": float(s.sum() / truth.sum()),
-        "overlap": float(1.0 - np.abs(cell.gap).mean()),
+        "overlap": float(1.0 - np.abs(drawn.gap).mean()),
         # How much clearer the labelled positives are than the hidden ones.
-        "bias": float(cell.gap[s].mean() - cell.gap[truth & ~s].mean())
-        if (truth & ~s).any()
+        "bias": float(drawn.gap[s].mean() - drawn.gap[hidden].mean())
+        if hidden.any()
         else 0.0,
     }
     compared = compare_methods(
-        cell.X,
+        drawn.X,
         s,
         truth=truth,
         methods=methods,
         n_splits=N_FOLDS,
-        random_state=seed,
+        random_state=cell["seed"],
     )
     kept = ("method", *SCORES, "seconds", "error")
-    return [about | {name: row[name] for name in kept} for row in compared]
+    return [traits | {name: row[name] for name in kept} for row in compared]
 
 
-def read_rows(path):
-    """Return the rows of earlier runs."""
-    if not path.exists():
-        return []
-    content = path.read_bytes()
-    content = gzip.decompress(content) if path.suffix == ".gz" else content
-    return [json.loads(line) for line in content.decode().splitlines()]
-
-
-def measure(path, names, seeds, jobs):
-    """Run the cells that are missing, and append their rows."""
-    have = {
-        (r["data"], r["labelling"], r["seed"], r["method"]) for r in read_rows(path)
-    }
-    cells = [(d, k, seed) for seed in range(seeds) for d in DATA for k in LABELLINGS]
-    missing = [(*c, [m for m in names if (*c, m) not in have]) for c in cells]
-    work = [delayed(run_cell)(*each) for each in missing if each[-1]]
-    with path.open("a") as file:
-        for rows in Parallel(n_jobs=jobs, return_as="generator_unordered")(work):
-            file.write("".join(json.dumps(row) + "\n" for row in rows))
-            file.flush()
-            print(rows[0]["data"], rows[0]["labelling"], flush=True)
-
-
-def wide(frame, score):
+def wide(rows, score):
     """Return a table with a line for each cell and a column for each method."""
-    index = ["data", "labelling", "seed"]
-    return frame.pivot(index=index, columns="method", values=score).dropna()
+    return rows.pivot(index=CELL, columns="method", values=score).dropna()
 
 
-def critical_difference(n_methods, n_cells):
+def ranks_of(rows, score):
+    """Return the rank of each method in each cell, 1 being the best."""
+    return wide(rows, score).rank(axis=1, ascending=False)
+
+
+def critical_difference(ranks):
     """Return the least difference of mean ranks that Nemenyi's test notices."""
+    n_cells, n_methods = ranks.shape
     quantile = stats.studentized_range.ppf(1.0 - LEVEL, n_methods, np.inf) / np.sqrt(2)
     return float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6.0 * n_cells)))
 
 
-def against_ours(table):
+def against_ours(scores):
     """Return Holm's p value of each other method against the default."""
-    others = [name for name in table.columns if name != OURS]
-    raw = np.array(
-        [
-            stats.wilcoxon(table[OURS], table[name]).pvalue
-            if (table[OURS] != table[name]).any()
-            else 1.0
-            for name in others
-        ]
-    )
-    order = np.argsort(raw)
-    steps = raw[order] * np.arange(len(others), 0, -1)
-    adjusted = np.empty(len(others))
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return dict(zip(others, adjusted, strict=True))
+    others = scores.columns.drop(OURS)
+    raw = pd.Series(
+        {name: harness.compare(scores[OURS], scores[name])[1] for name in others}
+    ).fillna(1.0)
+    steps = raw.sort_values() * np.arange(len(raw), 0, -1)
+    return steps.cummax().clip(upper=1.0)
 
 
-def summarise(frame):
+def summarise(rows):
     """Return a line for each method: mean scores, ranks, p values and time."""
-    lines = pd.DataFrame(index=sorted(frame["method"].unique()))
+    lines = pd.DataFrame(index=sorted(rows["method"].unique())).rename_axis("method")
     for score, name in SCORES.items():
-        table = wide(frame, score)
-        lines[name] = 100.0 * table.mean()
-        lines[f"rank, {name}"] = table.rank(axis=1, ascending=False).mean()
-        lines[f"p, {name}"] = pd.Series(against_ours(table))
-    lines["CPU s"] = frame.groupby("method")["seconds"].median()
-    lines["failed"] = frame[frame["error"].notna()].groupby("method").size()
+        lines[name] = 100.0 * wide(rows, score).mean()
+        lines[f"rank, {name}"] = ranks_of(rows, score).mean()
+        lines[f"p, {name}"] = against_ours(wide(rows, score))
+    lines["CPU s"] = rows.groupby("method")["seconds"].median()
+    lines["failed"] = rows.groupby("method")["error"].count()
     return lines.sort_values(f"rank, {SCORES['accuracy']}")
 
 
-def by_regime(frame):
+def by_regime(rows):
     """Return mean ranks for accuracy, in halves of the cells by what they are like."""
-    ranks = wide(frame, "accuracy").rank(axis=1, ascending=False)
-    traits = frame.groupby(["data", "labelling", "seed"])[
-        ["label_rate", "overlap", "bias"]
-    ].first()
+    ranks = ranks_of(rows, "accuracy")
+    traits = rows.groupby(CELL)[["label_rate", "overlap", "bias"]].first()
     traits = traits.loc[ranks.index]
     halves = {}
     for trait in traits:
@@ -158,54 +124,47 @@ def by_regime(frame):
     return pd.DataFrame(halves).sort_values("label rate, low")
 
 
-def as_markdown(table, digits):
-    """Return a table of numbers as Markdown; numbers of ours are bold."""
-    head = ["method", *table.columns]
-    lines = [head, ["---"] * len(head)]
-    for name, row in table.iterrows():
-        cells = [
-            ""
-            if pd.isna(v)
-            else f"{v:.{digits.get(c, 1)}g}"
-            if c[:2] == "p,"
-            else f"{v:.{digits.get(c, 1)}f}"
-            for c, v in row.items()
-        ]
-        lines.append([f"**{name}**" if name == OURS else name, *cells])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def draw_ranks(frame, path):
+def draw_ranks(rows, path):
     """Draw mean ranks with the critical difference, one panel for each score."""
     figure, axes = plt.subplots(
         1, 4, figsize=(13, 5), sharex=True, layout="constrained"
     )
     for axis, (score, name) in zip(axes, SCORES.items(), strict=True):
-        table = wide(frame, score)
-        ranks = table.rank(axis=1, ascending=False).mean().sort_values(ascending=False)
-        far = critical_difference(len(ranks), len(table))
+        every = ranks_of(rows, score)
+        ranks = every.mean().sort_values(ascending=False)
         colours = ["#c44e52" if m == OURS else "#55708a" for m in ranks.index]
         axis.scatter(ranks, range(len(ranks)), c=colours, zorder=3)
-        axis.axvspan(ranks.min(), ranks.min() + far, color="#55708a", alpha=0.12)
+        far = ranks.min() + critical_difference(every)
+        axis.axvspan(ranks.min(), far, color="#55708a", alpha=0.12)
         axis.set_yticks(range(len(ranks)), ranks.index, fontsize=8)
         axis.set(title=name, xlabel="mean rank")
         axis.grid(axis="x", alpha=0.3)
     figure.savefig(path)
 
 
-def write_page(frame, path):
-    """Write the tables and the chart."""
-    lines, n_cells = summarise(frame), len(wide(frame, "accuracy"))
-    far = critical_difference(len(lines), n_cells)
+def tables_of(rows):
+    """Return the tables of the page, as Markdown."""
+    lines = summarise(rows).rename(index={OURS: f"**{OURS}**"})
+    p_values = {name: ".1g" for name in lines if name.startswith("p, ")}
     ranks = [f"rank, {name}" for name in SCORES.values()]
+    regimes = by_regime(rows).rename(index={OURS: f"**{OURS}**"})
+    return [
+        harness.markdown(lines[[*SCORES.values(), "CPU s"]], 1, **{"CPU s": ".2f"}),
+        harness.markdown(lines[[*ranks, *p_values]], 1, **p_values),
+        harness.markdown(regimes, 1),
+    ]
+
+
+def write_page(rows, path):
+    """Write the tables and the chart."""
     chart = path.with_suffix(".svg")
-    draw_ranks(frame, chart)
+    draw_ranks(rows, chart)
+    ranks = ranks_of(rows, "accuracy")
+    size = f"{len(ranks)} cells, {ranks.shape[1]} methods"
     parts = [
-        f"{n_cells} cells, {len(lines)} methods; critical difference of mean ranks {far:.2f}.",
+        f"{size}; critical difference of mean ranks {critical_difference(ranks):.2f}.",
         f"![Mean ranks of all methods for four scores]({chart.name})",
-        as_markdown(lines[[*SCORES.values(), "CPU s"]], {"CPU s": 2}),
-        as_markdown(lines[[*ranks, *(f"p, {n}" for n in SCORES.values())]], {}),
-        as_markdown(by_regime(frame), {}),
+        *tables_of(rows),
     ]
     marker = "<!-- made by benchmarks/leaderboard.py -->\n"
     before = path.read_text().partition(marker)[0] if path.exists() else ""
@@ -213,23 +172,23 @@ def write_page(frame, path):
 
 
 def main():
-    """Run what is missing, then print or write the summary."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=Path, default=Path("leaderboard.jsonl"))
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--only", nargs="+", help="methods; all but PGPUcv by default")
-    parser.add_argument("--only-summary", action="store_true")
+    parser = harness.parser(__doc__, out="leaderboard")
     parser.add_argument("--page", type=Path, help="a Markdown file to write into")
-    given = parser.parse_args()
-    names = given.only or [name for name in METHODS if name != SLOWEST]
-    if not given.only_summary:
-        measure(given.rows, names, given.seeds, given.jobs)
-    frame = pd.DataFrame(read_rows(given.rows))
-    print(summarise(frame).round(3).to_string())
-    print(by_regime(frame).round(2).to_string())
-    if given.page is not None:
-        write_page(frame, given.page)
+    options = harness.parse(parser)
+    names = [name for name in METHODS if name != SLOWEST]
+    cells = [
+        {"data": data, "labelling": labelling, "seed": seed}
+        for seed in range(options.seeds)
+        for data in DATA
+        for labelling in LABELLINGS
+    ]
+    if options.quick:
+        cells, names = cells[-2:], ["naive SVM", "nnPU", OURS]
+    rows = harness.run_cells(cells, measure_cell, options, names)
+    print("\n\n".join(tables_of(rows)))
+    print("failed:", int(rows["error"].count()))
+    if options.page is not None:
+        write_page(rows, options.page)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,8 @@
 """Choose a model by scores of observed labels: how much true accuracy that regains.
 
-    PROBGAP_DATA=folder python benchmarks/selection.py --reduced --size 400    # minutes
     PROBGAP_DATA=folder python benchmarks/selection.py --size 400 --jobs 2
-    PROBGAP_DATA=folder python benchmarks/selection.py --half reporting --jobs 8
 
-Data and labellings are those of default_cells.py. Three choices are made, each among
+Data and labellings are those of tables.py. Three choices are made, each among
 candidates that are scored on the same three folds, by labels that were observed:
 
 - "C, naive": C of SVC(class_weight="balanced"), unlabelled taken for negative;
@@ -14,30 +12,20 @@ candidates that are scored on the same three folds, by labels that were observed
 A candidate is chosen by its mean score over the folds (the first of equals), then fitted
 to all training rows; its accuracy on test rows with true labels is what counts. "observed
 accuracy" is the naive score. Scores that need a class prior are given the true share of
-positives ("true prior") or the one that PGPUClassifier() reads off the training rows
-("read prior"). Regained is (chosen - chosen by observed accuracy) / (best - chosen by
+positives ("true prior") or the one that PGPUClassifier() estimates from the training rows
+("estimated prior"). Regained is (chosen - chosen by observed accuracy) / (best - chosen by
 observed accuracy), of means over cells; "best" is the best candidate by the test rows,
 which no score of training rows can be expected to reach; "always" takes the same
-candidate for every cell.
-
-Each row of --rows is one candidate on one cell; rows that exist are not measured again.
+candidate for every cell; "worse" counts cells more than a point below the choice by observed
+accuracy.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import warnings
-from collections import defaultdict
-from pathlib import Path
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
+import harness
 import numpy as np
-from default_cells import HALVES, PANELS, cells, draw, observe, size_of
-from joblib import Parallel, delayed
+import pandas as pd
+import tables
 from sklearn.model_selection import cross_validate
 from sklearn.svm import SVC
 
@@ -48,135 +36,107 @@ from probgap.model_selection import PUStratifiedKFold, make_pu_scorer
 OBSERVED = "observed accuracy"
 WITHOUT_PRIOR = ("recall", "lee_liu")
 WITH_PRIOR = ("accuracy", "balanced_accuracy", "f1", "roc_auc", "average_precision")
-ESTIMATORS = ("naive SVM", "Elkan-Noto", "Liu-Tao", "PU bagging", "PGPU (paper)")
+ESTIMATORS = (
+    *("naive SVM", "Elkan-Noto", "Liu-Tao", "PU bagging", "PGPU (paper)", "probgap"),
+)
 VALUES_OF_C = (0.01, 0.1, 1.0, 10.0, 100.0)
+CHOICES = {
+    "C, naive": [str(C) for C in VALUES_OF_C],
+    "C, PGPU": [str(C) for C in VALUES_OF_C],
+    "estimator": list(ESTIMATORS),
+}
+CANDIDATES = [
+    f"{choice}: {name}" for choice, names in CHOICES.items() for name in names
+]
 
 
-def candidates(seed):
-    """Return {(choice, name): model}."""
-    found = {}
-    for C in VALUES_OF_C:
-        naive = SVC(C=C, class_weight="balanced")
-        found["C, naive", str(C)] = naive
-        final = PGPUClassifier(estimator=SVC(C=C), random_state=seed)
-        found["C, PGPU", str(C)] = final
-    for name in (*ESTIMATORS, "probgap"):
-        model = METHODS[name]()
-        if "random_state" in model.get_params():
-            model.set_params(random_state=seed)
-        found["estimator", name] = model
-    return found
+def make(candidate, seed):
+    """Return a candidate."""
+    choice, name = candidate.split(": ")
+    if choice == "C, naive":
+        return SVC(C=float(name), class_weight="balanced")
+    if choice == "C, PGPU":
+        return PGPUClassifier(estimator=SVC(C=float(name)), random_state=seed)
+    model = METHODS[name]()
+    if "random_state" in model.get_params():
+        model.set_params(random_state=seed)
+    return model
 
 
-def scorers(true_prior, read_prior):
+def scorers(true_prior, estimated_prior):
+    """Return scores of observed labels by their names."""
     found = {OBSERVED: "accuracy"}
     found |= {name: make_pu_scorer(name) for name in WITHOUT_PRIOR}
-    for kind, prior in (("true", true_prior), ("read", read_prior)):
+    for kind, prior in (("true", true_prior), ("estimated", estimated_prior)):
         for name in WITH_PRIOR:
-            scorer = make_pu_scorer(name, class_prior=prior)
-            found[f"{name}, {kind} prior"] = scorer
+            found[f"{name}, {kind} prior"] = make_pu_scorer(name, class_prior=prior)
     return found
 
 
-def measure_cell(task, size, known):
-    """Return the rows of a cell that are not known yet."""
-    panel, data, labelling, seed = task
-    todo = {
-        key: model
-        for key, model in candidates(seed).items()
-        if (*task, size, *key) not in known
-    }
-    if not todo:
-        return []
-    cell = draw(data, size_of(panel, size), seed)
-    s = observe(cell, labelling, seed)
+def measure_cell(cell, candidates):
+    """Yield a row for each candidate."""
+    seed = cell["seed"]
+    drawn = tables.draw(cell["data"], cell["size"], seed)
+    s = tables.observe(drawn, cell["labelling"], seed)
     folds = PUStratifiedKFold(3, shuffle=True, random_state=seed)
-    rows = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        reading = PGPUClassifier(random_state=seed).fit(cell.X, s).reading_
-        scoring = scorers(float(cell.y.mean()), reading.class_prior)
-        for (choice, name), model in todo.items():
-            found = cross_validate(model, cell.X, s, scoring=scoring, cv=folds)
-            means = {key: float(found[f"test_{key}"].mean()) for key in scoring}
-            row = {"panel": panel, "data": data, "labelling": labelling, "seed": seed}
-            row |= {"size": size, "choice": choice, "candidate": name}
-            accuracy = float(model.fit(cell.X, s).score(cell.X_test, cell.y_test))
-            rows.append(row | {"accuracy": accuracy, "scores": means})
-    return rows
-
-
-def key_of(row):
-    names = ("panel", "data", "labelling", "seed", "size", "choice", "candidate")
-    return tuple(row[name] for name in names)
-
-
-def choose(rows, score):
-    """Return the accuracy of the candidate with the best score; it may have failed."""
-    values = np.nan_to_num([row["scores"][score] for row in rows], nan=-np.inf)
-    return rows[int(values.argmax())]["accuracy"]
+    with harness.quietly():
+        reading = PGPUClassifier(random_state=seed).fit(drawn.X, s).reading_
+        scoring = scorers(float(drawn.y.mean()), reading.class_prior)
+        for candidate in candidates:
+            model = make(candidate, seed)
+            found = cross_validate(model, drawn.X, s, scoring=scoring, cv=folds)
+            row = {"method": candidate, "choice": candidate.split(": ")[0]}
+            fitted = model.fit(drawn.X, s)
+            row["accuracy"] = float(fitted.score(drawn.X_test, drawn.y_test))
+            yield row | {key: float(found[f"test_{key}"].mean()) for key in scoring}
 
 
 def summarise(rows):
     """Print a table for each choice: means over cells, in points."""
-    groups = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        groups[row["choice"]][key_of(row)[:5]].append(row)
-    for choice, found in groups.items():
-        of_cell = list(found.values())
-        best = np.array([max(row["accuracy"] for row in cell) for cell in of_cell])
-        panels = np.array([cell[0]["panel"] for cell in of_cell])
-        naive = np.array([choose(cell, OBSERVED) for cell in of_cell])
-        names = sorted(set(panels), key=PANELS.index)
-        print(f"\n{choice}: {len(of_cell)} cells, true accuracy on test rows")
-        head = [f"{name} ({(panels == name).sum()})" for name in names]
-        print(f"{'chosen by':34}{'all':>8}{'regained':>10}{'worse':>7}", end="")
-        print("".join(f"{name:>12}" for name in head))
-        rows_of = {"best": best}
-        for row in of_cell[0]:
-            name = row["candidate"]
-            same = [r["accuracy"] for c in of_cell for r in c if r["candidate"] == name]
-            rows_of[f"always {name}"] = np.array(same)
-        for score in (*of_cell[0][0]["scores"], *rows_of):
-            chosen = rows_of.get(score)
-            if chosen is None:
-                chosen = np.array([choose(cell, score) for cell in of_cell])
-            share = (chosen - naive).mean() / max((best - naive).mean(), 1e-12)
-            worse = (chosen < naive - 0.01).sum()
-            line = f"{score:34}{100 * chosen.mean():8.2f}{share:10.2f}{worse:7}"
-            means = (100 * chosen[panels == name].mean() for name in names)
-            print(line + "".join(f"{mean:12.2f}" for mean in means))
+    scores = list(scorers(0.5, 0.5))
+    for choice, found in rows.groupby("choice", sort=False):
+        accuracy = found.pivot(
+            index=["panel", "data", "labelling", "seed"],
+            columns="method",
+            values="accuracy",
+        )[found["method"].unique()]
+        chosen = {score: choose(found, score, accuracy) for score in scores}
+        chosen["best"] = accuracy.max(axis=1)
+        chosen |= {f"always {name}": accuracy[name] for name in accuracy}
+        naive = chosen[OBSERVED]
+        gap = (chosen["best"] - naive).mean() or np.nan
+        lines = {
+            name: {"all": 100.0 * values.mean()}
+            | {
+                "regained": (values - naive).mean() / gap,
+                "worse": int((values < naive - 0.01).sum()),
+            }
+            | (100.0 * values.groupby("panel", sort=False).mean()).to_dict()
+            for name, values in chosen.items()
+        }
+        table = pd.DataFrame.from_dict(lines, orient="index").rename_axis("chosen by")
+        title = f"{choice}: {len(accuracy)} cells, true accuracy on test rows"
+        harness.show(table, 2, title)
+
+
+def choose(rows, score, accuracy):
+    """Return the accuracy of the candidate with the best score; it may have failed."""
+    wide = rows.pivot(index=accuracy.index.names, columns="method", values=score)
+    best = wide[accuracy.columns].fillna(-1e9).to_numpy().argmax(axis=1)
+    values = accuracy.to_numpy()[range(len(accuracy)), best]
+    return pd.Series(values, index=accuracy.index)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--half", choices=HALVES, default="choosing")
-    parser.add_argument("--panels", nargs="+", choices=PANELS, default=["high", "low"])
-    parser.add_argument("--reduced", action="store_true", help="few data sets")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--size", type=int, default=1500, help="training rows")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--rows", type=Path, default=Path("selection.jsonl"))
-    options = parser.parse_args()
-    rows = []
-    if options.rows.exists():
-        rows = [json.loads(line) for line in options.rows.read_text().splitlines()]
-    known = {key_of(row) for row in rows}
-    tasks = [
-        task
-        for panel in options.panels
-        for task in cells(options.half, panel, options.seeds, reduced=options.reduced)
-    ]
-    measured = Parallel(options.jobs, return_as="generator")(
-        delayed(measure_cell)(task, options.size, known) for task in tasks
+    parser = harness.parser(__doc__, out="selection")
+    tables.add_options(parser, ("high", "low"))
+    options = harness.parse(parser)
+    cells = (
+        tables.chosen_cells(options)[:1]
+        if options.quick
+        else tables.chosen_cells(options)
     )
-    with options.rows.open("a") as file:
-        for new in measured:
-            rows += new
-            file.writelines(json.dumps(row) + "\n" for row in new)
-            file.flush()
-    asked = {(*task, options.size) for task in tasks}
-    summarise([row for row in rows if key_of(row)[:5] in asked])
+    summarise(harness.run_cells(cells, measure_cell, options, CANDIDATES))
 
 
 if __name__ == "__main__":

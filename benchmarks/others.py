@@ -30,31 +30,6 @@ class NaiveForest(ExtraTreesClassifier):
         return self
 
 
-class KernelLogistic(ClassifierMixin, BaseEstimator):
-    """Logistic regression on at most 300 Nystroem features of an RBF kernel."""
-
-    def __init__(self, seed):
-        self.seed = seed
-
-    def fit(self, X, s):
-        """Fit the features and the regression."""
-        n, width = X.shape
-        features = Nystroem(
-            gamma=1.0 / width, n_components=min(300, n), random_state=self.seed
-        )
-        model = make_pipeline(features, LogisticRegression(C=10.0, max_iter=1000))
-        self.classes_, self.model_ = np.unique(s), model.fit(X, s)
-        return self
-
-    def predict_proba(self, X):
-        """Return the chance of no label and of a label."""
-        return self.model_.predict_proba(X)
-
-    def predict(self, X):
-        """Return 1 or 0."""
-        return self.model_.predict(X)
-
-
 class OutOfFold(ClassifierMixin, BaseEstimator):
     """A classifier of labelled against unlabelled, with out-of-fold posteriors."""
 
@@ -70,11 +45,11 @@ class OutOfFold(ClassifierMixin, BaseEstimator):
         )
         self.classes_ = np.unique(s)
         self.fitted_ = clone(self.estimator).fit(X, s)
-        self.posterior_ = self.posterior_of(chance[:, 1])
+        self.posterior_ = self.posterior_of(chance[:, 1], chance[:, 1].max())
         self.highest_ = self.fitted_.predict_proba(X)[:, 1].max()
         return self
 
-    def posterior_of(self, chance, highest=None):
+    def posterior_of(self, chance, highest):
         """Return P(y=1 | x), taken to be the chance of a label."""
         del highest
         return chance
@@ -96,10 +71,9 @@ class PGLin(OutOfFold):
     Then P(s=1 | x) = max P(s=1) P(y=1 | x)^2, which is solved for P(y=1 | x).
     """
 
-    def posterior_of(self, chance, highest=None):
+    def posterior_of(self, chance, highest):
         """Return sqrt(P(s=1 | x) / max P(s=1))."""
-        share = chance / (chance.max() if highest is None else highest)
-        return np.sqrt(np.minimum(share, 1.0))
+        return np.sqrt(np.minimum(chance / highest, 1.0))
 
 
 class BaggedTrees(ClassifierMixin, BaseEstimator):
@@ -148,8 +122,10 @@ def naive_boosting(seed):
 
 
 def pg_lin(seed):
-    """Return PGlin with kernel logistic regression."""
-    return PGLin(KernelLogistic(seed), seed)
+    """Return PGlin with logistic regression on features of an RBF kernel."""
+    features = Nystroem(n_components=300, random_state=seed)
+    model = make_pipeline(features, LogisticRegression(C=10.0, max_iter=1000))
+    return PGLin(model, seed)
 
 
 OTHERS = {
