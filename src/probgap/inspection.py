@@ -39,7 +39,6 @@ from probgap._core.validation import smaller_group
 
 __all__ = [
     "ColumnImportance",
-    "NearestLabelled",
     "RowContributions",
     "column_importance",
     "nearest_labelled",
@@ -206,22 +205,6 @@ class RowContributions:
     baseline: float
     prediction: float
     n_background: int
-
-
-@dataclass(frozen=True, slots=True)
-class NearestLabelled:
-    """Labelled positives, the nearest first.
-
-    Attributes
-    ----------
-    index : ndarray of shape (n,)
-        Which rows they are.
-    distance : ndarray of shape (n,)
-        How far they are, in the space that the classifier sees.
-    """
-
-    index: Rows
-    distance: Vector
 
 
 def row_contributions(
@@ -393,7 +376,7 @@ def _reader_of(model: Any, column: str) -> Callable[[str], list[str]]:
 
 def nearest_labelled(
     model: Any, X: Any, labelled: ArrayLike, row: Any, n: int = 5
-) -> NearestLabelled:
+) -> tuple[Rows, Vector]:
     """Find the labelled positives that are nearest to a row.
 
     Distances are Euclidean, after the other steps of a pipeline. A row that is itself a
@@ -410,8 +393,10 @@ def nearest_labelled(
 
     Returns
     -------
-    NearestLabelled
-        Indices into X, and distances.
+    index : ndarray of shape (n,)
+        Which rows of X they are, the nearest first.
+    distance : ndarray of shape (n,)
+        How far they are, in the space that the classifier sees.
 
     Examples
     --------
@@ -421,7 +406,7 @@ def nearest_labelled(
     >>> X = np.arange(60.0).reshape(-1, 1)
     >>> s = np.arange(60) >= 40
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
-    >>> nearest_labelled(model, X, s, [[39.0]], n=2).index
+    >>> nearest_labelled(model, X, s, [[39.0]], n=2)[0]
     array([40, 41])
     """
     mask = check_rows(X, labelled)
@@ -434,7 +419,7 @@ def nearest_labelled(
     known = as_matrix(samples_of(model, take_rows(X, rows)))
     search = NearestNeighbors(n_neighbors=min(n, rows.size)).fit(known)
     distance, found = search.kneighbors(asked)
-    return NearestLabelled(rows[found[0]], distance[0])
+    return rows[found[0]], distance[0]
 
 
 def _check_single(row: Any) -> None:

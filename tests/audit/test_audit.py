@@ -199,13 +199,12 @@ def test_unknown_rows_count_both_ways(rows):
     assert found.count_interval[1] == both[1].count_interval[1]
 
 
-@pytest.mark.parametrize("draws", [5, pytest.param(12, marks=pytest.mark.slow)])
-def test_precision_and_rows_to_find_hold(rows, draws):
+def test_precision_and_rows_to_find_hold(rows):
     chance, positive = rows
     ranked = positive[np.argsort(-chance)]
     needed = np.searchsorted(ranked.cumsum(), 0.8 * ranked.sum()) + 1
     held, found_all = [], []
-    for seed in range(draws):
+    for seed in range(5):
         asked = design(chance, budget=100, random_state=seed)
         found = estimate(asked, answer(asked, positive))
         for k in (60, 200, 600):
@@ -218,17 +217,6 @@ def test_precision_and_rows_to_find_hold(rows, draws):
     assert np.mean(found_all) >= 0.75
     assert sum(each.rows for each in found.strata) == 1200
     assert np.mean([each.agrees for each in found.strata]) > 0.7
-
-
-def test_half_of_the_answers_give_a_wider_interval(rows):
-    chance, positive = rows
-    asked = design(chance, budget=100)
-    answers = answer(asked, positive)
-    half = {row: answers[row] for row in asked.rows[:50].tolist()}
-    (low, high), (low_half, high_half) = (
-        estimate(asked, each).count_interval for each in (answers, half)
-    )
-    assert high - low < high_half - low_half < 1200
 
 
 @pytest.mark.parametrize(

@@ -333,8 +333,7 @@ def _score_model(model: Any, X: Any) -> Vector:
         return np.asarray(model.predict_proba(X)[:, positive])
     classifier = classifier_of(model)
     if X is None:
-        held_out = getattr(classifier, "posterior_", None)
-        held_out = getattr(classifier, "probability_", held_out)
+        held_out = getattr(classifier, "probability_", None)
         if held_out is None:
             msg = "X must be given with this model. Got None."
             raise InvalidInputError(msg)
@@ -347,7 +346,7 @@ def _given_unlabelled(
 ) -> tuple[Vector, tuple[float, float] | None]:
     """Return probabilities given that rows are unlabelled, and the model's interval.
 
-    They come from the reading of the fit, if that had as many unlabelled rows.
+    They come from the estimate of the fit, if that had as many unlabelled rows.
     """
     corrected = isinstance(model, CorrectedClassifier)
     classifier = classifier_of(model.model if corrected else model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -29,18 +30,9 @@ class Range(NamedTuple):
 class StratumEstimate:
     """Share of positives in a stratum of the score, by the model and by the answers.
 
-    Attributes
-    ----------
-    score_low, score_high : float
-        Range of their scores.
-    rows, answered, positive, unknown : int
-        Number of rows, of answers (yes or no), of positives among them, and of answers
-        "cannot tell".
-    expected : float
-        Mean score: the share of positives that the model expects, if scores are
-        probabilities.
-    share : Range
-        Share of positives estimated from the answers.
+    ``answered`` counts answers yes or no, ``positive`` yes, ``unknown`` "cannot tell";
+    ``expected`` is the mean score, the share that the model expects if scores are
+    probabilities, and ``share`` the one estimated from the answers.
     """
 
     score_low: float
@@ -99,7 +91,8 @@ class AuditEstimate:
     @property
     def strata(self) -> tuple[StratumEstimate, ...]:
         """Calibration of the scores by stratum, the highest scores first."""
-        return _strata(self.design, *self._cells) if self.valid else ()
+        ends = pairwise(self.design.edges.tolist()) if self.valid else ()
+        return tuple(_stratum(self.design, *each, *self._cells) for each in ends)
 
     @property
     def model_verdict(self) -> Literal["holds", "too low", "too high"] | None:
@@ -317,24 +310,22 @@ def _low_and_high(
     return sample(weight[at] < 0), sample(weight[at] > 0)
 
 
-def _strata(design: Design, place: Rows, told: Vector) -> tuple[StratumEstimate, ...]:
-    found = []
-    for start, end in zip(design.edges[:-1], design.edges[1:], strict=True):
-        mine = told[(place >= start) & (place < end)]
-        size, n, unknown = end - start, mine.size, int(np.isnan(mine).sum())
-        yes = int(np.nansum(mine))
-        parts = [
-            Sample(*(np.array([float(v)]) for v in (size, n, x, 1.0)))
-            for x in (yes, yes + unknown)
-        ]
-        middle = (yes + 0.5 * unknown) / n if n else 0.5
-        ends = _both_ways(*parts)
-        share = Range(middle, float(ends[0] / size), float(ends[1] / size))
-        score = design.score[start:end]
-        counts = (int(size), n - unknown, yes, unknown)
-        found.append(
-            StratumEstimate(
-                float(score[-1]), float(score[0]), *counts, float(score.mean()), share
-            )
-        )
-    return tuple(found)
+def _stratum(
+    design: Design, start: int, end: int, place: Rows, told: Vector
+) -> StratumEstimate:
+    inside = (place >= start) & (place < end)
+    mine, score, size = told[inside], design.score[start:end], end - start
+    yes, unknown = int(np.nansum(mine)), int(np.isnan(mine).sum())
+    edges = np.array([start, end])
+    low, high = _both_ways(*_low_and_high(edges, place[inside], mine, np.ones(1)))
+    middle = (yes + 0.5 * unknown) / mine.size if mine.size else 0.5
+    return StratumEstimate(
+        score_low=float(score[-1]),
+        score_high=float(score[0]),
+        rows=size,
+        answered=mine.size - unknown,
+        positive=yes,
+        unknown=unknown,
+        expected=float(score.mean()),
+        share=Range(middle, low / size, high / size),
+    )

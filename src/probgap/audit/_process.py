@@ -55,23 +55,9 @@ class Points:
     samples: Matrix
     score: Vector
 
-    @classmethod
-    def of(cls, model: Any, X: Any, probability: Vector | None = None) -> Points:
-        """Return rows as the classifier sees them; ``probability`` None asks it."""
-        samples, probability = _ask_model(model, X, probability)
-        return cls(samples, np.clip(log_odds(probability), -_SUREST, _SUREST))
-
     def take(self, rows: Rows) -> Points:
         """Return some of the points."""
         return Points(self.samples[rows], self.score[rows])
-
-
-def _ask_model(model: Any, X: Any, known: Vector | None) -> tuple[Matrix, Vector]:
-    """Return rows as the classifier sees them, and P(Y=1 | x), unless it is known."""
-    samples = samples_of(model, X)
-    if known is None:
-        known = chance_positive(classifier_of(model), samples)
-    return as_matrix(samples), known
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,11 +143,17 @@ class Unlabelled:
 
     @classmethod
     def of(
-        cls, model: Any, X: Any, probability: Vector | None, reading: Reading | None
+        cls,
+        model: Any,
+        X: Any,
+        probability: Vector | None,
+        reading: Reading | None = None,
     ) -> Unlabelled:
-        """Return rows; ``probability`` None asks the classifier."""
-        samples, probability = _ask_model(model, X, probability)
-        score = log_odds(probability)
+        """Return rows as the classifier sees them; ``probability`` None asks it."""
+        seen = samples_of(model, X)
+        if probability is None:
+            probability = chance_positive(classifier_of(model), seen)
+        samples, score = as_matrix(seen), log_odds(probability)
         if reading is None:
             return cls(samples, score, np.zeros(score.size))
         at = reading.find_scores(probability)

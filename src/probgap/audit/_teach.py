@@ -46,17 +46,17 @@ class CorrectedClassifier:
     belief : object
         How uncertain the log-odds are, for :func:`suggest`.
     correction : object
-        The correction. None in files of earlier versions, which use ``belief``.
-    reading : Reading
-        The reading of the model with its curves weighted by the answers: the number of
-        hidden positives by model and answers together. None if the model's boundary was not
-        read off the scores, and in files of earlier versions.
+        By how much the log-odds change.
+    reading : Reading or None
+        The estimate of the model with its curves weighted by the answers: the number of
+        hidden positives by model and answers together. None if the model has another rule
+        for its boundary.
     """
 
     model: Any
     belief: Belief
-    correction: Correction | None = None
-    reading: Reading | None = None
+    correction: Correction
+    reading: Reading | None
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -92,16 +92,10 @@ class CorrectedClassifier:
 
     def _correct(self, X: Any, probability: Vector | None) -> tuple[Unlabelled, Vector]:
         """Return rows, and their corrected log-odds given that they are unlabelled."""
-        # Files of earlier versions lack the last fields.
-        correction = getattr(self, "correction", None)
-        updated = getattr(self, "reading", None)
-        before = None if updated is None else classifier_of(self.model).reading_
+        before = None if self.reading is None else classifier_of(self.model).reading_
         with one_thread():
             rows = Unlabelled.of(self.model, X, probability, before)
-            points = rows.points
-            if correction is None:
-                return rows, rows.score + self.belief.mean(points) - points.score
-            return rows, rows.score + correction.shift(points)
+            return rows, rows.score + self.correction.shift(rows.points)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row."""
@@ -121,15 +115,15 @@ def correct(
 ) -> CorrectedClassifier:
     """Correct a fitted model by rows whose true class has been checked.
 
-    Do not add answers to the labels of ``fit`` instead: those must not depend on what
-    :func:`suggest` chose, and cannot mark a negative. The true log-odds are modelled as
+    Answers about rows that :func:`suggest` chose are not ordinary labels: adding them to
+    those of ``fit`` would bias the next count, and cannot mark a negative. The true log-odds are modelled as
     those of the classifier plus a shift, a stretch and a smooth function of the row, each
     unknown and probably small (a Gaussian process around the model). Up to a thousand
     answers take less than a second.
 
     Shift and stretch recalibrate the probabilities, and the smooth function corrects the
-    ranking. The curves of the model's reading are also weighted by the answers
-    (``reading``), which narrows the model's own count of hidden positives.
+    ranking. The curves of the model's estimate are also weighted by the answers
+    (``reading``), which narrows the count of hidden positives.
 
     It assumes that answers are correct, and are about unlabelled rows that were not chosen
     by their class. Columns should have similar scales, as for the model itself. Far from
@@ -177,10 +171,11 @@ def correct(
     positive = _check_answers(classifier, y, num_samples(X))
     known = _check_known(probability, X)
     with one_thread():
-        answered = Points.of(model, X, known)
+        answered = Unlabelled.of(model, X, known).points
         gamma, chance = scale_gamma(answered.samples), expit(answered.score)
         belief = learn(answered, positive, gamma)
-        reading = _find_reading(classifier)
+        automatic = classifier.boundary_.rule == "auto"
+        reading = classifier.reading_ if automatic else None
         rows = Unlabelled.of(model, X, chance, reading)
         correction = average_corrections(rows.points, positive, gamma)
     if reading is not None:
@@ -192,12 +187,6 @@ def _check_known(probability: ArrayLike | None, X: Any) -> Vector | None:
     if probability is None:
         return None
     return check_unit_interval(probability, "probability", num_samples(X))
-
-
-def _find_reading(classifier: Any) -> Reading | None:
-    """Return the reading that the classifier's probabilities come from, if any."""
-    reading: Reading | None = getattr(classifier, "reading_", None)
-    return reading if classifier.boundary_.rule == "auto" else None
 
 
 def _check_answers(classifier: Any, y: ArrayLike, n_rows: int) -> Mask:
@@ -287,7 +276,8 @@ def suggest(
     chance = _check_known(probability, X)
     with one_thread():
         corrected = isinstance(model, CorrectedClassifier)
-        points = Points.of(model.model if corrected else model, X, chance)
+        asked = model.model if corrected else model
+        points = Unlabelled.of(asked, X, chance).points
         belief = model.belief if corrected else Belief(scale_gamma(points.samples))
         rows = draw_candidates(belief, points, np.flatnonzero(~known), rng)
         if rows.size == 0:

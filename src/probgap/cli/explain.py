@@ -83,7 +83,7 @@ def _explain_row(
     parts = row_contributions(model, one, frame, random_state=seed)
     others = labelled.copy()
     others[at] = False
-    nearest = nearest_labelled(model, frame, others, one, n=_N_NEAREST)
+    index, distance = nearest_labelled(model, frame, others, one, n=_N_NEAREST)
     contributions: list[dict[str, Any]] = [
         {"column": name, "value": cell_text(cells[name]), "log_odds": float(value)}
         for name, value in zip(parts.columns, parts.values, strict=True)
@@ -113,15 +113,13 @@ def _explain_row(
             {
                 "row": other + 1,
                 "id": prepared.ids[other],
-                "distance": float(distance),
+                "distance": away,
                 "values": {
                     name: cell_text(prepared.table.frame[name].iloc[other])
                     for name in names
                 },
             }
-            for other, distance in zip(
-                nearest.index.tolist(), nearest.distance, strict=True
-            )
+            for other, away in zip(index.tolist(), distance.tolist(), strict=True)
         ],
     }
 

@@ -189,8 +189,10 @@ class RowView:
 
         fit = self._fit
         one = fit.inputs.iloc[[row]]
-        near = nearest_labelled(fit.model, fit.inputs, fit.labelled, one, n=_N_SIMILAR)
-        return [self._row(r, _N_VALUES, _LONGEST_SIMILAR) for r in near.index.tolist()]
+        near, _ = nearest_labelled(
+            fit.model, fit.inputs, fit.labelled, one, n=_N_SIMILAR
+        )
+        return [self._row(r, _N_VALUES, _LONGEST_SIMILAR) for r in near.tolist()]
 
 
 def _text(value: Any, longest: int) -> str:

@@ -38,12 +38,8 @@ def test_contributions_sum_to_the_difference_from_the_background(fitted):
     assert parts.n_background == 30
     assert parts.prediction == pytest.approx(log_odds(model, X[[7]])[0])
     assert parts.values.sum() == pytest.approx(parts.prediction - parts.baseline)
-
-
-def test_with_all_rows_the_baseline_is_their_mean(fitted):
-    model, X, _ = fitted
-    parts = row_contributions(model, X[[7]], X[:20], random_state=0)
-    assert parts.baseline == pytest.approx(log_odds(model, X[:20]).mean())
+    all_rows = row_contributions(model, X[[7]], X[:20], random_state=0)
+    assert all_rows.baseline == pytest.approx(log_odds(model, X[:20]).mean())
 
 
 def test_contributions_are_shapley_values(fitted):
@@ -67,7 +63,6 @@ def test_one_column_contributes_all():
 
 
 def test_a_frame_gives_names_and_the_same_numbers(fitted):
-    pd = pytest.importorskip("pandas")
     _, X, s = fitted
     frame = pd.DataFrame(X, columns=["a", "b", "c"], index=np.arange(300) * 2)
     model = make_pipeline(StandardScaler(), PGPUClassifier(random_state=0)).fit(
@@ -115,49 +110,40 @@ def test_sparse_rows_are_inspected_too(fitted):
     parts = row_contributions(model, sparse[[0]], sparse, n_background=5)
     assert parts.values.sum() == pytest.approx(parts.prediction - parts.baseline)
     assert column_importance(model, sparse, s, random_state=0).columns[-1] == 2
-    assert nearest_labelled(model, sparse, s, sparse[[0]], n=2).index.size == 2
+    assert nearest_labelled(model, sparse, s, sparse[[0]], n=2)[0].size == 2
 
 
 def test_the_nearest_are_labelled_and_near_as_the_classifier_sees_it(fitted):
     model, X, s = fitted
-    found = nearest_labelled(model, X, s, X[[10]], n=4)
+    index, away = nearest_labelled(model, X, s, X[[10]], n=4)
     Z = model[:-1].transform(X)
     distance = np.linalg.norm(Z - Z[10], axis=1)
     expected = np.flatnonzero(s)[np.argsort(distance[s])[:4]]
-    np.testing.assert_array_equal(found.index, expected)
-    np.testing.assert_allclose(found.distance, distance[expected])
+    np.testing.assert_array_equal(index, expected)
+    np.testing.assert_allclose(away, distance[expected])
+
+
+def few(labelled, n):
+    return labelled & (labelled.cumsum() <= n)
 
 
 def test_no_more_are_found_than_are_labelled(fitted):
     model, X, s = fitted
-    few = np.zeros(s.size, dtype=bool)
-    few[np.flatnonzero(s)[:2]] = True
-    assert nearest_labelled(model, X, few, X[[0]], n=9).index.size == 2
+    assert nearest_labelled(model, X, few(s, 2), X[[0]], n=9)[0].size == 2
 
 
-BAD_CALLS = {
-    "Got 0": lambda m, X, s: nearest_labelled(m, X, s, X[:1], n=0),
-    "got 2": lambda m, X, s: nearest_labelled(m, X, s, X[:2]),
-    "Got 3 of 300": lambda m, X, s: column_importance(m, X, few(s, 3)),
-}
-
-
-def few(labelled, n):
-    mask = np.zeros(labelled.size, dtype=bool)
-    mask[np.flatnonzero(labelled)[:n]] = True
-    return mask
-
-
-@pytest.mark.parametrize("message", BAD_CALLS)
-def test_bad_input_is_refused_with_what_came(fitted, message):
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m, X, s: nearest_labelled(m, X, s, X[:1], n=0), "Got 0"),
+        (lambda m, X, s: nearest_labelled(m, X, s, X[:2]), "got 2"),
+        (lambda m, X, _: row_contributions(m, X[:2], X), "got 2"),
+        (lambda m, X, s: column_importance(m, X, few(s, 3)), "Got 3 of 300"),
+    ],
+)
+def test_bad_input_is_refused_with_what_came(fitted, call, message):
     with pytest.raises(InvalidInputError, match=message):
-        BAD_CALLS[message](*fitted)
-
-
-def test_one_row_at_a_time(fitted):
-    model, X, _ = fitted
-    with pytest.raises(InvalidInputError, match="got 2"):
-        row_contributions(model, X[:2], X)
+        call(*fitted)
 
 
 def test_words_of_a_text_speak_for_and_against():
