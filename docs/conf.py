@@ -86,6 +86,7 @@ html_sidebars = {
     "tutorial": [],
     "which_method": [],
     "when_not": [],
+    "glossary": [],
     "symbols": [],
     "performance": [],
     "reproduction/report": [],
