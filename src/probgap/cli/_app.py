@@ -34,29 +34,16 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+_VERSION = typer.Option(
+    "--version", callback=_show_version, is_eager=True, help="Show the version."
+)
+
+
 @app.callback()
-def describe(
-    *,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version."
-        ),
-    ] = False,
-) -> None:
+def describe(*, version: Annotated[bool, _VERSION] = False) -> None:
     """Learn from positive and unlabelled data, when the easy positives were labelled first."""
 
 
 # In the order in which one meets them.
-for command in (
-    fit,
-    predict,
-    explain,
-    audit,
-    label,
-    correct,
-    compare,
-    demo,
-    doctor,
-):
-    app.command()(command)
+for _command in (fit, predict, explain, audit, label, correct, compare, demo, doctor):
+    app.command()(_command)

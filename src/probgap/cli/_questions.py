@@ -10,7 +10,7 @@ from typing import Any
 
 from probgap._core.errors import load_library
 from probgap._core.output import whole_file
-from probgap.audit import AuditEstimate, Design, design, estimate
+from probgap.audit import Design, design, estimate
 from probgap.cli._fitted import FittedTable
 from probgap.cli._journal import ANSWERS, Answer, Record, last_answers, read_journal
 from probgap.cli._terminal import caught_warnings, refuse
@@ -74,40 +74,31 @@ class AuditFile:
         return last_answers(read_journal(self.folder)[self.since :])
 
     @property
-    def answers(self) -> dict[int, Answer]:
-        """Answers to the questions: those that count."""
-        return {row: ANSWERS[each.word] for row, each in self.counted.items()}
-
-    @property
     def counted(self) -> dict[int, Record]:
-        """Records of the answers to the questions.
+        """Answers to the questions.
 
         Rows that were not chosen by the draw say nothing about the others.
         """
         drawn, kind = set(self.design.rows.tolist()), self.design.kind
-        return {
-            row: each
-            for row, each in self.said.items()
-            if row in drawn and each.mode == kind
-        }
+        said = self.said.items()
+        return {row: each for row, each in said if row in drawn and each.mode == kind}
 
-    def settled(self, more: Mapping[int, str] | None = None) -> dict[int, bool]:
-        """Return all answers yes or no, by row, with more of them if there are any."""
-        words = {row: each.word for row, each in self.said.items()} | dict(more or {})
-        return {
-            row: words[row] == "yes"
-            for row in sorted(words)
-            if ANSWERS[words[row]] is not None
-        }
+    @property
+    def answers(self) -> dict[int, Answer]:
+        """What the answers to the questions say."""
+        return {row: ANSWERS[each.word] for row, each in self.counted.items()}
 
-    def estimate(self) -> AuditEstimate:
-        """Return what the answers say."""
-        return estimate(self.design, self.answers)
+    def settled(self, more: Mapping[int, str]) -> dict[int, bool]:
+        """Return all answers yes or no, by row, and those among ``more``."""
+        words = {row: each.word for row, each in self.said.items()} | dict(more)
+        return {
+            row: words[row] == "yes" for row in sorted(words) if words[row] != "unknown"
+        }
 
     def write(self) -> dict[str, Any]:
         """Write the audit and what it says so far, whole or not at all; return the latter."""
         counted, said = self.counted, self.said
-        found = self.estimate().to_dict()
+        found = estimate(self.design, self.answers).to_dict()
         plain = {
             "format": FORMAT,
             "table": dict(self.table),
@@ -139,7 +130,7 @@ def draw(
         if before.design.kind == "audit":
             # Left for the audit, whose answers must not depend on the score.
             known[before.design.rows] = True
-        if kind == "teach" and (answers := before.settled()):
+        if kind == "teach" and (answers := before.settled({})):
             model = fit.correct(answers)
     inputs = fit.inputs if kind == "teach" else None
     with caught_warnings():
@@ -161,15 +152,16 @@ def write_questions(fit: FittedTable, rows: Sequence[int], target: Path) -> None
 
 def _write_excel(frame: Any, file: Any) -> None:
     """Write a workbook in which no text is taken for a formula or a date."""
-    excel = load_library("openpyxl", extra="excel", purpose="Excel files")
-    book = excel.Workbook()
-    lines = [list(frame.columns), *frame.to_numpy().tolist()]
-    for line, values in enumerate(lines, 1):
-        for at, value in enumerate(values, 1):
-            if value is None or value != value:  # noqa: PLR0124 (NaN)
-                continue
-            cell = book.active.cell(line, at)
-            cell.value = value if isinstance(value, int | float) else str(value)
-            if isinstance(value, str):
-                cell.data_type = "s"
-    book.save(file)
+    import pandas as pd
+
+    load_library("openpyxl", extra="excel", purpose="Excel files")
+    plain = frame.map(
+        lambda value: value if isinstance(value, int | float) else str(value),
+        na_action="ignore",
+    )
+    with pd.ExcelWriter(file, engine="openpyxl") as writer:
+        plain.to_excel(writer, index=False)
+        for row in writer.book.active.iter_rows():
+            for cell in row:
+                if isinstance(cell.value, str):
+                    cell.data_type = "s"

@@ -175,10 +175,9 @@ def data_stream() -> IO[str]:
     return sys.stdout
 
 
-def command_line(*more: str, without: Collection[str] = ()) -> str:
-    """Return the command as it was typed, with options added or left out."""
-    words = [word for word in sys.argv[1:] if word not in without]
-    return shlex.join(["probgap", *words, *more])
+def command_line() -> str:
+    """Return the command as it was typed."""
+    return shlex.join(["probgap", *sys.argv[1:]])
 
 
 def listed(names: Sequence[str], most: int) -> str:
@@ -215,10 +214,7 @@ def plain_table(
     for place, heading in enumerate(headings):
         if heading in right:
             # Lines are broken between words; numbers are never shortened.
-            cells = [
-                heading,
-                *(line[place].plain for line in lines if place < len(line)),
-            ]
+            cells = [heading, *(line[place].plain for line in lines)]
             longest = max(len(word) for cell in cells for word in cell.split())
             table.add_column(Text(heading), justify="right", min_width=longest)
         else:

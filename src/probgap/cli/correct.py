@@ -61,10 +61,10 @@ def read_all(folder: Path, path: Path | None, *, shown: bool) -> dict[int, bool]
     from probgap.cli._answers import read_answers
     from probgap.cli._questions import AuditFile
 
-    audit, words = AuditFile.read(folder), None
+    audit, words = AuditFile.read(folder), {}
     if path is not None:
         parsed = read_answers(path, audit)
-        words = parsed.words
+        words = dict(parsed.words)
         for note in parsed.notes if shown else ():
             typer.echo(note, err=True)
     said = audit.settled(words)

@@ -106,22 +106,18 @@ def open_session(
         return longer.design
 
     begun = (fit.folder / NAME).is_file()
-    audit = AuditFile.read(fit.folder) if begun else None
-    if audit is not None and audit.design.kind == mode == "audit":
-        drawn, n_more = audit.design, (budget or 0) - audit.design.rows.size
-        if n_more > 0:
-            drawn = extend(drawn, n_more)
-        earlier = audit.counted
-    else:
-        drawn, earlier = draw(fit, mode, budget or 100, seed, audit), {}
-        if audit is None or mode == "audit":
-            # Answers to other questions stay, but do not count.
-            since = 0 if audit is None else audit.since
-            audit = AuditFile.begin(fit, drawn, since)
+    audit = before = AuditFile.read(fit.folder) if begun else None
+    if audit is None or not audit.design.kind == mode == "audit":
+        drawn = draw(fit, mode, budget or 100, seed, before)
+        # Answers to other questions stay, but do not count.
+        audit = AuditFile.begin(fit, drawn, before.since if before else 0)
+        if before is None or mode == "audit":
             audit.write()
-            earlier = audit.counted
+    drawn = audit.design
+    if (n_more := (budget or 0) - drawn.rows.size) > 0 and mode == "audit":
+        drawn = extend(drawn, n_more)
     more = {"audit": extend, "find": lambda drawn, n: drawn.extend({}, n)}.get(mode)
-    return LabelSession(journal, drawn, partial(view.show, drawn), earlier, more)
+    return LabelSession(journal, drawn, partial(view.show, drawn), audit.counted, more)
 
 
 class RowView:
