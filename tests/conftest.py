@@ -32,7 +32,7 @@ def set_defaults(monkeypatch):
 
     def change(*, most_rows, landmark_range):
         defaults = replace(DEFAULTS, most_rows=most_rows)
-        for module in ("pgpu.base", "pgpu.steps", "_core.checks"):
+        for module in ("pgpu.steps", "_core.checks"):
             monkeypatch.setattr(f"probgap.{module}.DEFAULTS", defaults)
         limits = replace(LIMITS, landmark_range=landmark_range)
         monkeypatch.setattr("probgap._core.kernels.LIMITS", limits)

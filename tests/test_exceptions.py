@@ -25,7 +25,7 @@ def test_errors_and_warnings_can_be_caught_by_their_public_names():
     "error",
     [
         MissingLibraryError(library="skops", extra="io", purpose="saving"),
-        UnreliableFitWarning("few labels", sign="few"),
+        UnreliableFitWarning("few labels", code="few"),
     ],
 )
 def test_errors_come_back_from_other_processes(error):

@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import joblib
+from numpy.random import Generator
 from numpy.typing import NDArray
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
 
 from probgap import methods
+from probgap._core.checks import ObservedLabels
 from probgap._core.svm import FastSVC
 from probgap._core.types import Array, Matrix
 from probgap.boundary import MeanSmallest
@@ -70,13 +72,13 @@ class SharedGap(MixedGapEstimator):
         super().__init__(random_state=random_state)
         self.fits = fits
 
-    def fit(self, X: Matrix, y: NDArray[Any]) -> Self:
+    def _fit(self, samples: Matrix, labels: ObservedLabels, _: Generator) -> None:
         """Fit, or reuse the fit on the same data."""
-        seed = self.random_state
-        fit = lambda: MixedGapEstimator(random_state=seed).fit(X, y)
-        fitted = vars(self.fits.recall(("gap", X, y, seed), fit))
-        self.__dict__.update({k: v for k, v in fitted.items() if k.endswith("_")})
-        return self
+        seed, known = self.random_state, (samples, labels.labelled)
+        fit = lambda: MixedGapEstimator(random_state=seed).fit_checked(*known)
+        fitted = self.fits.recall(("gap", *known, seed), fit)
+        self.mixture_, self.log_odds_ = fitted.mixture_, fitted.log_odds_
+        self.observed_gap_ = fitted.observed_gap_
 
 
 def _pgpu(n_smallest: int = 3, **options: Any) -> PGPUClassifier:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from sklearn.base import BaseEstimator
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.defaults import LIMITS
-from probgap._core.errors import BoundaryWarning, InvalidInputError
+from probgap._core.errors import BoundaryWarning, InvalidInputError, warn
 from probgap._core.output import fact_table, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Mask, Vector
@@ -339,7 +338,7 @@ def estimate_boundary(
         k = 1 + int(np.count_nonzero(known < rule))
     value, fallback = _make_usable(found, gap[~mask])
     if fallback is not None:
-        warnings.warn(fallback, BoundaryWarning, stacklevel=2)
+        warn(fallback, BoundaryWarning)
     named = {name: found} if fallback is None else {name: found, "fallback": value}
     given = describe_boundary(gap, mask, value, name, spread, weight, named, fallback)
     return given if fallback else replace(given, share_below=share_below(k, known.size))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -26,7 +26,7 @@ from probgap._core.estimators import (
 )
 from probgap._core.kernels import scale_gamma
 from probgap._core.mixture import fit_mixture
-from probgap._core.runtime import RandomStateLike, draw_seed
+from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.svm import FastSVC
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap._core.validation import (
@@ -47,6 +47,16 @@ class GapClassifier(TransformerMixin, ProbabilisticPUClassifier):
     observed_gap_: Vector  # of the training samples; ``_fit`` sets it
     # Added to log-odds to correct for labelled samples that were drawn more often.
     log_odds_shift_: float = 0.0
+
+    def fit_checked(self, samples: Matrix, labelled: Mask) -> Self:
+        """Fit to samples, and to the mask of the labelled ones, that were checked."""
+        if not self._keeps_single:
+            samples = samples.astype(np.float64, copy=False)
+        self.classes_, self.positive_index_ = np.array([False, True]), 1
+        self.n_features_in_ = samples.shape[1]
+        labels = ObservedLabels(labelled, self.classes_, self.positive_index_)
+        self._fit(samples, labels, as_generator(self.random_state))
+        return self
 
     @abstractmethod
     def _uncorrected_chance(self, samples: Matrix) -> Vector:

@@ -136,8 +136,7 @@ def test_the_answer_is_that_of_one_machine_on_the_same_sample(few, parameters):
     weight = np.where(s[rows] == 1, 1.0, (1500 - s.sum()) / (400 - s.sum()))
     one = model.on_one_machine()
     one.n_features_in_ = 4
-    steps, rng = one._choose_steps(400), np.random.default_rng(7)
-    one._fit_checked(X[rows], labels, steps, rng, weight)
+    one._fit(X[rows], labels, np.random.default_rng(7), weight)
     assert_same_bits(model.model_, one, X)
     assert model.n_labelled_ == s.sum()
     known = model.model_.gap_estimator_.predict_proba(X)[:, 1]
@@ -160,7 +159,7 @@ def test_a_sample_counts_for_all_rows(few, of_some):
     assert "1,500 samples" in of_some.model_._repr_html_()
 
 
-def test_signs_that_the_method_cannot_work_are_those_of_one_machine(table):
+def test_warnings_that_the_method_cannot_work_are_those_of_one_machine(table):
     X, _, s = table
     by_a_coin = np.random.default_rng(0).permutation(s)
     heard = []
@@ -171,7 +170,7 @@ def test_signs_that_the_method_cannot_work_are_those_of_one_machine(table):
         with pytest.warns(UnreliableFitWarning) as caught:
             fit()
         assert {w.filename for w in caught} == {__file__}
-        heard.append([w.message.sign for w in caught])
+        heard.append([w.message.code for w in caught])
     assert heard[0] == heard[1]
     assert "indistinct" in heard[0]
 

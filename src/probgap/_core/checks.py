@@ -2,7 +2,6 @@
 
 import numbers
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from probgap._core._sklearn import num_samples
 from probgap._core.defaults import DEFAULTS, WORDS_FOR_NO, WORDS_FOR_UNLABELLED
-from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.errors import InvalidInputError, warn
 from probgap._core.types import Mask, Matrix, Vector
 
 # A gap is computed as 2 P - 1: rounding may carry it this far outside [-1, 1].
@@ -112,11 +111,9 @@ def read_labels(
         positive = int(not ask or _second_is_greater(classes))
     if pos_label is None and str(classes[1]).casefold() in WORDS_FOR_UNLABELLED:
         lesser, greater = classes.tolist()
-        warnings.warn(
+        warn(
             f"{greater!r}, the greater of two labels, is taken as the labelled positive "
-            f"class. Pass pos_label={lesser!r} if {greater!r} means unlabelled.",
-            ProbgapWarning,
-            stacklevel=2,
+            f"class. Pass pos_label={lesser!r} if {greater!r} means unlabelled."
         )
     return ObservedLabels(values == classes[positive], classes, positive)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -50,17 +52,29 @@ class BoundaryWarning(ProbgapWarning):
 class UnreliableFitWarning(ProbgapWarning):
     """The method may not work on these data.
 
-    ``sign`` names the symptom: "undecided", "unstable", "indistinct", "independent",
-    "few" or "unfamiliar".
+    ``code`` says why: "indistinct" if labels look random, "few" if too few positives are
+    labelled for a count. The design notes of the default have the evidence for each.
     """
 
-    def __init__(self, message: str, sign: str = "") -> None:
+    def __init__(self, message: str, code: str = "") -> None:
         super().__init__(message)
-        self.sign = sign
+        self.code = code
 
 
 class ModelVersionWarning(ProbgapWarning):
     """A model was saved with another version of scikit-learn than the installed one."""
+
+
+# A warning is no use to somebody who reads it at a line of these packages.
+_PASSED_ON = frozenset(("probgap", "sklearn"))
+
+
+def warn(message: str | Warning, category: type[Warning] = ProbgapWarning) -> None:
+    """Issue a warning at the line of the user's code that led to it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in _PASSED_ON:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def load_library(name: str, *, extra: str, purpose: str) -> ModuleType:

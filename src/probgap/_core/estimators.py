@@ -18,7 +18,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from probgap._core._sklearn import HasMethods, fit_context, num_samples, safe_indexing
+from probgap._core._sklearn import (
+    HasMethods,
+    check_parameters,
+    num_samples,
+    safe_indexing,
+)
 from probgap._core.checks import ObservedLabels, check_fit_inputs, check_labelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
@@ -97,7 +102,6 @@ class PUClassifier(SignClassifier):
     # Whether samples in single precision are left as they are.
     _keeps_single: ClassVar[bool] = False
 
-    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Fit to observed labels.
 
@@ -115,6 +119,7 @@ class PUClassifier(SignClassifier):
         Self
             The fitted estimator.
         """
+        check_parameters(self)
         self._fit(*self._check_fit(X, y), as_generator(self.random_state))
         return self
 

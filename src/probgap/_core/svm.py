@@ -1,6 +1,5 @@
 """Support vector machines: scikit-learn's with faster decisions, and one for many rows."""
 
-import warnings
 from typing import Literal, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap._core._sklearn import rbf_width
 from probgap._core.checks import check_predict_input, check_two_classes
+from probgap._core.errors import warn
 from probgap._core.estimators import SignClassifier
 from probgap._core.kernels import (
     KernelFeatures,
@@ -120,11 +120,10 @@ class NystroemSVM(SignClassifier):
                 max_iter=self.max_iter,
             )
         if not fits.converged:
-            warnings.warn(
+            warn(
                 f"The support vector machine stopped after {fits.n_iter} iterations "
                 "without converging. Scale the features, or use a smaller C.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         self.feature_map_ = features.map
         self.coef_, self.intercept_ = fits.coef[:, 0], float(fits.intercept[0])

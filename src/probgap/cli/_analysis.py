@@ -216,12 +216,12 @@ def check_fit(
     cautions = list(account.warnings)
     for warning in raised:
         what, do = split_sentence(str(warning))
-        sign = getattr(warning, "sign", None)
+        code = getattr(warning, "code", None)
         if not any(
-            known.what in (what, str(warning)) or (sign and known.sign == sign)
+            known.what in (what, str(warning)) or (code and known.sign == code)
             for known in cautions
         ):
-            cautions.append(Caution("strong" if sign else "mild", what, do))
+            cautions.append(Caution("strong" if code else "mild", what, do))
     cautions.sort(key=lambda caution: caution.level != "strong")
     return replace(account, next=tuple(named), warnings=tuple(cautions))
 

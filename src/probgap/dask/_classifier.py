@@ -17,14 +17,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap import pgpu
 from probgap._core._sklearn import Interval, fit_context
-from probgap._core.checks import check_fit_inputs, in_double
+from probgap._core.checks import check_fit_inputs
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import load_library
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
 from probgap.boundary import BoundaryRule
 from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
 from probgap.dask.engine import Lazy
-from probgap.pgpu.base import BasePGPU
+from probgap.pgpu.classifier import BasePGPU
 from probgap.reweight import KernelMeanMatching
 
 # Attributes about training rows, and those of the gap, which few predictions need.
@@ -176,10 +176,8 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         self, model: pgpu.PGPUClassifier, blocks: Blocks, sample: Sample
     ) -> None:
         labels = replace(blocks.labels, labelled=sample.labelled)
-        samples = in_double(sample.samples, self.device)
-        steps = model._choose_steps(len(samples))
         rng = as_generator(model.random_state)
-        model._fit_checked(samples, labels, steps, rng, sample.weight)
+        model._fit(sample.samples, labels, rng, sample.weight)
 
     def _draw_seed(self) -> int:
         if isinstance(self.random_state, Integral):

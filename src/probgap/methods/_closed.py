@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.model_selection import train_test_split
 
 from probgap._core._sklearn import StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
-from probgap._core.errors import ProbgapWarning
+from probgap._core.errors import warn
 from probgap._core.estimators import fit_on_shares, require_score
 from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
@@ -125,13 +124,11 @@ class ElkanNotoClassifier(FinalProbabilities):
             share = unlabelled_positive_chance(p, self.label_frequency_)
             share[labelled] = 1.0
             if share.min() >= 1.0:
-                warnings.warn(
+                warn(
                     "The weighted form leaves no negatives to learn from: by the label "
                     f"frequency of {self.label_frequency_:.3g} every unlabelled sample "
                     "is positive. The quarter of them least likely to be labelled is "
                     "taken as negative. Try form='scaling'.",
-                    ProbgapWarning,
-                    stacklevel=4,
                 )
                 share[~labelled & (p <= np.quantile(p[~labelled], 0.25))] = 0.0
             self.estimator_ = self._make_final(rng)

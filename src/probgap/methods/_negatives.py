@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from probgap._core._sklearn import HasMethods, Interval
 from probgap._core.checks import ObservedLabels, check_predict_input
-from probgap._core.errors import ProbgapWarning
+from probgap._core.errors import warn
 from probgap._core.estimators import require_predict_proba, require_score
 from probgap._core.runtime import RandomStateLike
 from probgap._core.types import Matrix, Vector
@@ -225,11 +224,9 @@ class SpyClassifier(MethodClassifier):
         self.threshold_ = float(np.sort(score[spies])[int(self.noise * n_spies)])
         reliable = ~labels.labelled & (score < self.threshold_)
         if not reliable.any():
-            warnings.warn(
+            warn(
                 "No unlabelled sample scores below the spies. The quarter with the lowest "
                 "scores is taken as negative. Try another spy_estimator, or more noise.",
-                ProbgapWarning,
-                stacklevel=4,
             )
             least = np.quantile(score[~labels.labelled], 0.25)
             reliable = ~labels.labelled & (score <= least)

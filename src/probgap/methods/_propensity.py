@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -17,9 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-from probgap._core._sklearn import HasMethods, Interval, fit_context
-from probgap._core.checks import ObservedLabels, check_fit_inputs, check_predict_input
-from probgap._core.errors import InvalidInputError
+from probgap._core._sklearn import HasMethods, Interval, check_parameters
+from probgap._core.checks import ObservedLabels, check_predict_input
+from probgap._core.errors import InvalidInputError, warn
 from probgap._core.estimators import require_predict_proba, require_sample_weight
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Mask, Matrix, Vector
@@ -105,7 +104,6 @@ class PropensityWeightedClassifier(FinalProbabilities):
         self.pos_label = pos_label
         self.random_state = random_state
 
-    @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Matrix, y: ArrayLike, propensity: ArrayLike | None = None) -> Self:
         """Fit to observed labels with known propensities.
 
@@ -124,8 +122,8 @@ class PropensityWeightedClassifier(FinalProbabilities):
         Self
             The fitted estimator.
         """
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label)
-        self.classes_, self.positive_index_ = labels.classes, labels.positive
+        check_parameters(self)
+        samples, labels = self._check_fit(X, y)
         rng = as_generator(self.random_state)
         known = self._known_propensity(X) if propensity is None else propensity
         self._fit(samples, labels, rng, known)
@@ -308,7 +306,7 @@ class SAREMClassifier(FinalProbabilities):
         self.n_iter_ = len(progress) - 1
         if not self.converged_:
             what = f"EM had not converged after {self.n_iter_} rounds. Raise max_iter or tol."
-            warnings.warn(what, ConvergenceWarning, stacklevel=4)
+            warn(what, ConvergenceWarning)
 
     def _find_columns(self, n_features: int) -> NDArray[np.intp]:
         every, wanted = np.arange(n_features), self.propensity_features

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -16,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from probgap._core._sklearn import Interval, StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
+from probgap._core.errors import warn
 from probgap._core.kernels import KernelFeatures, default_n_landmarks, scale_gamma
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Matrix, Vector
@@ -310,7 +310,7 @@ class NNPUClassifier(PriorMethod):
         if not found.converged:
             what = f"The risk had not converged after {found.n_iter} steps."
             what += " Raise max_iter, alpha or tol."
-            warnings.warn(what, ConvergenceWarning, stacklevel=5)
+            warn(what, ConvergenceWarning)
 
     def _gives_probabilities(self) -> bool:
         return self.loss == "logistic"

@@ -31,7 +31,7 @@ from probgap._core.validation import (
     observed_accuracy,
 )
 from probgap.pgpu._fold import FitsOnFold
-from probgap.pgpu.base import BasePGPU, paper_steps
+from probgap.pgpu.classifier import BasePGPU, paper_parameters
 from probgap.pgpu.steps import SoftLabels, Steps, choose_steps
 from probgap.reweight import KernelMeanMatching, KMMResult
 
@@ -58,8 +58,8 @@ class PGPUClassifierCV(BasePGPU):
     Held-out folds have only observed labels. Accuracy against them, which the paper seems
     to use, favours boundaries near that of a classifier that takes unlabelled for
     negative; the criterion of Lee and Liu does well with few labels. Neither detects a
-    bias in the labels: where labels are biased, prefer :class:`PGPUClassifier`, whose
-    assumption is the same.
+    bias in the labels: where labels are biased, prefer :class:`PGPUClassifier`: same
+    assumption, no dependence on observed-label scores.
 
     The search gives the same scores as refitting for each fold and boundary, at a fraction
     of the cost: a fold has one gap, one kernel matrix for matching, and one fit for all
@@ -183,7 +183,7 @@ class PGPUClassifierCV(BasePGPU):
         >>> PGPUClassifierCV.paper().keep_labelled
         False
         """
-        return cls(cv=5, **paper_steps()).set_params(**parameters)
+        return cls(cv=5, **paper_parameters()).set_params(**parameters)
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         """Choose the boundary by cross-validation, then fit with it on all samples."""
@@ -218,7 +218,7 @@ class PGPUClassifierCV(BasePGPU):
         }
         self.best_score_ = float(mean[best])
         steps = choose_steps(self, labelled.size, float(grid[best]))
-        self._fit_checked(samples, labels, steps, rng)
+        self._fit_steps(samples, labels, steps, rng)
         self.boundary_ = replace(
             self.boundary_,
             rule="cross_validated",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from probgap._core.checks import check_fit_inputs, check_labelled, in_double
-from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.errors import InvalidInputError, warn
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.gap import MixedGapEstimator
@@ -199,5 +198,5 @@ def _check_method(method: str, known: dict[str, Any]) -> None:
 def _finish(found: Found, method: str, labelled: Mask) -> ClassPrior:
     if not found.converged:
         what = f"{method!r} has not converged: {dict(found.evidence)}."
-        warnings.warn(what, ProbgapWarning, stacklevel=3)
+        warn(what)
     return ClassPrior.of(found, method, labelled)

@@ -153,13 +153,16 @@ class Reading:
         odds = np.interp(np.asarray(posterior, dtype=np.float64), rising, _GRID)
         return (odds - self.offset) / (self.slope or 1.0)
 
-    def share_out(self, posterior: Vector, labelled: Mask, weight: Vector) -> Vector:
+    def share_out(
+        self, posterior: Vector, labelled: Mask, weight: Vector | None = None
+    ) -> Vector:
         """Return how likely each row is to be positive, given whether it is labelled.
 
         1 for labelled rows. The log-odds of the others' ``posterior`` are shifted, all by
         the same number, so that the weighted sum of their probabilities is ``n_hidden``.
         """
-        given, counts = posterior[~labelled], weight[~labelled]
+        given = posterior[~labelled]
+        counts = np.ones(given.size) if weight is None else weight[~labelled]
         odds = logit(np.clip(given, _LEAST_CHANCE, 1.0 - _LEAST_CHANCE))
         shift = brentq(lambda c: counts @ expit(odds + c) - self.n_hidden, -60.0, 60.0)
         probability = np.ones(posterior.size)

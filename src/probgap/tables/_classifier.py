@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from probgap._core._sklearn import HasMethods, fit_context, num_samples
 from probgap._core.checks import check_observed_labels
 from probgap.pgpu import PGPUClassifier
-from probgap.pgpu.base import fit_table
+from probgap.pgpu.html import fit_table
 from probgap.tables._base import Frame, pa, pd, refuse
 from probgap.tables._cells import to_frame
 from probgap.tables._drift import describe_ranges

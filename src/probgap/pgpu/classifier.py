@@ -2,19 +2,102 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from numpy.random import Generator
 from numpy.typing import ArrayLike
+from scipy.special import expit
 
-from probgap._core._sklearn import fit_context
-from probgap._core.checks import ObservedLabels, in_double
+from probgap._core._sklearn import HasMethods, StrOptions, check_parameters
+from probgap._core.checks import ObservedLabels, check_predict_input, in_double
+from probgap._core.errors import warn
+from probgap._core.estimators import ProbabilisticPUClassifier
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Matrix, Vector
-from probgap.boundary import BoundaryRule, MeanSmallest
-from probgap.pgpu.base import BasePGPU, paper_steps
-from probgap.pgpu.steps import Steps, choose_steps
+from probgap.boundary import Boundary, BoundaryRule, MeanSmallest
+from probgap.gap import ObservedGapEstimator
+from probgap.pgpu.html import fit_table
+from probgap.pgpu.steps import Steps, choose_steps, decide, find_doubts, fit_pgpu
+from probgap.reading import Reading
 from probgap.reweight import KernelMeanMatching
+
+
+def paper_parameters() -> dict[str, Any]:
+    """Return the parameters of the paper's Algorithm 1, except the boundary."""
+    return {
+        "gap_estimator": ObservedGapEstimator(method="in_sample"),
+        "relabelling": "corollary",
+        "keep_labelled": False,
+        "reweight": KernelMeanMatching(),
+    }
+
+
+class BasePGPU(ProbabilisticPUClassifier):
+    """The algorithm of the paper, fitted."""
+
+    _keeps_single = True
+    boundary_: Boundary
+    reading_: Reading
+    device: str | None = None
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **ProbabilisticPUClassifier._parameter_constraints,
+        "boundary": "no_validation",  # checked by check_rule
+        "class_prior": "no_validation",  # checked by read
+        "gap_estimator": [HasMethods(["fit"]), None],
+        "relabelling": [StrOptions({"auto", "expectation", "corollary", "theorem"})],
+        "keep_labelled": ["boolean"],
+        "reweight": [KernelMeanMatching, None],
+    }
+
+    def _fit_steps(
+        self,
+        samples: Matrix,
+        labels: ObservedLabels,
+        steps: Steps,
+        rng: Generator,
+        weight: Vector | None = None,
+    ) -> None:
+        """Run the steps, store their results, and warn if they may not be believed.
+
+        ``weight`` is the number of samples that each one represents.
+        """
+        samples, labelled = in_double(samples, self.device), labels.labelled
+        fitted = fit_pgpu(samples, labelled, steps, rng, weight)
+        self.classes_, self.positive_index_ = labels.classes, labels.positive
+        self.reading_, self.boundary_ = fitted.reading, fitted.boundary
+        self.n_labelled_ = round(fitted.reading.n_labelled)
+        if hasattr(self, "feature_names_in_"):
+            fitted.gap.feature_names_in_ = self.feature_names_in_
+        self.gap_estimator_ = fitted.gap
+        self.observed_gap_ = fitted.gap.observed_gap_
+        self.relabelling_ = fitted.relabelling
+        self.kmm_, self.sample_weight_ = fitted.matching, fitted.sample_weight
+        self.row_weight_ = weight
+        self.estimator_, self.slope_ = fitted.classifier, fitted.slope
+        self.averages_ = fitted.averages
+        self.posterior_, self.probability_ = fitted.posterior, fitted.probability
+        for doubt in find_doubts(fitted, labelled, weight):
+            warn(doubt)
+
+    def _repr_html_inner(self) -> str:
+        diagram: str = super()._repr_html_inner()
+        return diagram + fit_table(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += fit_table(self)
+        return bundle
+
+    def _decide(self, X: Matrix) -> Vector:
+        return decide(self, check_predict_input(self, X))
+
+    def _chance(self, X: Matrix) -> Vector:
+        decision = self._decide(X)
+        if self.slope_ is None:
+            return 0.5 * (1.0 + decision)
+        return expit(self.slope_ * decision)
 
 
 class PGPUClassifier(BasePGPU):
@@ -24,8 +107,8 @@ class PGPUClassifier(BasePGPU):
     and nothing is labelled negative: (1) estimate the observed gap, how much likelier
     than not each sample is to be labelled; (2) place the boundary, the observed gap at
     which the true gap is 0; (3) relabel by it; (4) weight the chosen samples so that they
-    represent all; (5) train a weighted classifier. ``PGPUClassifier.paper()`` is the
-    paper's algorithm to the letter.
+    represent all; (5) train a weighted classifier; (6) average its probabilities with those
+    of step 2. ``PGPUClassifier.paper()`` is the paper's algorithm to the letter.
 
     The default scores samples by a mixture of kernel and linear logistic regression,
     extremely randomised trees and gradient boosting. From these scores
@@ -37,8 +120,7 @@ class PGPUClassifier(BasePGPU):
     one population, and that clear positives are labelled at least as often as others. It
     fails where labelling depended on something else (one clinic, one year). Positive and
     unlabelled data do not distinguish steep labelling from overlapping classes: the interval
-    of the count shows how much that leaves open, and ``fit`` warns if it is much
-    (:class:`~probgap.exceptions.UnreliableFitWarning`). A known ``class_prior`` settles it.
+    of the count shows how much that leaves open. A known ``class_prior`` settles it.
 
     Parameters
     ----------
@@ -85,8 +167,8 @@ class PGPUClassifier(BasePGPU):
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds and estimators. The same integer gives the same bits for any ``n_jobs``.
     n_jobs : int, default=None
-        Number of learners of the default to fit at once, in threads; with another
-        ``gap_estimator``, number of its folds.
+        Number of parallel jobs: threads over the four learners, or over folds if
+        ``gap_estimator`` is given.
     verbose : int, default=0
         With 1, reports on standard error what it is doing and how long that took.
 
@@ -127,9 +209,7 @@ class PGPUClassifier(BasePGPU):
     Warns
     -----
     UnreliableFitWarning
-        By ``fit``, if the method may not work on the data: labels look random, too few
-        positives are labelled, the task is unlike all simulated ones, or two very different
-        counts are both possible.
+        By ``fit``, if labels look random, or fewer than 12 positives are labelled.
     BoundaryWarning
         By ``fit``, if the boundary that was found had to be moved.
 
@@ -141,8 +221,8 @@ class PGPUClassifier(BasePGPU):
     Notes
     -----
     ``predict_proba`` is about the true label. If the final classifier has no probabilities
-    of its own, its decision is put through a sigmoid that is 1/2 at 0 and whose slope makes
-    it agree best with the posterior of step 2. ``research/reading/measure.py`` measures how often
+    of its own, its decision values are calibrated by a one-parameter sigmoid fitted to the
+    posterior of step 2. ``research/reading/measure.py`` measures how often
     the interval of the count holds on simulated tasks, ``benchmarks/default.py`` on real
     tables with labels hidden in many ways.
 
@@ -218,7 +298,9 @@ class PGPUClassifier(BasePGPU):
         >>> PGPUClassifier.paper(boundary__n_smallest=1).boundary
         MeanSmallest(n_smallest=1)
         """
-        return cls(boundary=MeanSmallest(), **paper_steps()).set_params(**parameters)
+        return cls(boundary=MeanSmallest(), **paper_parameters()).set_params(
+            **parameters
+        )
 
     def _fit(
         self,
@@ -227,10 +309,9 @@ class PGPUClassifier(BasePGPU):
         rng: Generator,
         weight: Vector | None = None,
     ) -> None:
-        steps = self._choose_steps(samples.shape[0])
-        self._fit_checked(in_double(samples, self.device), labels, steps, rng, weight)
+        steps = choose_steps(self, samples.shape[0], self.boundary, self.cv)
+        self._fit_steps(samples, labels, steps, rng, weight)
 
-    @fit_context(prefer_skip_nested_validation=False)
     def _fit_weighted(self, X: Matrix, y: ArrayLike, weight: Vector) -> Self:
         """Fit to rows drawn from a larger table.
 
@@ -239,9 +320,7 @@ class PGPUClassifier(BasePGPU):
         scikit-learn expects an integer weight to do what repeated rows do: forests and
         folds draw rows, so that repeated ones lead to other trees.
         """
+        check_parameters(self)
         rng = as_generator(self.random_state)
         self._fit(*self._check_fit(X, y), rng, weight)
         return self
-
-    def _choose_steps(self, n_samples: int) -> Steps:
-        return choose_steps(self, n_samples, self.boundary, self.cv)
