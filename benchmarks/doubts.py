@@ -1,4 +1,4 @@
-"""Do the warnings of ``fit`` tell fits that cannot be believed from others?
+"""Whether the warnings of ``fit`` tell fits that cannot be believed from others.
 
     python benchmarks/doubts.py        # five CPU minutes
 
@@ -6,8 +6,6 @@ Four data sets, few labels: of clear positives, of positives at random, or by a 
 the sample is. By the number of labels: how often each warning is issued, how often the
 interval of the count holds, and by which factor the count is typically off.
 """
-
-from __future__ import annotations
 
 import warnings
 from collections import defaultdict

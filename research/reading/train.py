@@ -26,7 +26,7 @@ from probgap.reading.network import (
     LEAST_CHANCE,
     LEAST_SPREAD,
     MOST_STANDARD,
-    calibrate,
+    calibrated_log_odds,
     summarise,
 )
 from research.reading.simulator import BELIEF, FAMILIES, SimulatedTask, simulate
@@ -42,7 +42,7 @@ def describe(seed: int) -> dict[str, Any]:
     ones, target = np.ones(task.labelled.size), task.labelled.astype(np.float64)
     with one_thread():
         fitted = fit_mixture(task.X, target, ones, task.labelled, seed)
-        log_odds = calibrate(fitted.held_out, task.labelled, ones)
+        log_odds = calibrated_log_odds(fitted.held_out, task.labelled, ones)
         summary = summarise(log_odds, task.labelled, ones)
     return {
         "seed": seed,

@@ -19,8 +19,7 @@ from probgap._core.defaults import LIMITS
 from probgap._core.errors import BoundaryWarning, InvalidInputError, warn
 from probgap._core.output import fact_table, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
-from probgap._core.types import Mask, Vector
-from probgap._core.validation import lee_liu
+from probgap._core.types import Array, Mask, Vector
 
 __all__ = [
     "Boundary",
@@ -413,3 +412,16 @@ def _make_usable(found: float, unlabelled: Vector) -> tuple[float, str | None]:
             "samples, if positives are known to be hidden."
         )
     return value, None
+
+
+def lee_liu(labelled: Mask, predicted: Mask, weight: Array | None = None) -> float:
+    """Return the squared recall on labelled positives over the share predicted positive.
+
+    It ranks classifiers as precision times recall does when labels are missing at
+    random, without needing a negative.
+    """
+    counts = np.ones(labelled.size) if weight is None else weight
+    found, known = counts[predicted & labelled].sum(), counts[labelled].sum()
+    if found == 0.0:
+        return 0.0
+    return float((found / known) ** 2 / (counts[predicted].sum() / counts.sum()))

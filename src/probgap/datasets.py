@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from probgap._core.checks import check_gap, read_labels
+from probgap._core.checks import check_gap, decode_labels
 from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Array, Matrix, Vector
@@ -226,7 +226,7 @@ def platt_gap(
     True
     """
     estimator = ObservedGapEstimator(method="in_sample", random_state=random_state)
-    positive = read_labels(y_true, ask=False).labelled
+    positive = decode_labels(y_true, ask=False).labelled
     return estimator.fit(X, positive).observed_gap_
 
 
@@ -269,7 +269,7 @@ def hide_labels(
     >>> bool((s <= y).all()), bool(0.6 < s.sum() / y.sum() < 0.8)
     (True, True)
     """
-    labels = read_labels(y_true, ask=False)
+    labels = decode_labels(y_true, ask=False)
     rng = as_generator(random_state)
     true_gap = check_gap(platt_gap(X, y_true, random_state=rng) if gap is None else gap)
     n_samples = labels.labelled.size

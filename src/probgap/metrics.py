@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils import check_array
 
 from probgap._core._sklearn import check_sample_weight
-from probgap._core.checks import read_labels
+from probgap._core.checks import decode_labels
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask, Vector
 
@@ -331,7 +331,7 @@ class _Rows:
         pos_label: object,
         sample_weight: ArrayLike | None,
     ) -> _Rows:
-        labels, output = read_labels(y, pos_label), np.asarray(y_pred)
+        labels, output = decode_labels(y, pos_label), np.asarray(y_pred)
         labelled = labels.labelled
         if output.shape != labelled.shape:
             msg = (

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 
-from probgap._core.checks import read_labels
+from probgap._core.checks import decode_labels
 from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask
@@ -80,7 +80,7 @@ def _score_ranking(
 ) -> float:
     scores = np.asarray(y_score)
     # Without pos_label, scikit-learn passes the scores of the last class.
-    if pos_label is None and read_labels(y).positive == 0:
+    if pos_label is None and decode_labels(y).positive == 0:
         scores = -scores
     return pu_score(y, scores, pos_label=pos_label, **how)
 
@@ -187,4 +187,4 @@ def _one_kind(y: ArrayLike) -> Mask:
     """Return which samples are of one kind; for folds it does not matter which."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ProbgapWarning)
-        return read_labels(y, ask=False).labelled
+        return decode_labels(y, ask=False).labelled

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from probgap._core.checks import check_gap, check_labelled, read_labels
+from probgap._core.checks import check_gap, check_labelled, decode_labels
 from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.estimators import classifier_of, samples_of
 from probgap._core.output import comparable_height
-from probgap._core.validation import spread_rows
+from probgap._core.runtime import spread_rows
 from probgap.boundary import Boundary
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 from probgap.relabel import Relabelling
@@ -113,7 +113,7 @@ class Display(ABC):
             raise InvalidInputError(msg)
         samples = None if X is None else samples_of(estimator, X)
         positive = classifier.classes_[classifier.positive_index_]
-        labelled = read_labels(y, positive).labelled
+        labelled = decode_labels(y, positive).labelled
         shown = cls._describe(classifier, samples)
         return cls(labelled=labelled, **shown).plot(ax, **options)
 

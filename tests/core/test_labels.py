@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from probgap._core.checks import read_labels, require_labelled_and_unlabelled
+from probgap._core.checks import decode_labels, require_labelled_and_unlabelled
 from probgap.exceptions import InvalidInputError, ProbgapError, ProbgapWarning
 
 
@@ -27,7 +27,7 @@ from probgap.exceptions import InvalidInputError, ProbgapError, ProbgapWarning
     ],
 )
 def test_the_greater_of_two_values_is_labelled(y, classes):
-    labels = read_labels(y)
+    labels = decode_labels(y)
     np.testing.assert_array_equal(labels.labelled, [False, True, True, False])
     assert labels.classes.tolist() == classes
 
@@ -50,17 +50,17 @@ def test_the_greater_of_two_values_is_labelled(y, classes):
     ],
 )
 def test_a_missing_entry_is_unlabelled(y, classes):
-    labels = read_labels(y)
+    labels = decode_labels(y)
     np.testing.assert_array_equal(labels.labelled, [False, True, True, False])
     assert labels.classes.tolist() == classes
 
 
 def test_pos_label_names_the_labelled_value():
-    labels = read_labels(["fraud", "unknown", "fraud"], pos_label="fraud")
+    labels = decode_labels(["fraud", "unknown", "fraud"], pos_label="fraud")
     assert labels.classes.tolist() == ["fraud", "unknown"]
     assert labels.positive == 0
     np.testing.assert_array_equal(labels.labelled, [True, False, True])
-    assert read_labels([None, 3, 3], pos_label=3).labelled.sum() == 2
+    assert decode_labels([None, 3, 3], pos_label=3).labelled.sum() == 2
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_pos_label_names_the_labelled_value():
 )
 def test_other_labels_are_refused_with_what_was_found(y, pos_label, message):
     with pytest.raises(InvalidInputError, match=message):
-        read_labels(y, pos_label)
+        decode_labels(y, pos_label)
 
 
 @pytest.mark.parametrize("greater", ["unlabelled", "Unlabeled", "unknown"])
@@ -93,7 +93,7 @@ def test_a_greater_string_that_sounds_unlabelled_is_pointed_out(greater):
     with pytest.warns(
         ProbgapWarning, match=r"is taken as the labelled .* pos_label='Pos'"
     ):
-        labels = read_labels(["Pos", greater, "Pos"])
+        labels = decode_labels(["Pos", greater, "Pos"])
     assert labels.positive == 1
 
 
@@ -112,4 +112,4 @@ def test_errors_are_ours_and_value_errors():
 )
 def test_too_few_of_either_kind_are_refused(y, n_folds, message):
     with pytest.raises(InvalidInputError, match=message):
-        require_labelled_and_unlabelled(read_labels(y), n_folds=n_folds)
+        require_labelled_and_unlabelled(decode_labels(y), n_folds=n_folds)

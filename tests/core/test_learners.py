@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probgap._core.defaults import DEFAULTS
 from probgap._core.learners import (
-    Task,
+    LearnerTask,
     fit_boosting,
     fit_forest,
     fit_kernel,
@@ -21,13 +21,15 @@ from probgap._core.learners import (
     stratified_folds,
 )
 from probgap._core.mixture import (
+    Columns,
+    Directions,
     MixedClassifier,
     Mixture,
+    Words,
     choose_weights,
     fit_mixture,
 )
-from probgap._core.validation import draw_rows
-from probgap._core.views import Columns, Directions, Words
+from probgap._core.runtime import draw_rows
 
 ALL = DEFAULTS
 FEW = replace(ALL, most_rows=400, most_values=4800, most_columns=50)
@@ -53,7 +55,9 @@ def mean_loss(target, log_odds, weight=None):
 @pytest.mark.parametrize("learn", [fit_kernel, fit_linear, fit_forest, fit_boosting])
 def test_no_row_is_predicted_by_what_has_seen_it(learn):
     X, labelled = draw(300, strength=0.0)
-    task = Task(X, labelled * 1.0, np.ones(300), stratified_folds(labelled, 5, 0), 0)
+    task = LearnerTask(
+        X, labelled * 1.0, np.ones(300), stratified_folds(labelled, 5, 0), 0
+    )
     fitted = learn(task)
     frequency = np.full(300, logit(labelled.mean()))
     assert mean_loss(labelled, fitted.held_out) > mean_loss(labelled, frequency) - 0.01
@@ -252,7 +256,7 @@ def test_a_constant_column_changes_no_kernel():
     more = np.column_stack([X, np.full((200, 1), 0.1)])
     fold = stratified_folds(labelled, 5, 0)
     kernels = [
-        fit_kernel(Task(Z, labelled * 1.0, np.ones(200), fold, 0)).held_out
+        fit_kernel(LearnerTask(Z, labelled * 1.0, np.ones(200), fold, 0)).held_out
         for Z in (X, more)
     ]
     assert np.corrcoef(*kernels)[0, 1] > 0.99
@@ -264,7 +268,7 @@ def test_landmarks_are_doubled_as_long_as_that_pays(truth, n_landmarks):
     products = (X[:, ::2] * X[:, 1::2]).sum(axis=1)
     labelled = (products if truth == "products" else X[:, 0]) > 0.0
     fold = stratified_folds(labelled, 3, 0)[:, :1]
-    task = Task(X, labelled * 1.0, np.ones(1900), fold, 0)
+    task = LearnerTask(X, labelled * 1.0, np.ones(1900), fold, 0)
     assert len(fit_kernel(task).learner.features.landmarks) == n_landmarks
 
 

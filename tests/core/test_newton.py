@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from probgap._core.kernels import KernelFeatures
-from probgap._core.newton import Logistic, SquaredHinge, fit_linear
+from probgap._core.newton import Logistic, SquaredHinge, fit_penalised
 
 PENALTY = 0.5
 each_loss = pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def parameters(fits, model=0):
 def test_the_fit_is_the_minimum_that_scipy_finds(rng, loss):
     features, target = problem(rng)
     weight = rng.uniform(0.0, 2.0, target.size)
-    fits = fit_linear(features, target, loss, PENALTY, weight=weight)
+    fits = fit_penalised(features, target, loss, PENALTY, weight=weight)
     value = objective(loss, features, target, PENALTY, weight)
     peer = minimize(value, np.zeros(5), method="BFGS", options={"gtol": 1e-4})
     assert fits.converged
@@ -69,7 +69,7 @@ def test_the_fit_is_the_minimum_that_scipy_finds(rng, loss):
 
 def test_the_fit_is_scikit_learns_logistic_regression(rng):
     features, target = problem(rng)
-    fits = fit_linear(features, target, Logistic(), 1 / 3.0)
+    fits = fit_penalised(features, target, Logistic(), 1 / 3.0)
     peer = LogisticRegression(C=3.0, tol=1e-8).fit(features.astype(float), target)
     assert_allclose(fits.coef[:, 0], peer.coef_[0], atol=2e-3)
     assert fits.intercept[0] == pytest.approx(peer.intercept_[0], abs=2e-3)
@@ -78,7 +78,7 @@ def test_the_fit_is_scikit_learns_logistic_regression(rng):
 def test_the_fit_is_scikit_learns_support_vector_machine(rng):
     features, target = problem(rng)
     weight = rng.uniform(0.1, 2.0, target.size)
-    fits = fit_linear(features, target, SquaredHinge(), 1 / 3.0, weight=weight)
+    fits = fit_penalised(features, target, SquaredHinge(), 1 / 3.0, weight=weight)
     peer = LinearSVC(C=3.0, tol=1e-9, dual=False, intercept_scaling=1000.0)
     peer.fit(features.astype(float), target, sample_weight=weight)
     assert_allclose(fits.coef[:, 0], peer.coef_[0], atol=1e-3)
@@ -90,7 +90,7 @@ def test_few_support_vectors_are_found_though_the_first_step_counts_all_rows(rng
     X = rng.uniform(-1.0, 1.0, size=(2000, 2))
     target = (X[:, 0] * X[:, 1] > 0.0).astype(np.float64)
     features = KernelFeatures.fit(X, 60, 1.5, 0).transform(X)
-    fits = fit_linear(features, target, SquaredHinge(), 0.1)
+    fits = fit_penalised(features, target, SquaredHinge(), 0.1)
     assert fits.converged
     assert fits.n_iter < 50
     peer = LinearSVC(C=10.0, tol=1e-9, dual=False, intercept_scaling=1000.0)
@@ -110,15 +110,15 @@ def test_folds_fitted_together_are_fits_on_their_rows_alone(rng, loss, complemen
     else:
         trained = rng.random((target.size, 3)) < [0.9, 0.5, 0.2]
     start = rng.normal(size=5)
-    together = fit_linear(
+    together = fit_penalised(
         features, target, loss, PENALTY, weight=weight, trained=trained, start=start
     )
     assert together.converged
     assert together.coef.shape == (4, 1 + trained.shape[1])
-    whole = fit_linear(features, target, loss, PENALTY, weight=weight)
+    whole = fit_penalised(features, target, loss, PENALTY, weight=weight)
     assert_allclose(parameters(together), parameters(whole), atol=1e-3)
     for k, rows in enumerate(trained.T):
-        alone = fit_linear(
+        alone = fit_penalised(
             features[rows], target[rows], loss, PENALTY, weight=weight[rows]
         )
         found = parameters(together, 1 + k)
@@ -130,7 +130,7 @@ def test_folds_fitted_together_are_fits_on_their_rows_alone(rng, loss, complemen
 def test_some_of_many_rows_are_enough_for_a_hessian(rng):
     features, target = problem(rng, n=20_000)
     trained = np.arange(target.size)[:, None] % 2 != np.arange(2)
-    fits = fit_linear(features, target, Logistic(), PENALTY, trained=trained)
+    fits = fit_penalised(features, target, Logistic(), PENALTY, trained=trained)
     assert fits.converged
     for k, rows in enumerate([slice(None), *trained.T]):
         peer = LogisticRegression(C=1.0 / PENALTY, tol=1e-8)
@@ -142,11 +142,13 @@ def test_some_of_many_rows_are_enough_for_a_hessian(rng):
 def test_a_weight_is_a_number_of_repeats(rng, loss):
     features, target = problem(rng)
     counts = rng.integers(0, 4, target.size)
-    weighted = fit_linear(features, target, loss, PENALTY, weight=counts.astype(float))
-    repeated = fit_linear(
+    weighted = fit_penalised(
+        features, target, loss, PENALTY, weight=counts.astype(float)
+    )
+    repeated = fit_penalised(
         np.repeat(features, counts, axis=0), np.repeat(target, counts), loss, PENALTY
     )
-    plain = fit_linear(features, target, loss, PENALTY)
+    plain = fit_penalised(features, target, loss, PENALTY)
     assert_allclose(parameters(weighted), parameters(repeated), atol=2e-3)
     assert np.abs(parameters(weighted) - parameters(plain)).max() > 1e-2
 
@@ -155,16 +157,18 @@ def test_a_weight_is_a_number_of_repeats(rng, loss):
 def test_a_start_far_away_ends_where_any_other_does(rng, loss):
     features, target = problem(rng)
     far = rng.normal(scale=5.0, size=5)
-    fits = fit_linear(features, target, loss, PENALTY, start=far)
+    fits = fit_penalised(features, target, loss, PENALTY, start=far)
     assert fits.converged
-    near = fit_linear(features, target, loss, PENALTY)
+    near = fit_penalised(features, target, loss, PENALTY)
     assert_allclose(parameters(fits), parameters(near), atol=3e-3)
 
 
 def test_a_solution_to_begin_with_is_left_alone(rng):
     features, target = problem(rng)
-    first = fit_linear(features, target, Logistic(), PENALTY)
-    again = fit_linear(features, target, Logistic(), PENALTY, start=parameters(first))
+    first = fit_penalised(features, target, Logistic(), PENALTY)
+    again = fit_penalised(
+        features, target, Logistic(), PENALTY, start=parameters(first)
+    )
     assert again.n_iter == 1
     assert_allclose(parameters(again), parameters(first))
 
@@ -182,7 +186,7 @@ class Uphill:
 
 def test_where_no_step_leads_down_none_is_taken_for_a_solution(rng):
     features, target = problem(rng)
-    fits = fit_linear(features, target, Uphill(), PENALTY, max_iter=5)
+    fits = fit_penalised(features, target, Uphill(), PENALTY, max_iter=5)
     assert not fits.converged
     assert fits.n_iter == 5
     assert np.abs(fits.coef).max() < 1e-3  # steps were cut down to nothing
@@ -191,7 +195,7 @@ def test_where_no_step_leads_down_none_is_taken_for_a_solution(rng):
 @pytest.mark.parametrize("steps", [1, 2])
 def test_a_fit_that_is_cut_short_is_not_called_converged(rng, steps):
     features, target = problem(rng)
-    fits = fit_linear(features, target, Logistic(), PENALTY, max_iter=steps)
+    fits = fit_penalised(features, target, Logistic(), PENALTY, max_iter=steps)
     assert not fits.converged
     assert fits.n_iter == steps
 
@@ -200,8 +204,8 @@ def test_a_start_beyond_every_margin_has_no_curvature_and_is_left_all_the_same()
     features = np.array([[1.0], [2.0], [-1.0], [-2.0]], dtype=np.float32)
     target = np.array([1.0, 1.0, 0.0, 0.0])
     start = np.array([9.0, 0.0])
-    far = fit_linear(features, target, SquaredHinge(), 0.1, start=start)
-    near = fit_linear(features, target, SquaredHinge(), 0.1)
+    far = fit_penalised(features, target, SquaredHinge(), 0.1, start=start)
+    near = fit_penalised(features, target, SquaredHinge(), 0.1)
     assert far.converged
     assert_allclose(far.coef, near.coef, rtol=1e-2)
 
@@ -211,7 +215,7 @@ def test_rounding_that_leaves_no_definite_hessian_is_made_up_for(rng):
     n = 8000
     features = np.ones((n, 2), dtype=np.float32) * np.float32([-1.0, 2.4])
     target = (rng.random(n) < 0.4).astype(float)
-    fits = fit_linear(features, target, Logistic(), 1e-9)
+    fits = fit_penalised(features, target, Logistic(), 1e-9)
     assert fits.converged
     score = features @ fits.coef[:, 0] + fits.intercept[0]
     assert_allclose(expit(score), target.mean(), rtol=0.05)

@@ -19,7 +19,7 @@ from probgap.methods import (
     PropensityWeightedClassifier,
     SAREMClassifier,
 )
-from probgap.methods._propensity import expect_positives, mean_log_likelihood
+from probgap.methods._propensity import mean_log_likelihood, posterior_given_label
 
 PLAIN = LogisticRegression(C=1e6, tol=1e-8, max_iter=1000, warm_start=True)
 
@@ -41,7 +41,7 @@ def test_the_expectation_by_hand():
     )
     labelled = np.array([True, False, False, False])
     # Of 0.75 unlabelled, 0.25 are positive; a sure positive stays one, a sure negative too.
-    expected = expect_positives(positive, propensity, labelled)
+    expected = posterior_given_label(positive, propensity, labelled)
     assert_allclose(expected, [1.0, 1.0 / 3.0, 1.0, 0.0])
     likelihood = mean_log_likelihood(positive[:2], propensity[:2], labelled[:2])
     assert likelihood == pytest.approx(0.5 * (np.log(0.25) + np.log(0.75)))

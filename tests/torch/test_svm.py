@@ -11,7 +11,7 @@ from probgap._core.kernels import scale_gamma
 pytest.importorskip("torch", reason="needs torch: make test-torch")
 
 from probgap._device.estimators import DeviceSVM
-from probgap._device.kernel import DeviceKernel, Points, Traffic, multiply_part
+from probgap._device.kernel import DeviceKernel, DevicePoints, Traffic, multiply_part
 from probgap._device.plan import plan_memory
 from probgap._device.svm import solve_svms
 
@@ -190,7 +190,7 @@ def test_products_have_the_digits_that_decide(device, far):
     X[0] += far  # an outlier: exponents need double precision
     exact = rbf_kernel(X, gamma=0.2)
     vectors = rng.normal(size=(700, 3))
-    points = Points.of(device, X, 0.2)
+    points = DevicePoints.of(device, X, 0.2)
     assert points.single == (far == 0.0)
     for stored, budget in ((True, 1e9), (False, 9.5e6)):
         plan = plan_memory(700, 3, 3, budget)

@@ -87,7 +87,7 @@ class ObservedLabels:
         return self.classes.tolist()[at]
 
 
-def read_labels(
+def decode_labels(
     y: ArrayLike, pos_label: object = None, *, ask: bool = True
 ) -> ObservedLabels:
     """Find the labelled positives in ``y``.
@@ -271,7 +271,7 @@ def check_observed_labels(
     if isinstance(y, np.ndarray) and y.dtype.kind == "f":
         # NaN means unlabelled; infinity is an error.
         assert_all_finite(y, allow_nan=True, input_name="y")
-    labels = read_labels(y, pos_label)
+    labels = decode_labels(y, pos_label)
     require_labelled_and_unlabelled(labels)
     return labels
 

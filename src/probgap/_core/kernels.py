@@ -13,8 +13,8 @@ from sklearn.utils import gen_batches
 
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import InvalidInputError
+from probgap._core.runtime import draw_rows, spread_rows
 from probgap._core.types import Array, Mask, Matrix, Single, Vector
-from probgap._core.validation import draw_rows, spread_rows
 
 Params = Mapping[str, Any]
 

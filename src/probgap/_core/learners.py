@@ -17,8 +17,7 @@ from probgap._core._sklearn import HalfBinomialLoss
 from probgap._core.defaults import DEFAULTS, Defaults
 from probgap._core.errors import InvalidInputError
 from probgap._core.kernels import KernelFeatures
-from probgap._core.newton import LinearFits, Logistic
-from probgap._core.newton import fit_linear as fit_by_newton
+from probgap._core.newton import LinearFits, Logistic, bounded, fit_penalised
 from probgap._core.types import Array, Matrix, Rows, Single, Vector
 
 # Values in standard deviations are clipped here, where the kernel is 0 in any case.
@@ -56,7 +55,7 @@ class FittedLearner:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Task:
+class LearnerTask:
     """Rows to learn from; ``fold`` has a column for each repetition of cross-validation."""
 
     samples: Array
@@ -104,12 +103,6 @@ def stratified_folds(group: NDArray[Any], most: int, seed: int) -> Rows:
     return fold
 
 
-def bounded(log_odds: Vector, margin: float) -> Vector:
-    """Clip log-odds so that probabilities stay ``margin`` away from 0 and 1."""
-    most = float(logit(1.0 - margin))
-    return np.clip(log_odds, -most, most)
-
-
 # --- logistic regression ---------------------------------------------------------------
 
 
@@ -141,7 +134,7 @@ class LinearLogistic:
         return np.asarray(samples @ self.coef, dtype=np.float64) + self.intercept
 
 
-def fit_kernel(task: Task) -> FittedLearner:
+def fit_kernel(task: LearnerTask) -> FittedLearner:
     """Fit kernel logistic regression; held-out log-loss chooses penalty and landmarks.
 
     The penalty is chosen with few landmarks. Their number is then doubled while that
@@ -168,7 +161,7 @@ def fit_kernel(task: Task) -> FittedLearner:
     return best.learners(make, task.n_folds)
 
 
-def fit_linear(task: Task) -> FittedLearner:
+def fit_linear(task: LearnerTask) -> FittedLearner:
     """Fit logistic regression."""
     scale = _column_scale(task.samples)
     mean = task.samples.mean(axis=0) / scale
@@ -213,17 +206,20 @@ def _is_better(new: _Choice, old: _Choice, weight: Vector) -> bool:
     return bool(mean > 2.0 * np.sqrt(share**2 @ (fall - mean) ** 2))
 
 
-def _choose_penalty(task: Task, features: Single, grid: tuple[float, ...]) -> _Choice:
+def _choose_penalty(
+    task: LearnerTask, features: Single, grid: tuple[float, ...]
+) -> _Choice:
     """Fit with increasing C while the held-out log-loss falls."""
-    held_in = task.fold[:, :, None] != np.arange(task.n_folds)
-    trained = held_in.reshape(task.target.size, -1)
+    n_folds, margin = task.n_folds, task.margin
+    trained = task.fold[:, :, None] != np.arange(n_folds)
+    trained = trained.reshape(task.target.size, -1)
     # For each repetition, the index of the model that has not seen the row.
-    own = task.fold + task.n_folds * np.arange(task.fold.shape[1])
+    own = task.fold + n_folds * np.arange(task.fold.shape[1])
     start, best = None, None
     for C in grid:
         # BLAS may set floating-point flags for padding that it then ignores.
         with np.errstate(invalid="ignore"):
-            fits = fit_by_newton(
+            fits = fit_penalised(
                 features,
                 task.target,
                 Logistic(),
@@ -235,7 +231,7 @@ def _choose_penalty(task: Task, features: Single, grid: tuple[float, ...]) -> _C
         start = np.append(fits.coef[:, 0], fits.intercept[0])
         each = features @ fits.coef[:, 1:].astype(np.float32) + fits.intercept[1:]
         found = np.take_along_axis(each, own, axis=1).mean(axis=1)
-        found = bounded(found, task.margin)
+        found = bounded(found, margin)
         losses, _ = Logistic().slopes(task.target, found)
         loss = float(np.average(losses, weights=task.weight))
         if best is not None and loss >= best.loss:
@@ -283,7 +279,7 @@ class Forest:
         return odds
 
 
-def fit_forest(task: Task) -> FittedLearner:
+def fit_forest(task: LearnerTask) -> FittedLearner:
     """Fit trees on bootstrap samples, for out-of-bag predictions."""
     from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415 (slow to import)
 
@@ -321,7 +317,7 @@ class Boosting:
         return np.mean(odds, axis=0, dtype=np.float64)
 
 
-def fit_boosting(task: Task) -> FittedLearner:
+def fit_boosting(task: LearnerTask) -> FittedLearner:
     """Fit gradient boosting with the log-loss of soft targets, a model for each fold."""
     from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415
 

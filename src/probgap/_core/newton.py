@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import ssyrk
-from scipy.special import expit, log_expit
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logit
 from sklearn.utils import gen_batches
 
+from probgap._core.runtime import spread_rows
 from probgap._core.types import Array, Mask, Single, Vector
-from probgap._core.validation import spread_rows
 
 Factor = tuple[Array, bool]
 # A step, how the gradient changed along it, and the inverse of their product.
@@ -76,6 +77,42 @@ class SquaredHinge:
         return 2.0 * (target * (score < 1.0) + (1.0 - target) * (score > -1.0))
 
 
+def bounded(log_odds: Vector, margin: float) -> Vector:
+    """Clip log-odds so that probabilities stay ``margin`` away from 0 and 1."""
+    most = float(logit(1.0 - margin))
+    return np.clip(log_odds, -most, most)
+
+
+def fit_few(
+    columns: Array,
+    target: Vector,
+    weight: Vector,
+    *,
+    start: Vector,
+    ridge: tuple[float, float] = (0.0, 0.0),
+) -> tuple[Vector, float]:
+    """Return coefficients of a few columns, none below 0, and the intercept.
+
+    They minimise the log-loss. Two ridges pull coefficients and intercept, which is last,
+    towards ``start``.
+    """
+
+    def penalised(parameters: Vector) -> tuple[float, Vector]:
+        odds = columns @ parameters[:-1] + parameters[-1]
+        losses, slope = Logistic().slopes(target, odds)
+        slope = weight * slope
+        away, pull = parameters - start, np.full(parameters.size, ridge[0])
+        pull[-1] = ridge[1]
+        value = weight @ losses
+        value += 0.5 * ridge[0] * (away[:-1] @ away[:-1])
+        value += 0.5 * ridge[1] * away[-1] ** 2
+        return float(value), np.append(columns.T @ slope, slope.sum()) + pull * away
+
+    bounds = [(0.0, None)] * columns.shape[1] + [(None, None)]
+    found = minimize(penalised, start, jac=True, method="L-BFGS-B", bounds=bounds).x
+    return found[:-1], float(found[-1])
+
+
 @dataclass(frozen=True, slots=True)
 class LinearFits:
     """Models in columns: the first on all rows, the others on the rows of each fold."""
@@ -86,7 +123,7 @@ class LinearFits:
     converged: bool
 
 
-def fit_linear(
+def fit_penalised(
     features: Single,
     target: Vector,
     loss: Logistic | SquaredHinge,

@@ -1,4 +1,4 @@
-"""Random numbers, threads, memory and progress of a fit."""
+"""Random numbers and rows, threads, memory and progress of a fit."""
 
 import ctypes
 import numbers
@@ -16,6 +16,7 @@ import numpy as np
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from probgap._core.errors import InvalidInputError
+from probgap._core.types import Mask, Rows, Vector
 
 RandomStateLike = int | np.integer | np.random.RandomState | np.random.Generator | None
 
@@ -42,6 +43,34 @@ def as_generator(random_state: RandomStateLike) -> np.random.Generator:
 def draw_seed(rng: np.random.Generator) -> int:
     """Draw an integer that a scikit-learn estimator accepts as random_state."""
     return int(rng.integers(_SEED_RANGE))
+
+
+def spread_rows(n_rows: int, most: int) -> Rows:
+    """Return all rows, or ``most`` of them, evenly spaced."""
+    return np.unique(np.linspace(0, n_rows - 1, most).astype(np.intp))
+
+
+def draw_rows(weight: Vector, group: Mask, most: int, seed: int) -> tuple[Rows, Vector]:
+    """Draw at most ``most`` rows; return them with weights that represent all rows.
+
+    All rows of the group are kept if they take up no more than half. Group and rest keep
+    their shares of the total weight, and the mean weight does not change.
+    """
+    if weight.size <= most:
+        return np.arange(weight.size), weight
+    rng = np.random.default_rng(seed)
+    groups = [np.flatnonzero(group), np.flatnonzero(~group)]
+    few = min(groups[0].size, most // 2)
+    sizes = [max(few, most - groups[1].size), most - few]
+    drawn, weights = [], []
+    for members, size in zip(groups, sizes, strict=True):
+        kept = rng.choice(members, min(size, members.size), replace=False)
+        drawn.append(kept)
+        factor = weight[members].sum() / max(weight[kept].sum(), np.finfo(float).tiny)
+        weights.append(weight[kept] * (factor * most / weight.size))
+    rows = np.concatenate(drawn)
+    order = np.argsort(rows)
+    return rows[order], np.concatenate(weights)[order]
 
 
 # Names of glibc's malloc.h.

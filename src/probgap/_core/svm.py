@@ -20,7 +20,7 @@ from probgap._core.kernels import (
     map_training_samples,
     scale_gamma,
 )
-from probgap._core.newton import SquaredHinge, fit_linear
+from probgap._core.newton import SquaredHinge, fit_penalised
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Matrix, Vector
 
@@ -111,7 +111,7 @@ class NystroemSVM(SignClassifier):
         if features.weight is not None:
             counts = counts * features.weight
         with one_thread():
-            fits = fit_linear(
+            fits = fit_penalised(
                 features.values,
                 share,
                 SquaredHinge(),

@@ -1,4 +1,4 @@
-"""Cross-validation without true labels: folds, samples of rows, and scores."""
+"""Folds of samples of which some are labelled."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from probgap._core.checks import ObservedLabels, require_labelled_and_unlabelled
 from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import draw_seed
-from probgap._core.types import Array, Mask, Rows, Vector
+from probgap._core.types import Mask, Rows
 
 Fold = tuple[Rows, Rows]
 
@@ -59,47 +59,6 @@ def can_hold_out(smallest: int) -> bool:
     return smallest >= _FEWEST_FOR_OUT_OF_FOLD
 
 
-def spread_rows(n_rows: int, most: int) -> Rows:
-    """Return all rows, or ``most`` of them, evenly spaced."""
-    return np.unique(np.linspace(0, n_rows - 1, most).astype(np.intp))
-
-
-def draw_rows(weight: Vector, group: Mask, most: int, seed: int) -> tuple[Rows, Vector]:
-    """Draw at most ``most`` rows; return them with weights that represent all rows.
-
-    All rows of the group are kept if they take up no more than half. Group and rest keep
-    their shares of the total weight, and the mean weight does not change.
-    """
-    if weight.size <= most:
-        return np.arange(weight.size), weight
-    rng = np.random.default_rng(seed)
-    groups = [np.flatnonzero(group), np.flatnonzero(~group)]
-    few = min(groups[0].size, most // 2)
-    sizes = [max(few, most - groups[1].size), most - few]
-    drawn, weights = [], []
-    for members, size in zip(groups, sizes, strict=True):
-        kept = rng.choice(members, min(size, members.size), replace=False)
-        drawn.append(kept)
-        factor = weight[members].sum() / max(weight[kept].sum(), np.finfo(float).tiny)
-        weights.append(weight[kept] * (factor * most / weight.size))
-    rows = np.concatenate(drawn)
-    order = np.argsort(rows)
-    return rows[order], np.concatenate(weights)[order]
-
-
 def observed_accuracy(labelled: Mask, predicted: Mask) -> float:
     """Return the share of samples whose prediction agrees with the observed label."""
     return float(np.mean(labelled == predicted))
-
-
-def lee_liu(labelled: Mask, predicted: Mask, weight: Array | None = None) -> float:
-    """Return the squared recall on labelled positives over the share predicted positive.
-
-    It ranks classifiers as precision times recall does when labels are missing at
-    random, without needing a negative.
-    """
-    counts = np.ones(labelled.size) if weight is None else weight
-    found, known = counts[predicted & labelled].sum(), counts[labelled].sum()
-    if found == 0.0:
-        return 0.0
-    return float((found / known) ** 2 / (counts[predicted].sum() / counts.sum()))

@@ -36,7 +36,7 @@ def rbf_sides(samples: Array, centre: Vector, scale: float) -> tuple[Array, Arra
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class DevicePoints:
     """Samples such that ``exp(left @ right.T)`` is the kernel.
 
     They are in single precision where that is accurate enough.
@@ -52,7 +52,7 @@ class Points:
     @classmethod
     def of(
         cls, device: Device, samples: Array, gamma: float, others: Array | None = None
-    ) -> Points:
+    ) -> DevicePoints:
         """Copy samples to the device; ``others`` will be compared with them."""
         centre = samples.mean(axis=0)
         scale = float(np.sqrt(2.0 * gamma))
@@ -69,7 +69,7 @@ class Points:
     def n(self) -> int:
         return int(self.left.shape[0])
 
-    def only(self, rows: Tensor) -> Points:
+    def only(self, rows: Tensor) -> DevicePoints:
         return replace(self, left=self.left[rows], right=self.right[rows])
 
     def sides(self, samples: Array) -> tuple[Tensor, Tensor]:
@@ -122,7 +122,7 @@ class DeviceKernel:
 
     def __init__(
         self,
-        points: Points,
+        points: DevicePoints,
         plan: MemoryPlan,
         traffic: Traffic | None = None,
         *,
@@ -234,7 +234,7 @@ def _cholesky(square: Tensor, xp: Any) -> Tensor:
 
 
 def multiply_part(
-    points: Points, rows: Tensor, vectors: Tensor, side: int, traffic: Traffic
+    points: DevicePoints, rows: Tensor, vectors: Tensor, side: int, traffic: Traffic
 ) -> Tensor:
     """Multiply some columns of a kernel carefully, in tiles that are not stored."""
     chosen = points.right[rows]
@@ -289,7 +289,9 @@ def stream_decisions(
     ``budget`` is the memory in bytes to plan with, by default that of the device.
     """
     values = tile_values(device.budget() if budget is None else budget)
-    points = Points(device, vectors.mean(axis=0), np.sqrt(2.0 * gamma), single=False)
+    points = DevicePoints(
+        device, vectors.mean(axis=0), np.sqrt(2.0 * gamma), single=False
+    )
     decision = np.zeros(samples.shape[0])
     with device.computing():
         weights, (_, right) = device.put(coef), points.sides(vectors)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from probgap._core.types import Array, Mask, Vector
 from probgap._device.arrays import Device, Tensor
 from probgap._device.interior import Programmes, State, follow_barrier
-from probgap._device.kernel import DeviceKernel, Points, Traffic, multiply_part
+from probgap._device.kernel import DeviceKernel, DevicePoints, Traffic, multiply_part
 from probgap._device.plan import MemoryPlan, plan_memory, tile_values
 
 # Up to this many variables are solved at once: on a CPU, and on a GPU, where a step costs
@@ -105,7 +105,10 @@ def solve_svms(
     if smallest is None:
         smallest = _SMALLEST if device.is_cpu else _SMALLEST_ELSEWHERE
     with device.computing():
-        points, traffic = Points.of(device, samples, gamma), Traffic(samples.shape[0])
+        points, traffic = (
+            DevicePoints.of(device, samples, gamma),
+            Traffic(samples.shape[0]),
+        )
         work = _Workspace(points, traffic, [], budget, report, smallest, max_rounds)
         sign = device.put(np.where(positive, 1.0, -1.0)[:, None])
         cap, zero = device.put(caps), device.zeros(caps.shape[1])
@@ -140,7 +143,7 @@ def solve_svms(
 class _Workspace:
     """Samples on a device, settings of the solver, and a record of its work."""
 
-    points: Points
+    points: DevicePoints
     traffic: Traffic
     plans: list[MemoryPlan]
     budget: float | None

@@ -178,7 +178,7 @@ def start_client(scheduler: str | None, jobs: int, *, shown: bool) -> Iterator[A
 
 
 def _spread(n_rows: int, most: int) -> NDArray[np.intp]:
-    from probgap._core.validation import spread_rows
+    from probgap._core.runtime import spread_rows
 
     return spread_rows(n_rows, min(n_rows, most))
 

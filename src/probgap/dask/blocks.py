@@ -14,9 +14,9 @@ from scipy.sparse import issparse
 
 from probgap._core.checks import (
     ObservedLabels,
+    decode_labels,
     is_missing,
     is_number,
-    read_labels,
     require_labelled_and_unlabelled,
 )
 from probgap._core.errors import InvalidInputError, ProbgapWarning, load_library
@@ -78,7 +78,7 @@ def open_blocks(X: Any, y: Any, pos_label: object) -> Blocks:
         msg = "X must hold rows. Got none."
         raise InvalidInputError(msg)
     known = np.array(kinds, dtype=object if None in kinds else None)
-    labels = read_labels(known, pos_label)
+    labels = decode_labels(known, pos_label)
     labelled = np.array([part[labels.name_of("labelled")] for part in counted])
     others = np.array([part.total() for part in counted]) - labelled
     blocks = Blocks(pairs, X.shape[1], np.stack([labelled, others]), labels)

@@ -21,7 +21,7 @@ from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import check_rows, refit, sample_rows, take_rows
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Rows, Vector
-from probgap._core.validation import lee_liu
+from probgap.boundary import lee_liu
 from probgap.diagnostics._held_out import split
 from probgap.diagnostics.account import OtherMethod
 from probgap.gap import MixedGapEstimator

@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import as_matrix, check_rows, sample_rows, take_rows
 from probgap._core.kernels import KernelFeatures, scale_gamma
-from probgap._core.newton import Logistic, fit_linear
+from probgap._core.newton import Logistic, fit_penalised
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Mask, Single, Vector
 from probgap._core.validation import smaller_group
@@ -223,7 +223,7 @@ def _fit_all(features: Single, target: Single) -> Single:
     made larger so that no step goes too far. The last feature is the intercept.
     """
     mean = target.mean(axis=1)
-    shared = fit_linear(features[:, :-1], mean, Logistic(), _PENALTY)
+    shared = fit_penalised(features[:, :-1], mean, Logistic(), _PENALTY)
     coef = np.append(shared.coef[:, 0], shared.intercept[0]).astype(np.float32)
     coefs: Single = np.repeat(coef[:, None], target.shape[1], axis=1)
     penalty = np.full((coef.size, 1), _PENALTY, dtype=np.float32)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from probgap import boundary, gap, methods, pgpu, reading, relabel, reweight, tables
-from probgap._core import kernels, learners, mixture, svm, views
+from probgap._core import kernels, learners, mixture, svm
 from probgap._core._sklearn import CyHalfBinomialLoss
 from probgap._device import estimators as device
 from probgap.audit import CorrectedClassifier
@@ -40,8 +40,7 @@ PARTS: dict[str, type] = {
         # What predictions are made by.
         kernels: "KernelFeatures",
         learners: "KernelLogistic LinearLogistic",
-        mixture: "MixedClassifier Mixture",
-        views: "Columns Directions Words",
+        mixture: "Columns Directions MixedClassifier Mixture Words",
         trees: "Boosting Forest Trees",
         device: "DevicePlatt DeviceSVM",
     }.items()

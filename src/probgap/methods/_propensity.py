@@ -293,7 +293,7 @@ class SAREMClassifier(FinalProbabilities):
             positive = f.predict_proba(samples)[:, 1]
             propensity = e.predict_proba(seen)[:, 1]
             progress.append(mean_log_likelihood(positive, propensity, labelled))
-            share = expect_positives(positive, propensity, labelled)
+            share = posterior_given_label(positive, propensity, labelled)
             if len(progress) > 1:
                 self.converged_ = abs(progress[-1] - progress[-2]) < self.tol
             if self.converged_ or len(progress) > self.max_iter:
@@ -349,7 +349,9 @@ class SAREMClassifier(FinalProbabilities):
         return self.propensity_estimator_.predict_proba(samples)[:, 1]
 
 
-def expect_positives(positive: Vector, propensity: Vector, labelled: Mask) -> Vector:
+def posterior_given_label(
+    positive: Vector, propensity: Vector, labelled: Mask
+) -> Vector:
     """Return P(Y=1 | x, s): 1 for labelled samples (the expectation step)."""
     hidden = positive * (1.0 - propensity)
     left = np.maximum(1.0 - positive * propensity, TINY)

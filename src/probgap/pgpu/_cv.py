@@ -24,12 +24,8 @@ from probgap._core.estimators import clone_with_seed
 from probgap._core.kernels import TrainingFeatures
 from probgap._core.runtime import RandomStateLike, draw_seed, one_thread, stage
 from probgap._core.types import Mask, Matrix, Rows, Vector
-from probgap._core.validation import (
-    Fold,
-    lee_liu,
-    make_splitter,
-    observed_accuracy,
-)
+from probgap._core.validation import Fold, make_splitter, observed_accuracy
+from probgap.boundary import lee_liu
 from probgap.pgpu._fold import FitsOnFold
 from probgap.pgpu.classifier import BasePGPU, paper_parameters
 from probgap.pgpu.steps import SoftLabels, Steps, choose_steps

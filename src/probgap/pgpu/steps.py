@@ -30,10 +30,9 @@ from probgap._core.kernels import (
     scale_gamma,
 )
 from probgap._core.mixture import MixedClassifier
-from probgap._core.runtime import draw_seed, one_thread, stage
+from probgap._core.runtime import draw_seed, one_thread, spread_rows, stage
 from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.types import Mask, Matrix, Vector
-from probgap._core.validation import spread_rows
 from probgap._device.estimators import DeviceSVM
 from probgap.boundary import (
     Boundary,
@@ -120,7 +119,7 @@ def fit_pgpu(
         averages=steps.averages,
         posterior=posterior,
         probability=reading.share_out(posterior, labelled, weight),
-        slope=calibrate(classifier, samples, posterior),
+        slope=slope_of(classifier, samples, posterior),
     )
 
 
@@ -385,7 +384,7 @@ def average_chances(first: Vector, second: Vector) -> Vector:
     return expit(0.5 * (odds[0] + odds[1]))
 
 
-def calibrate(classifier: Any, samples: Matrix, posterior: Vector) -> float | None:
+def slope_of(classifier: Any, samples: Matrix, posterior: Vector) -> float | None:
     """Return the slope from decisions to log-odds; None if there are probabilities."""
     if hasattr(classifier, "predict_proba"):
         return None
@@ -418,7 +417,7 @@ def find_doubts(
 ) -> Iterator[UnreliableFitWarning]:
     """Return warnings that a fit may not be believed, those that told bad fits from good.
 
-    Of 60 fits to labels drawn by a coin, 48 were "indistinct", and of 72 fits to twelve
+    Of 60 fits to labels drawn by a coin, 53 were "indistinct", and of 72 fits to twelve
     labelled positives or more, one. Below twelve the interval of the count held in 26
     of 48 fits, above in 70 of 72 (``benchmarks/doubts.py``).
     """

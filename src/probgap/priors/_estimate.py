@@ -17,10 +17,10 @@ from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.gap import MixedGapEstimator
 from probgap.priors import _from_features, _from_scores
-from probgap.priors._result import ClassPrior, Found
-from probgap.reading.network import calibrate
+from probgap.priors._result import ClassPrior, FoundPrior
+from probgap.reading.network import calibrated_log_odds
 
-FROM_SCORES: dict[str, Callable[[Vector, Mask], Found]] = {
+FROM_SCORES: dict[str, Callable[[Vector, Mask], FoundPrior]] = {
     "reading": _from_scores.from_reading,
     "consensus": _from_scores.consensus,
     "two_means": _from_scores.two_means,
@@ -29,7 +29,7 @@ FROM_SCORES: dict[str, Callable[[Vector, Mask], Found]] = {
     "bbe": _from_scores.bbe,
     "alphamax": _from_scores.alphamax,
 }
-FROM_FEATURES: dict[str, Callable[[Any, Mask, Generator], Found]] = {
+FROM_FEATURES: dict[str, Callable[[Any, Mask, Generator], FoundPrior]] = {
     "tice": _from_features.tice,
     "km1": partial(_from_features.kernel_means, second=False),
     "km2": partial(_from_features.kernel_means, second=True),
@@ -184,7 +184,7 @@ def estimate_class_prior_from_scores(
         raise InvalidInputError(msg)
     mask = check_labelled(labelled, values.size, both=True)
     if method != "reading":  # which calibrates scores itself
-        values = calibrate(values, mask, np.ones(values.size))
+        values = calibrated_log_odds(values, mask, np.ones(values.size))
     return _finish(FROM_SCORES[method](values, mask), method, mask)
 
 
@@ -195,7 +195,7 @@ def _check_method(method: str, known: dict[str, Any]) -> None:
         raise InvalidInputError(msg)
 
 
-def _finish(found: Found, method: str, labelled: Mask) -> ClassPrior:
+def _finish(found: FoundPrior, method: str, labelled: Mask) -> ClassPrior:
     if not found.converged:
         what = f"{method!r} has not converged: {dict(found.evidence)}."
         warn(what)

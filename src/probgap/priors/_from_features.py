@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 
 from probgap._core.kernels import scale_gamma
 from probgap._core.types import Array, Mask, Matrix, Rows, Vector
-from probgap.priors._result import Found, share_of_hidden
+from probgap.priors._result import FoundPrior, share_of_hidden
 
 # --- TIcE -------------------------------------------------------------------------------
 
@@ -23,7 +23,7 @@ from probgap.priors._result import Found, share_of_hidden
 _FOLDS, _ROUNDS, _SMOOTHING, _FEWEST, _MOST_SPLITS = 5, 2, 5.0, 10, 500
 
 
-def tice(X: Array, labelled: Mask, rng: Generator) -> Found:
+def tice(X: Array, labelled: Mask, rng: Generator) -> FoundPrior:
     """Estimate the share from the most densely labelled part of a tree (TIcE).
 
     In any part of the feature space the share of labelled rows is at most the label
@@ -45,7 +45,7 @@ def tice(X: Array, labelled: Mask, rng: Generator) -> Found:
             n_splits += splits
         frequency = float(np.mean(found))
     evidence = {"frequency": frequency, "n_splits": float(n_splits)}
-    return Found(share_of_hidden(frequency, labelled), evidence=evidence)
+    return FoundPrior(share_of_hidden(frequency, labelled), evidence=evidence)
 
 
 def _search_tree(
@@ -113,7 +113,9 @@ _SAME = 1e-7  # means of kernels that are nearer have the same distribution
 _MOST_GAP = 1e-6  # largest duality gap, in squared distances of the two means
 
 
-def kernel_means(X: Matrix, labelled: Mask, rng: Generator, *, second: bool) -> Found:
+def kernel_means(
+    X: Matrix, labelled: Mask, rng: Generator, *, second: bool
+) -> FoundPrior:
     """Return the largest share of positives that can be removed from the unlabelled rows.
 
     d(lambda) is the distance of the kernel mean lambda * unlabelled + (1 - lambda) *
@@ -128,7 +130,9 @@ def kernel_means(X: Matrix, labelled: Mask, rng: Generator, *, second: bool) -> 
     ]
     curve = DistanceCurve.of(X[np.concatenate(drawn)], drawn[0].size)
     if curve.greatest_slope < _SAME:
-        return Found((_MOST_LAMBDA - 1.0) / _MOST_LAMBDA, evidence={"distance": 0.0})
+        return FoundPrior(
+            (_MOST_LAMBDA - 1.0) / _MOST_LAMBDA, evidence={"distance": 0.0}
+        )
     fewest = min(rows.size for rows in drawn)
     threshold = 1.0 / np.sqrt(fewest)
     gaps = []
@@ -150,7 +154,7 @@ def kernel_means(X: Matrix, labelled: Mask, rng: Generator, *, second: bool) -> 
         "n_rows": float(sum(rows.size for rows in drawn)),
     }
     converged = evidence["duality_gap"] <= _MOST_GAP * curve.greatest_slope**2
-    return Found((found - 1.0) / found, converged=converged, evidence=evidence)
+    return FoundPrior((found - 1.0) / found, converged=converged, evidence=evidence)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
+from probgap._core.runtime import spread_rows
 from probgap._core.types import Mask, Vector
-from probgap._core.validation import spread_rows
-from probgap.priors._result import Found, share_of_hidden
+from probgap.priors._result import FoundPrior, share_of_hidden
 from probgap.reading import read
 
 # Most scores of a group for estimates of densities; quantiles stand for more.
@@ -18,14 +18,14 @@ _LEAST = 1e-12
 # --- Elkan and Noto ---------------------------------------------------------------------
 
 
-def elkan_noto(log_odds: Vector, labelled: Mask) -> Found:
+def elkan_noto(log_odds: Vector, labelled: Mask) -> FoundPrior:
     """Estimate the share with Elkan and Noto's first estimator of the label frequency.
 
     c is the mean of P(s=1 | x) over labelled rows, and P(Y=1) = P(s=1) / c.
     """
     frequency = float(expit(log_odds[labelled]).mean())
     share = share_of_hidden(max(frequency, _LEAST), labelled)
-    return Found(share, evidence={"frequency": frequency})
+    return FoundPrior(share, evidence={"frequency": frequency})
 
 
 # --- DEDPUL -----------------------------------------------------------------------------
@@ -43,7 +43,7 @@ _MOST_EXCESS = 0.05
 _TOLERANCE, _MOST_STEPS = 1e-5, 1000
 
 
-def dedpul(log_odds: Vector, labelled: Mask) -> Found:
+def dedpul(log_odds: Vector, labelled: Mask) -> FoundPrior:
     """Return the share that equals the mean of the posteriors it implies (DEDPUL).
 
     The posterior of an unlabelled row is min(share * ratio, 1), with the ratio of the
@@ -74,12 +74,15 @@ def dedpul(log_odds: Vector, labelled: Mask) -> Found:
     }
     converged = step < _MOST_STEPS
     found = share if fixed or steepest <= share else steepest
-    return Found(found, converged=converged, evidence=evidence)
+    return FoundPrior(found, converged=converged, evidence=evidence)
 
 
 def density_ratio(log_odds: Vector, labelled: Mask) -> Vector:
     """Return labelled over unlabelled density at unlabelled scores, smooth and rising."""
-    positive, unlabelled = _thin_out(log_odds[labelled]), _thin_out(log_odds[~labelled])
+    positive, unlabelled = (
+        _even_quantiles(log_odds[labelled]),
+        _even_quantiles(log_odds[~labelled]),
+    )
     density = _density(positive, unlabelled, _OF_LABELLED)
     below = _density(unlabelled, unlabelled, _OF_UNLABELLED)
     ratio = np.minimum(density / np.maximum(below, _LEAST), _MOST_RATIO)
@@ -91,7 +94,7 @@ def density_ratio(log_odds: Vector, labelled: Mask) -> Vector:
     return np.sort(_remember_peaks(ratio))
 
 
-def _thin_out(values: Vector) -> Vector:
+def _even_quantiles(values: Vector) -> Vector:
     """Return the sorted values, or an evenly spaced subset of many."""
     return np.sort(values)[spread_rows(values.size, _MOST_SCORES)]
 
@@ -136,7 +139,7 @@ _DOUBT = 0.1  # the bounds hold together with probability 1 - this
 _MARGIN = 0.01
 
 
-def bbe(log_odds: Vector, labelled: Mask) -> Found:
+def bbe(log_odds: Vector, labelled: Mask) -> FoundPrior:
     """Return the share in the top bin with the lowest upper confidence bound (BBE).
 
     Above a threshold, the share of unlabelled rows over that of labelled ones is at least
@@ -151,7 +154,7 @@ def bbe(log_odds: Vector, labelled: Mask) -> Found:
     best = int(np.argmin(ratio + half_width))
     share, half = float(ratio[best]), float(half_width[best])
     evidence = {"threshold": float(cuts[best]), "labelled_above": float(above[0][best])}
-    return Found(share, (share - half, share + half), evidence=evidence)
+    return FoundPrior(share, (share - half, share + half), evidence=evidence)
 
 
 # --- AlphaMax ---------------------------------------------------------------------------
@@ -159,7 +162,7 @@ def bbe(log_odds: Vector, labelled: Mask) -> Found:
 _ROWS_PER_BIN = 10
 
 
-def alphamax(log_odds: Vector, labelled: Mask) -> Found:
+def alphamax(log_odds: Vector, labelled: Mask) -> FoundPrior:
     """Return the share above which the likelihood of labelled scores falls (AlphaMax).
 
     Scores are binned with equal numbers of labelled rows. Bin i has shares p_i of the
@@ -180,7 +183,7 @@ def alphamax(log_odds: Vector, labelled: Mask) -> Found:
     # The elbow is where the curve is farthest above the line between its ends.
     line = np.interp(shares, shares[[0, -1]], curve[[0, -1]])
     elbow = float(shares[np.argmax(curve - line)])
-    return Found(elbow, evidence={"n_bins": float(p.size)})
+    return FoundPrior(elbow, evidence={"n_bins": float(p.size)})
 
 
 def _likelihood_of_share(share: float, p: Vector, u: Vector) -> float:
@@ -202,7 +205,7 @@ def _likelihood_of_share(share: float, p: Vector, u: Vector) -> float:
 _ONE_GROUP = 2.0 / np.pi
 
 
-def two_means(log_odds: Vector, labelled: Mask) -> Found:
+def two_means(log_odds: Vector, labelled: Mask) -> FoundPrior:
     """Return the share of unlabelled scores in the upper of two groups.
 
     The log-odds of all rows are split where the variance within both groups is least.
@@ -220,7 +223,9 @@ def two_means(log_odds: Vector, labelled: Mask) -> Found:
     separation = min(max((explained - _ONE_GROUP) / (1.0 - _ONE_GROUP), 0.0), 1.0)
     cut = 0.5 * (values[best] + values[best + 1])
     share = float((log_odds[~labelled] > cut).mean())
-    return Found(share, evidence={"threshold": float(cut), "separation": separation})
+    return FoundPrior(
+        share, evidence={"threshold": float(cut), "separation": separation}
+    )
 
 
 # --- reading, consensus -----------------------------------------------------------------
@@ -231,15 +236,15 @@ _NORMAL_90 = 1.645  # half the width of a 90% interval, in standard deviations
 _LEAST_DEVIATION = 0.04
 
 
-def from_reading(log_odds: Vector, labelled: Mask) -> Found:
+def from_reading(log_odds: Vector, labelled: Mask) -> FoundPrior:
     """Return the share and the interval of :func:`probgap.reading.read`."""
     reading = read(log_odds, labelled)
     n, (low, high) = reading.n_unlabelled, reading.n_hidden_interval
     evidence = {"strangeness": reading.strangeness}
-    return Found(reading.n_hidden / n, (low / n, high / n), evidence=evidence)
+    return FoundPrior(reading.n_hidden / n, (low / n, high / n), evidence=evidence)
 
 
-def consensus(log_odds: Vector, labelled: Mask) -> Found:
+def consensus(log_odds: Vector, labelled: Mask) -> FoundPrior:
     """Return the mean of the reading and of two means, each weighted by its precision.
 
     The deviation of the reading is that of its interval; that of two means is inversely
@@ -261,4 +266,4 @@ def consensus(log_odds: Vector, labelled: Mask) -> Found:
         **reading.evidence,
         **groups.evidence,
     }
-    return Found(share, (min(low, share), max(high, share)), evidence=evidence)
+    return FoundPrior(share, (min(low, share), max(high, share)), evidence=evidence)

@@ -13,7 +13,7 @@ from probgap._core.types import Mask
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPrior:
     """Share of positives among the unlabelled rows, as a method computed it."""
 
     share: float
@@ -66,7 +66,7 @@ class ClassPrior:
     evidence: Mapping[str, float]
 
     @classmethod
-    def of(cls, found: Found, method: str, labelled: Mask) -> Self:
+    def of(cls, found: FoundPrior, method: str, labelled: Mask) -> Self:
         """Clip the share among the unlabelled to [0, 1], and convert it to all rows."""
         n_labelled = int(labelled.sum())
         n_unlabelled = labelled.size - n_labelled

@@ -9,10 +9,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit
 
-from probgap._core.newton import Logistic
+from probgap._core.newton import fit_few
 from probgap._core.types import Array, Mask, Vector
 
 # Log-odds are clipped here, beyond what a finite sample can tell.
@@ -41,17 +40,10 @@ def platt_scaling(
     ends = (n_labelled + 1.0) / (n_labelled + 2.0), 1.0 / (n_others + 2.0)
     target = np.where(labelled, *ends)
 
-    def loss(parameters: Vector) -> tuple[float, Vector]:
-        odds = parameters[0] * standard + parameters[1]
-        losses, slope = Logistic().slopes(target, odds)
-        slope = weight * slope
-        return float(weight @ losses), np.array([slope @ standard, slope.sum()])
-
     start = np.array([1.0, logit(n_labelled / (n_labelled + n_others))])
-    bounds = [(0.0, None), (None, None)]
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x
-    slope = float(found[0] / deviation)
-    return slope, float(found[1] - slope * centre)
+    coef, intercept = fit_few(standard[:, None], target, weight, start=start)
+    slope = float(coef[0] / deviation)
+    return slope, float(intercept - slope * centre)
 
 
 def _without_outliers(scores: Vector, labelled: Mask) -> Vector:
@@ -62,7 +54,7 @@ def _without_outliers(scores: Vector, labelled: Mask) -> Vector:
     return np.clip(scores, low - far, high + far) if far > 0.0 else scores
 
 
-def calibrate(scores: Vector, labelled: Mask, weight: Vector) -> Vector:
+def calibrated_log_odds(scores: Vector, labelled: Mask, weight: Vector) -> Vector:
     """Return the log-odds of being labelled, by Platt scaling."""
     slope, offset = platt_scaling(scores, labelled, weight)
     return np.clip(slope * scores + offset, -MOST_LOG_ODDS, MOST_LOG_ODDS)

@@ -18,9 +18,8 @@ from sklearn.utils import check_array
 from probgap._core._sklearn import Interval
 from probgap._core.errors import InvalidInputError, ProbgapWarning
 from probgap._core.kernels import TrainingFeatures, kernel_matrix, median_gamma
-from probgap._core.runtime import one_thread, remark
+from probgap._core.runtime import one_thread, remark, spread_rows
 from probgap._core.types import Mask, Matrix, Vector
-from probgap._core.validation import spread_rows
 from probgap._device.arrays import open_device
 from probgap.reweight._on_device import solve_on_device
 from probgap.reweight._pivoting import MatchingBatch

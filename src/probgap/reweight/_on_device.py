@@ -7,7 +7,7 @@ from collections.abc import Callable
 from probgap._core.errors import InvalidInputError
 from probgap._device.arrays import Device
 from probgap._device.estimators import as_dense
-from probgap._device.kernel import DeviceKernel, Points
+from probgap._device.kernel import DeviceKernel, DevicePoints
 from probgap._device.plan import MemoryPlan, plan_memory
 from probgap.reweight._problem import Best, KMMResult
 from probgap.reweight._products import solve_by_products
@@ -31,7 +31,7 @@ def solve_on_device(
     if report is not None:
         report(plan)
     with device.computing():
-        points = Points.of(device, source, task.params["gamma"], target)
+        points = DevicePoints.of(device, source, task.params["gamma"], target)
         kernel = DeviceKernel(points, plan, scale=1.0 / n)
         kappa = device.get(points.mean_with(target, plan.tile))
         best = Best.of(task.bounds, kappa, task.tol)

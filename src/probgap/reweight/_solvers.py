@@ -16,8 +16,8 @@ from scipy.linalg import solve_triangular
 from sklearn.utils import gen_batches
 
 from probgap._core.kernels import kernel_diagonal, kernel_matrix, mean_kernel
+from probgap._core.runtime import spread_rows
 from probgap._core.types import Array, Matrix, Vector
-from probgap._core.validation import spread_rows
 from probgap.reweight._kernels import (
     BlockKernel,
     GrowingFactor,
