@@ -71,6 +71,30 @@ def square_model(square):
     return PGPUClassifier(random_state=0).fit(X, s)
 
 
+@pytest.fixture
+def serve_label():
+    """Serve a session of probgap label, and return port and token."""
+    import uvicorn  # noqa: PLC0415
+
+    from probgap.cli._server import Guard, bind, make_app  # noqa: PLC0415
+
+    with contextlib.ExitStack() as running:
+
+        def serve(session, about):
+            sock = running.enter_context(bind("127.0.0.1", 0))
+            port, token = sock.getsockname()[1], "t0ken"
+            app = make_app(session, about, Guard(token, port, network=False))
+            config = uvicorn.Config(app, log_level="error", lifespan="off")
+            server = uvicorn.Server(config)
+            thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
+            thread.start()
+            running.callback(thread.join)
+            running.callback(setattr, server, "should_exit", True)
+            return port, token
+
+        yield serve
+
+
 @pytest.fixture(scope="session")
 def probgap():
     """Run the command in this process; the result has exit_code, stdout and stderr."""

@@ -1,18 +1,16 @@
 """Labelling in a real browser: by keyboard alone, with hostile cells, on any screen."""
 
-import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
 
 from probgap.audit import design
 from probgap.cli._journal import Journal, read_journal
 from probgap.cli._labelling import LabelSession
-from probgap.cli._server import Guard, bind, make_app
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 WIDEST = "document.documentElement.scrollWidth"
@@ -34,22 +32,16 @@ def show(row):
 
 
 @pytest.fixture
-def site(tmp_path):
+def site(serve_label, tmp_path):
     made = design(np.linspace(0.99, 0.01, 400), budget=60)
-    with Journal(tmp_path) as journal, bind("127.0.0.1", 0) as sock:
+    about = {"table": HOSTILE, "folder": "results", "label": "found"}
+    about |= {"positive": HOSTILE, "driving": 2}
+    with Journal(tmp_path) as journal:
         session = LabelSession(journal, made, show, {})
-        port = sock.getsockname()[1]
-        about = {"table": HOSTILE, "folder": "results", "label": "found"}
-        about |= {"positive": HOSTILE, "driving": 2}
-        app = make_app(session, about, Guard("t0ken", port, network=False))
-        config = uvicorn.Config(app, log_level="error", lifespan="off")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
-        thread.start()
+        port, token = serve_label(session, about)
+        parts = {"session": session, "folder": tmp_path, "design": made}
         url = f"http://127.0.0.1:{port}/"
-        yield SimpleNamespace(session=session, folder=tmp_path, url=url, design=made)
-        server.should_exit = True
-        thread.join()
+        yield SimpleNamespace(url=url, token=token, **parts)
 
 
 @pytest.fixture
@@ -66,7 +58,7 @@ def visit(browser, site):
         page.on("console", lambda message: page.said.append(message.text))
         page.on("pageerror", lambda error: page.said.append(str(error)))
         page.on("dialog", lambda dialog: (page.said.append("dialog"), dialog.dismiss()))
-        page.goto(f"{site.url}?token=t0ken")
+        page.goto(f"{site.url}?token={site.token}")
         page.wait_for_selector("#cells dd")
         return page
 

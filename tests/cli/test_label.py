@@ -1,4 +1,4 @@
-"""The server of probgap label: answers are kept, attacks are refused."""
+"""probgap label: answers are kept, several people can answer, attacks are refused."""
 
 import http.client
 import json
@@ -8,28 +8,147 @@ import re
 import signal
 import threading
 import time
+from contextlib import ExitStack, suppress
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 
-uvicorn = pytest.importorskip("uvicorn", reason="uvicorn is not installed")
+pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 pytest.importorskip("starlette", reason="starlette is not installed")
 
 from probgap.audit import design, estimate
 from probgap.cli._journal import FROM_FILE, JOURNAL, Journal, Record, read_journal
-from probgap.cli._labelling import LabelSession
-from probgap.cli._server import Guard, bind, make_app
+from probgap.cli._labelling import AnsweredError, LabelSession
 
-TOKEN = "t0ken"
+
+@pytest.fixture
+def ask(tmp_path):
+    """Ask about rows of which the first 40 are positive."""
+
+    opened = ExitStack()
+
+    def begin(budget=30, earlier=None):
+        made = design(np.linspace(0.99, 0.01, 300), budget=budget)
+        session = LabelSession(
+            opened.enter_context(Journal(tmp_path)),
+            made,
+            lambda row: {"row": row + 1, "id": None, "cells": [["a", "<b>"]]},
+            earlier or {},
+            lambda old, more: old.extend({}, more),
+        )
+        return session, made.rows.tolist()
+
+    with opened:
+        yield begin
+
+
+def row_of(view):
+    return view["row"]["row"] - 1
+
+
+def test_an_answer_is_on_disk_when_the_next_row_comes(ask, tmp_path):
+    session, rows = ask()
+    for row, word in zip(rows, ("yes", "no", "unknown"), strict=False):
+        assert row_of(session.view("a")) == row
+        view = session.answer("a", row, word)
+        assert read_journal(tmp_path)[-1] == Record(row, word, "audit", "a")
+    assert (view["answered"], view["yes"], view["no"], view["unknown"]) == (3, 1, 1, 1)
+
+
+def test_the_estimate_is_that_of_the_audit_and_more_can_be_asked(ask):
+    session, rows = ask()
+    for row in rows:
+        view = session.answer("a", row, "yes" if row < 40 else "no")
+    found = session.estimate()
+    made = design(np.linspace(0.99, 0.01, 300), budget=30)
+    expected = estimate(made, {row: row < 40 for row in rows})
+    assert (found["low"], found["high"]) == expected.count_interval
+    assert found["headline"] == expected.headline
+    assert found["trace"][-1] == [30, found["low"], found["count"], found["high"]]
+    assert view["row"] is None
+    assert view["more"]
+    assert session.more("a", 20)["asked"] == 50
+    assert session.view("a")["row"] is not None
+
+
+def test_undo_is_a_record_and_shows_the_row_again(ask, tmp_path):
+    session, (row, *_) = ask()
+    assert session.undo("a")["answered"] == 0
+    session.answer("a", row, "yes")
+    assert session.estimate()["answers"] == 1
+    view = session.undo("a")
+    assert row_of(view) == row
+    assert (view["answered"], view["undo"]) == (0, False)
+    session.answer("a", row, "no")
+    assert [record.word for record in read_journal(tmp_path)] == ["yes", "undo", "no"]
+    assert session.answers == {row: False}
+    assert session.estimate()["trace"][0][2] < 300
+
+
+def test_two_people_see_different_rows_and_overwrite_nothing(ask, tmp_path):
+    session, _ = ask()
+    mine, yours = row_of(session.view("a")), row_of(session.view("b"))
+    assert mine != yours
+    session.answer("a", mine, "yes")
+    with pytest.raises(AnsweredError, match="answered elsewhere: yes"):
+        session.answer("b", mine, "no")
+    assert row_of(session.view("b")) == yours
+    session.answer("a", mine, "yes")  # sent again: the reply was lost
+    assert len(read_journal(tmp_path)) == 1
+    # Nobody takes back what another one said.
+    assert session.undo("b")["yes"] == 1
+
+
+def test_many_at_once_lose_nothing(ask, tmp_path):
+    session, rows = ask(budget=60)
+
+    def work(by):
+        view = session.view(by)
+        while view["row"] is not None:
+            row = row_of(view)
+            with suppress(AnsweredError):  # the last rows are shown to several
+                session.answer(by, row, "yes" if row < 40 else "no")
+            view = session.view(by)
+
+    threads = [threading.Thread(target=work, args=(by,)) for by in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert session.answers == {row: row < 40 for row in rows}
+    assert sorted(record.row for record in read_journal(tmp_path)) == sorted(rows)
+
+
+def test_a_torn_line_is_passed_over_and_ended(ask, tmp_path):
+    whole = {"row": 3, "answer": "no", "mode": "audit", "by": "a"}
+    (tmp_path / JOURNAL).write_text(json.dumps(whole) + '\n{"row": 7, "ans')
+    first = Record(2, "no", "audit", "a")
+    assert read_journal(tmp_path) == [first]
+    session, (row, *_) = ask()
+    session.answer("a", row, "yes")
+    assert read_journal(tmp_path) == [first, None, Record(row, "yes", "audit", "a")]
+
+
+@pytest.mark.parametrize("by", ["b", FROM_FILE])
+def test_answers_from_earlier_can_be_undone_but_not_those_of_a_file(ask, by):
+    _, rows = ask()
+    earlier = {row: Record(row, "no", "audit", by) for row in rows[:12]}
+    session, _ = ask(earlier=earlier)
+    view = session.view("a")
+    assert (view["answered"], row_of(view)) == (12, rows[12])
+    trace = session.estimate()["trace"]
+    assert [point[0] for point in trace] == list(range(1, 13))
+    assert view["undo"] == (by != FROM_FILE)
+    assert row_of(session.undo("a")) == rows[12 if by == FROM_FILE else 11]
 
 
 class Client:
     """One window of a browser, as the server sees it."""
 
-    def __init__(self, port, token=TOKEN, tab="a"):
-        self.port, self.token, self.tab = port, token, tab
+    def __init__(self, port, token):
+        self.port, self.token = port, token
 
     def ask(self, path, change=None, **headers):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
@@ -37,8 +156,7 @@ class Client:
         ours["cookie"] = f"probgap_{self.port}={self.token}"
         method = "GET"
         if change is not None:
-            asked = urlencode({"tab": self.tab, **change})
-            method, path = "POST", f"{path}?{asked}"
+            method, path = "POST", f"{path}?{urlencode(change)}"
             ours["origin"] = f"http://{ours['host']}"
         changed = {name.replace("_", "-"): value for name, value in headers.items()}
         sent = {k: v for k, v in (ours | changed).items() if v is not None}
@@ -49,183 +167,63 @@ class Client:
         return response.status, dict(response.getheaders()), content
 
     def get(self, name):
-        return json.loads(self.ask(f"/api/{name}?tab={self.tab}")[2])
-
-    def post(self, name, **change):
-        status, _, content = self.ask(f"/api/{name}", change)
-        return status, json.loads(content)
+        return json.loads(self.ask(f"/api/{name}")[2])
 
     def answer(self, row, word):
-        return self.post("answer", row=row, answer=word)
+        status, _, content = self.ask("/api/answer", {"row": row, "answer": word})
+        return status, json.loads(content)
 
 
 @pytest.fixture
-def serve(tmp_path):
-    """Serve questions about rows of which the first 40 are positive."""
-    running = []
-
-    def start(kind="audit", budget=30, n=300, earlier=None):
-        made = design(np.linspace(0.99, 0.01, n), budget=budget, kind=kind)
-        journal = Journal(tmp_path)
-        session = LabelSession(
-            journal,
-            made,
-            lambda row: {"row": row + 1, "id": None, "cells": [["a", "<b>"]]},
-            earlier or {},
-            lambda old, more: old.extend(session.answers, more),
-        )
-        sock = bind("127.0.0.1", 0)
-        port = sock.getsockname()[1]
-        app = make_app(session, {"table": "t"}, Guard(TOKEN, port, network=False))
-        config = uvicorn.Config(app, log_level="error", lifespan="off")
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
-        thread.start()
-        running.append((server, thread, sock, journal))
-        client = Client(port)
-        parts = {"port": port, "session": session, "folder": tmp_path, "design": made}
-        return SimpleNamespace(client=client, **parts)
-
-    def stop():
-        for server, thread, sock, journal in running:
-            server.should_exit = True
-            thread.join()
-            sock.close()
-            journal.__exit__()
-        running.clear()
-
-    yield SimpleNamespace(start=start, stop=stop)
-    stop()
+def site(ask, serve_label, tmp_path):
+    session, rows = ask()
+    port, token = serve_label(session, {"table": "t"})
+    return SimpleNamespace(client=Client(port, token), rows=rows, folder=tmp_path)
 
 
-def test_an_answer_is_on_disk_when_the_next_row_comes(serve):
-    site = serve.start()
-    seen = []
-    for word in ("yes", "no", "unknown"):
-        row = site.client.get("row")["row"]["row"]
-        status, view = site.client.answer(row, word)
-        assert status == 200
-        last = read_journal(site.folder)[-1]
-        assert last == Record(row - 1, word, "audit", "a")
-        seen.append(row)
-    assert seen == (site.design.rows[:3] + 1).tolist()
-    assert (view["answered"], view["yes"], view["no"], view["unknown"]) == (3, 1, 1, 1)
-
-
-def test_the_estimate_is_that_of_the_audit(serve):
-    site = serve.start()
-    for row in site.design.rows.tolist():
-        assert site.client.answer(row + 1, "yes" if row < 40 else "no")[0] == 200
-    found = site.client.get("estimate")
-    expected = estimate(site.design, {r: r < 40 for r in site.design.rows.tolist()})
-    assert (found["low"], found["high"]) == expected.count_interval
-    assert found["headline"] == expected.headline
-    assert found["trace"][-1] == [30, found["low"], found["count"], found["high"]]
-    view = site.client.get("row")
-    assert view["row"] is None
-    assert view["more"]
-    assert site.client.post("more", n=20)[1]["asked"] == 50
-    assert site.client.get("row")["row"] is not None
-
-
-def test_undo_is_a_record_and_shows_the_row_again(serve):
-    site = serve.start()
-    row = site.client.get("row")["row"]["row"]
-    assert site.client.post("undo")[1]["answered"] == 0
-    site.client.answer(row, "yes")
-    _, view = site.client.post("undo")
-    assert view["row"]["row"] == row
-    assert (view["answered"], view["undo"]) == (0, False)
-    site.client.answer(row, "no")
-    words = [record.word for record in read_journal(site.folder)]
-    assert words == ["yes", "undo", "no"]
-    assert site.session.answers == {row - 1: False}
-    assert site.client.get("estimate")["answers"] == 1
-
-
-def test_two_people_see_different_rows_and_overwrite_nothing(serve):
-    site = serve.start()
-    one, two = site.client, Client(site.port, tab="b")
-    mine, yours = one.get("row")["row"]["row"], two.get("row")["row"]["row"]
-    assert mine != yours
-    assert one.answer(mine, "yes")[0] == 200
-    status, view = two.answer(mine, "no")
-    assert status == 409
-    assert "answered elsewhere: yes" in view["error"]
-    assert view["row"]["row"] == yours
-    assert one.answer(mine, "yes")[0] == 200  # sent again: the reply was lost
-    assert len(read_journal(site.folder)) == 1
-    # Nobody takes back what another one said.
-    assert two.post("undo")[1]["yes"] == 1
-
-
-def test_many_at_once_lose_nothing(serve):
-    site = serve.start(budget=60)
-
-    def work(tab):
-        client = Client(site.port, tab=tab)
-        view = client.get("row")
-        while view["row"] is not None:
-            row = view["row"]["row"]
-            view = client.answer(row, "yes" if row <= 40 else "no")[1]
-
-    threads = [threading.Thread(target=work, args=(tab,)) for tab in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    truth = {row: row < 40 for row in site.design.rows.tolist()}
-    assert site.session.answers == truth
-    assert sorted(r.row for r in read_journal(site.folder)) == sorted(truth)
-
-
-FOREIGN = [
-    ({"cookie": None}, 403),
-    ({"cookie": "probgap_PORT=wrong"}, 403),
-    ({"host": "evil.example:PORT"}, 403),
-    ({"origin": "http://evil.example"}, 403),
-    ({"origin": "null"}, 403),
-    ({"sec_fetch_site": "cross-site"}, 403),
-]
-
-
-@pytest.mark.parametrize(("change", "expected"), FOREIGN)
-def test_a_foreign_request_is_refused(serve, change, expected):
-    site = serve.start()
-    change = {k: v and v.replace("PORT", str(site.port)) for k, v in change.items()}
-    row = site.client.get("row")["row"]["row"]
-    said = {"row": row, "answer": "yes"}
-    assert site.client.ask("/api/answer", said, **change)[0] == expected
-    status, headers, content = site.client.ask("/api/row?tab=a", **change)
-    assert status == expected
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"cookie": None},
+        {"cookie": "probgap_PORT=wrong"},
+        {"host": "evil.example:PORT"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"sec_fetch_site": "cross-site"},
+    ],
+)
+def test_a_foreign_request_is_refused(site, change):
+    port = str(site.client.port)
+    change = {k: v and v.replace("PORT", port) for k, v in change.items()}
+    said = {"row": site.rows[0] + 1, "answer": "yes"}
+    assert site.client.ask("/api/answer", said, **change)[0] == 403
+    status, headers, content = site.client.ask("/api/row", **change)
+    assert status == 403
     assert b"cells" not in content
     assert "set-cookie" not in headers
     assert read_journal(site.folder) == []
 
 
-def test_an_answer_needs_an_origin_and_sense(serve):
-    site = serve.start()
-    said = {"row": int(site.design.rows[0]) + 1, "answer": "yes"}
+def test_an_answer_needs_an_origin_and_sense(site):
+    said = {"row": site.rows[0] + 1, "answer": "yes"}
     assert site.client.ask("/api/answer", said, origin=None)[0] == 403
-    for said in ({"row": "one", "answer": "yes"}, {"row": 1, "answer": "maybe"}, {}):
-        assert site.client.ask("/api/answer", said)[0] == 400
-    assert site.client.ask("/api/answer", {"row": 10**6, "answer": "no"})[0] == 409
+    for strange in ({"row": "one", "answer": "yes"}, {**said, "answer": "maybe"}, {}):
+        assert site.client.ask("/api/answer", strange)[0] == 400
+    assert site.client.ask("/api/more", {"n": 10**6})[0] == 400
     assert site.client.ask("/api/undo")[0] == 405
     assert read_journal(site.folder) == []
+    status, view = site.client.answer(10**6, "no")
+    assert (status, view["error"]) == (409, "Row 1000000 was not drawn.")
+    assert row_of(view) == site.rows[0]
+    assert site.client.answer(site.rows[0] + 1, "yes")[0] == 200
 
 
-def test_the_token_becomes_a_cookie_of_the_page_alone(serve):
-    site = serve.start()
-    stranger = Client(site.port, token="")
-    for path in (
-        "/",
-        "/label.js",
-        "/label.css",
-        "/?token=wrong",
-        "/label.js?token=t0ken",
-    ):
+def test_the_token_becomes_a_cookie_of_the_page_alone(site):
+    stranger, token = Client(site.client.port, ""), site.client.token
+    refused = ("/", "/label.js", "/label.css", "/?token=wrong")
+    for path in (*refused, f"/label.js?token={token}"):
         assert stranger.ask(path)[0] == 403
-    status, headers, _ = stranger.ask(f"/?token={TOKEN}", sec_fetch_site="cross-site")
+    status, headers, _ = stranger.ask(f"/?token={token}", sec_fetch_site="cross-site")
     assert status == 200
     assert headers["set-cookie"].lower().endswith("httponly; path=/; samesite=strict")
     policy = headers["content-security-policy"]
@@ -233,34 +231,6 @@ def test_the_token_becomes_a_cookie_of_the_page_alone(serve):
     assert "unsafe" not in policy
     for path in ("/static/", "/answers.jsonl", "/../answers.jsonl", "/%2e%2e/label.py"):
         assert site.client.ask(path)[0] == 404
-
-
-def test_a_torn_line_is_passed_over_and_ended(serve, tmp_path):
-    whole = {"row": 3, "answer": "no", "mode": "audit", "by": "a"}
-    (tmp_path / JOURNAL).write_text(json.dumps(whole) + '\n{"row": 7, "ans')
-    first = Record(2, "no", "audit", "a")
-    assert read_journal(tmp_path) == [first]
-    site = serve.start()
-    row = site.client.get("row")["row"]["row"]
-    site.client.answer(row, "yes")
-    assert read_journal(tmp_path) == [first, None, Record(row - 1, "yes", "audit", "a")]
-
-
-def test_answers_from_earlier_can_be_undone_but_not_those_of_a_file(serve):
-    past = serve.start().design.rows[:12].tolist()
-    serve.stop()
-    for by in ("b", FROM_FILE):
-        earlier = {row: Record(row, "no", "audit", by) for row in past}
-        site = serve.start(earlier=earlier)
-        view = site.client.get("row")
-        assert view["answered"] == 12
-        assert view["row"]["row"] == site.design.rows[12] + 1
-        trace = site.client.get("estimate")["trace"]
-        assert [point[0] for point in trace] == list(range(1, 13))
-        assert view["undo"] == (by != FROM_FILE)
-        undone = site.client.post("undo")[1]["row"]["row"] == past[-1] + 1
-        assert undone == (by != FROM_FILE)
-        serve.stop()
 
 
 @pytest.fixture
