@@ -39,7 +39,7 @@ class _Line(NamedTuple):
 def read_answers(path: Path, audit: AuditFile) -> ParsedAnswers:
     """Read answers in any order, with other columns between, as people type them."""
     lines, strange = _read_lines(path, audit)
-    said, spelt, puzzling = _understand(lines, audit.table["positive"])
+    said, spelt, puzzling = _understand(lines, audit.fit.described["positive"])
     # What cannot be used either way counts both ways.
     words = {
         row: min(each) if len(each) == 1 else "unknown" for row, each in said.items()
@@ -72,10 +72,10 @@ def _read_lines(path: Path, audit: AuditFile) -> tuple[list[_Line], list[str]]:
     """Return the lines about rows of the table, and what others say instead of a row."""
     from probgap.tables import read_table
 
-    frame = read_table(path).frame
+    frame, described = read_table(path).frame, audit.fit.described
     names = {str(name).strip().lower(): name for name in frame.columns}
     answer = names.get("probgap_answer", names.get("answer"))
-    column, identity = names.get("probgap_row", names.get("row")), audit.table["id"]
+    column, identity = names.get("probgap_row", names.get("row")), described["id"]
     by_id = {str(entry["id"]): entry["row"] - 1 for entry in audit.asked}
     by_number = column is not None
     if not by_number and identity in frame.columns:
@@ -90,7 +90,7 @@ def _read_lines(path: Path, audit: AuditFile) -> tuple[list[_Line], list[str]]:
     for values in frame.to_dict("records"):
         cells = {name: _text(value) for name, value in values.items()}
         text = cells[column]
-        row = _number(text, audit.table["rows"]) if by_number else by_id.get(text)
+        row = _number(text, described["rows"]) if by_number else by_id.get(text)
         if row is not None:
             lines.append(_Line(row, cells.pop(answer), cells))
         elif text:

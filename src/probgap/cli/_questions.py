@@ -21,57 +21,57 @@ FORMAT = 2
 
 @dataclass(frozen=True)
 class AuditFile:
-    """An audit in a folder: how rows were drawn, and the rows as they were shown.
+    """An audit of a fit: how rows were drawn, and the rows as they were shown.
 
     Answers to it are in the journal, after line ``since``. ``asked`` has the number (from
     1), the id and the cells of each row.
     """
 
-    folder: Path
+    fit: FittedTable
     design: Design
-    table: Mapping[str, Any]
     asked: Sequence[Mapping[str, Any]]
-    since: int = 0
+    since: int
 
     @classmethod
-    def read(cls, folder: Path) -> AuditFile:
-        """Return the audit of a folder, or refuse a folder without one."""
-        path = folder / NAME
+    def read(cls, fit: FittedTable) -> AuditFile:
+        """Return the audit of a fit, or refuse a folder without one."""
+        path = fit.folder / NAME
         if not path.is_file():
-            refuse(f"{folder} holds no audit yet; begin with probgap audit {folder}.")
+            refuse(
+                f"{fit.folder} holds no audit yet; begin with probgap audit {fit.folder}."
+            )
         try:
             plain = json.loads(path.read_text(encoding="utf-8"))
-            known = plain["format"] == FORMAT
             drawn = Design.from_dict(plain["design"])
-            parts = plain["table"], plain["asked"], int(plain["since"])
+            parts = plain["asked"], int(plain["since"])
+            known = plain["format"] == FORMAT
         except (KeyError, TypeError, ValueError, RecursionError):
-            refuse(f"{path} is damaged or was altered; begin again with --force.")
+            known = False
         if not known:
             refuse(
-                f"{path} is of another version of probgap; begin again with --force."
+                f"{path} is damaged, or of another version of probgap; begin again with "
+                "--force."
             )
-        return cls(folder, drawn, *parts)
+        return cls(fit, drawn, *parts)
 
     @classmethod
     def begin(cls, fit: FittedTable, drawn: Design, since: int) -> AuditFile:
         """Return a new audit."""
-        table = {
-            name: fit.described[name] for name in ("name", "sha256", "id", "positive")
-        }
-        table["rows"] = len(fit.cells)
-        asked = [fit.describe(row) for row in drawn.rows.tolist()]
-        return cls(fit.folder, drawn, table, asked, since)
+        return cls(
+            fit, drawn, [fit.describe(row) for row in drawn.rows.tolist()], since
+        )
 
-    def extend(self, fit: FittedTable, n: int) -> AuditFile:
+    def extend(self, n: int) -> AuditFile:
         """Return the audit with further rows, by the answers so far."""
         drawn = self.design.extend(self.answers, n)
         new = drawn.rows[self.design.rows.size :].tolist()
-        return replace(self, design=drawn, asked=[*self.asked, *map(fit.describe, new)])
+        asked = [*self.asked, *map(self.fit.describe, new)]
+        return replace(self, design=drawn, asked=asked)
 
     @property
     def said(self) -> dict[int, Record]:
         """All answers about rows of the table, in the order in which they came."""
-        return last_answers(read_journal(self.folder)[self.since :])
+        return last_answers(read_journal(self.fit.folder)[self.since :])
 
     @property
     def counted(self) -> dict[int, Record]:
@@ -101,7 +101,6 @@ class AuditFile:
         found = estimate(self.design, self.answers).to_dict()
         plain = {
             "format": FORMAT,
-            "table": dict(self.table),
             "estimate": found,
             "asked": list(self.asked),
             "answers": _plain(counted.values()),
@@ -109,7 +108,7 @@ class AuditFile:
             "since": self.since,
             "design": self.design.to_dict(),
         }
-        with whole_file(self.folder / NAME) as file:
+        with whole_file(self.fit.folder / NAME) as file:
             json.dump(plain, file, ensure_ascii=False, allow_nan=False)
             file.write("\n")
         return found

@@ -54,8 +54,8 @@ def audit(
         if answers is None and more is None:
             found = begin(fit, out, budget, kind.value, seed, force=force)
         if answers is not None:
-            notes = take_answers(folder, answers, shown=not quiet)
-            found = write_report(folder, notes)
+            notes = take_answers(fit, answers, shown=not quiet)
+            found = write_report(fit, notes)
         if more is not None:
             found = go_on(fit, out, more, force=force)
         if as_json:
@@ -98,11 +98,11 @@ def go_on(fit: FittedTable, out: Path | None, n: int, *, force: bool) -> dict[st
     """Draw further rows, and write them as a file of their own."""
     from probgap.cli._questions import AuditFile, write_questions
 
-    audit = AuditFile.read(fit.folder)
+    audit = AuditFile.read(fit)
     names = (fit.folder / f"audit_{number}.csv" for number in count(2))
     target = out or next(path for path in names if not path.exists())
     check_file(target, force=force)
-    longer = audit.extend(fit, n)
+    longer = audit.extend(n)
     new = longer.design.rows[audit.design.rows.size :].tolist()
     if not new:
         terminal.refuse("Every unlabelled row has been drawn already.")
@@ -119,33 +119,34 @@ def _tell(rows: str, target: Path, folder: Path) -> None:
     )
 
 
-def take_answers(folder: Path, path: Path, *, shown: bool) -> Sequence[str]:
+def take_answers(fit: FittedTable, path: Path, *, shown: bool) -> Sequence[str]:
     """Read answers into the journal, and return what was understood of them."""
     from probgap.cli._answers import read_answers
     from probgap.cli._journal import FROM_FILE, Journal, Record
     from probgap.cli._questions import AuditFile
 
-    audit = AuditFile.read(folder)
+    audit = AuditFile.read(fit)
     parsed = read_answers(path, audit)
     for note in parsed.notes if shown else ():
         typer.echo(note, err=True)
     kind, known = audit.design.kind, {each[:3] for each in audit.said.values()}
     told = [Record(row, word, kind, FROM_FILE) for row, word in parsed.words.items()]
-    with Journal(folder) as journal:
+    with Journal(fit.folder) as journal:
         journal.append(*(record for record in told if record[:3] not in known))
     return parsed.notes
 
 
-def write_report(folder: Path, notes: Sequence[str] = ()) -> dict[str, Any]:
+def write_report(fit: FittedTable, notes: Sequence[str] = ()) -> dict[str, Any]:
     """Write audit.html and audit.json, and return what the answers say."""
     from probgap._core.output import whole_file
     from probgap.cli._questions import AuditFile
     from probgap.page import render_audit
 
-    audit = AuditFile.read(folder)
-    found, name = audit.write(), audit.table["name"]
-    with whole_file(folder / "audit.html") as file:
-        file.write(render_audit(found, notes=notes, table=name, folder=str(folder)))
+    audit = AuditFile.read(fit)
+    found, name = audit.write(), fit.described["name"]
+    with whole_file(fit.folder / "audit.html") as file:
+        folder = str(fit.folder)
+        file.write(render_audit(found, notes=notes, table=name, folder=folder))
     return found
 
 

@@ -48,7 +48,7 @@ def correct(
         target = out or folder / "corrected"
         fit = FittedTable(folder, table)
         check_folder(target, FILES, force=force)
-        said = read_all(folder, answers, shown=not quiet)
+        said = read_all(fit, answers, shown=not quiet)
         summary = correct_into(target, fit, said)
         if as_json:
             terminal.print_json(summary)
@@ -56,12 +56,12 @@ def correct(
             _show(summary, target)
 
 
-def read_all(folder: Path, path: Path | None, *, shown: bool) -> dict[int, bool]:
+def read_all(fit: FittedTable, path: Path | None, *, shown: bool) -> dict[int, bool]:
     """Return the answers of the audit and of a file, or refuse to learn from none."""
     from probgap.cli._answers import read_answers
     from probgap.cli._questions import AuditFile
 
-    audit, words = AuditFile.read(folder), {}
+    audit, words = AuditFile.read(fit), {}
     if path is not None:
         parsed = read_answers(path, audit)
         words = dict(parsed.words)

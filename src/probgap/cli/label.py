@@ -81,7 +81,7 @@ def label(
                 session = open_session(fit, view, journal, mode.value, budget, seed)
                 serve(session, view.about, sock, host, browse=not no_browser)
         typer.echo(f"\nThe answers are in {journal.path}.", err=True)
-        found = write_report(folder)
+        found = write_report(fit)
         if as_json:
             terminal.print_json(found)
         else:
@@ -101,12 +101,12 @@ def open_session(
     from probgap.cli._questions import NAME, AuditFile, draw
 
     def extend(_: Design, n: int) -> Design:
-        longer = AuditFile.read(fit.folder).extend(fit, n)
+        longer = AuditFile.read(fit).extend(n)
         longer.write()
         return longer.design
 
     begun = (fit.folder / NAME).is_file()
-    audit = before = AuditFile.read(fit.folder) if begun else None
+    audit = before = AuditFile.read(fit) if begun else None
     if audit is None or not audit.design.kind == mode == "audit":
         drawn = draw(fit, mode, budget or 100, seed, before)
         # Answers to other questions stay, but do not count.
