@@ -106,7 +106,8 @@ class Design:
         if self.kind == "find":
             first = self.rows.size + budget
             return replace(self, rows=self.permutation[:first])
-        yes, no, _ = (count_rows(self, rows) for rows in split_answers(self, answers))
+        rows, told = read_answers(self, answers)
+        yes, no = (count_rows(self, rows[told == answer]) for answer in (1.0, 0.0))
         rate = (yes + 0.5) / (yes + no + 1.0)
         asked, size = self.drawn, np.diff(self.edges)
         more = _allocate(size, np.sqrt(rate * (1.0 - rate)), asked, budget)
@@ -289,10 +290,9 @@ def count_rows(made: Design, rows: Rows) -> Rows:
     return np.bincount(stratum_of(made, rows), minlength=made.edges.size - 1)
 
 
-def split_answers(made: Design, answers: AnswerByRow) -> tuple[Rows, Rows, Rows]:
-    """Return the rows answered yes, no and "cannot tell", or raise on invalid answers."""
-    asked = set(made.rows.tolist())
-    parts: dict[bool | None, list[int]] = {True: [], False: [], None: []}
+def read_answers(made: Design, answers: AnswerByRow) -> tuple[Rows, Vector]:
+    """Return the answered rows, and 1 for yes, 0 for no and NaN for "cannot tell"."""
+    asked, told = set(made.rows.tolist()), []
     for row, answer in answers.items():
         if int(row) not in asked:
             msg = f"answers must be about rows that were asked about. Got row {row!r}."
@@ -300,9 +300,8 @@ def split_answers(made: Design, answers: AnswerByRow) -> tuple[Rows, Rows, Rows]
         if answer is not None and answer not in (True, False):
             msg = f"answers must be True, False or None. Got {answer!r}."
             raise InvalidInputError(msg)
-        parts[None if answer is None else bool(answer)].append(int(row))
-    yes, no, unknown = (np.array(part, dtype=np.intp) for part in parts.values())
-    return yes, no, unknown
+        told.append(np.nan if answer is None else float(answer))
+    return np.array(list(answers), dtype=np.intp), np.array(told)
 
 
 def _check_budget(budget: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from probgap._core.errors import InvalidInputError
 from probgap._core.output import count_range, fact_table, plural
 from probgap._core.types import Mask, Rows, Vector
-from probgap.audit._design import AnswerByRow, Design, place_of, split_answers
+from probgap.audit._design import AnswerByRow, Design, place_of, read_answers
 from probgap.audit._interval import LEVEL, Sample, interval, possible, tails
 
 _N_CUTS = 40
@@ -252,13 +252,12 @@ def estimate(design: Design, answers: AnswerByRow) -> AuditEstimate:
     >>> found.precision_at(100).estimate
     1.0
     """
-    yes, no, unknown = split_answers(design, answers)
-    rows = np.concatenate([yes, no, unknown])
-    told = np.repeat([1.0, 0.0, np.nan], [yes.size, no.size, unknown.size])
+    rows, told = read_answers(design, answers)
+    n_yes, n_no = int(np.sum(told == 1.0)), int(np.sum(told == 0.0))
     place, valid = place_of(design, rows), design.kind == "audit"
     edges = _edges(design, place)
     low, high = _low_and_high(edges, place, told, np.ones(edges.size - 1))
-    count = float(yes.size)
+    count = float(n_yes)
     if valid:
         # Half of the rows of a stratum without an answer count as positive.
         blind = low.size[low.answered == 0].sum()
@@ -268,9 +267,9 @@ def estimate(design: Design, answers: AnswerByRow) -> AuditEstimate:
         valid=valid,
         n_unlabelled=design.population.size,
         n_asked=design.rows.size,
-        n_yes=yes.size,
-        n_no=no.size,
-        n_unknown=unknown.size,
+        n_yes=n_yes,
+        n_no=n_no,
+        n_unknown=told.size - n_yes - n_no,
         count=count,
         count_interval=_both_ways(low, high),
         _cells=(place, told),
