@@ -85,6 +85,11 @@ def test_what_people_type(folder, probgap, cases):
     kept = json.loads((folder / "audit.json").read_text())
     assert kept["estimate"]["n_unknown"] == 3
     assert [entry["row"] for entry in kept["others"]] == [int(strange)]
+    # Such an answer counts as soon as its row is drawn.
+    assert probgap("audit", folder, "--more", 240).exit_code == 0
+    kept = json.loads((folder / "audit.json").read_text())
+    assert int(strange) in {entry["row"] for entry in kept["answers"]}
+    assert kept["others"] == []
 
 
 def test_an_excel_file_of_the_likeliest(folder, probgap):

@@ -104,7 +104,7 @@ _SCHEDULER = (
 )
 _FAST = (
     "Leave out the checks that fit further models: random labelling, other methods, and "
-    "which columns matter. The page says so."
+    "which columns matter. The report says so."
 )
 _FOLDER = "Folder for the results; created if needed."
 _FITTED = "A folder that fit wrote."
