@@ -12,7 +12,7 @@ cautious side, where hardly anything is labelled.
 # %%
 # The data
 # --------
-# The true chance of being positive is known here, so that we can hide labels by it: a
+# The true probability of being positive is known here, so that we can hide labels by it: a
 # positive with true gap g keeps its label with probability 0.6 g.
 import matplotlib.pyplot as plt
 import numpy as np

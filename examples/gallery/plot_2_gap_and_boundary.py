@@ -3,7 +3,7 @@ The gap and the boundary
 ========================
 
 The method rests on one number for each sample, the *observed gap*: how much likelier
-than not it is to be labelled. Where the two classes are equally likely, the observed gap is
+it is labelled than not. Where the two classes are equally likely, the observed gap is
 not 0 but the *boundary* l, well below it, since many positives there are unlabelled.
 """
 

@@ -29,7 +29,7 @@ from probgap.methods import ElkanNotoClassifier, LiuTaoClassifier, NaiveClassifi
 
 
 def draw(rng, n_samples, positive_share):
-    """Draw samples, true labels and the true chance of being positive."""
+    """Draw samples, true labels and the true probability of being positive."""
     y = (rng.random(n_samples) < positive_share).astype(int)
     X = rng.normal(size=(n_samples, 4))
     X[:, 0] += 2.2 * y
@@ -56,8 +56,8 @@ METHODS = {
 }
 
 # %%
-# Score against the truth
-# -----------------------
+# Judge by the truth
+# ------------------
 # By F1, since accuracy says little about a rare class. Warnings of a fit are left aside: the
 # truth is known here.
 warnings.simplefilter("ignore", UnreliableFitWarning)
@@ -75,8 +75,8 @@ for row, (share, rate) in enumerate(SETTINGS.values()):
         scores[row, -1, seed] = (2 * precision * recall / (precision + recall)).max()
 means = scores.mean(axis=2)
 for name, line in zip(SETTINGS, means, strict=True):
-    told = ", ".join(f"{n} {v:.2f}" for n, v in zip(METHODS, line, strict=False))
-    print(f"{' '.join(name.split())}: {told}")
+    text = ", ".join(f"{n} {v:.2f}" for n, v in zip(METHODS, line, strict=False))
+    print(f"{' '.join(name.split())}: {text}")
 
 # %%
 # The picture
@@ -95,7 +95,7 @@ rows = np.arange(len(SETTINGS))
 ax.vlines(best, rows - 0.35, rows + 0.35, color="black", lw=2, label="best possible")
 ax.set_yticks(rows, list(SETTINGS))
 ax.invert_yaxis()
-ax.set(xlabel="F1 against true labels (greater is better)", xlim=(-0.02, 0.95))
+ax.set(xlabel="F1 against true labels (higher is better)", xlim=(-0.02, 0.95))
 ax.grid(axis="x", color="#eeeeee")
 ax.set_axisbelow(True)
 ax.spines[["top", "right", "left"]].set_visible(False)

@@ -1,9 +1,9 @@
 """
-Weights that make some samples stand for all
+Weights that make some samples represent all
 ============================================
 
 Relabelling by the paper's rule leaves out what it cannot decide, and what is left is a biased
-sample: it has nothing near the border. Kernel mean matching weights it so that it stands for
+sample: it has nothing near the border. Kernel mean matching weights it so that it represents
 all samples. It can only do so where the chosen samples reach.
 """
 

@@ -1,6 +1,6 @@
 """
-When it fails: labels that went by clinic
-=========================================
+When it fails: labels that depend on the clinic
+===============================================
 
 The method takes "likely to be labelled" for "clearly positive". If one clinic reports its
 cases and another does not, it learns the clinic. This example shows what that looks like,
