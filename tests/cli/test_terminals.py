@@ -53,32 +53,25 @@ def complete(probgap):
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("probgap fit {table} --label st", ["strength"]),
-        ("probgap fit {table} --seed 1 --label st", ["strength"]),
-        ("probgap predict model.skops {table} --id ca", ["case"]),
-        ("probgap fit --label st", []),
+        ("fit {table} --label st", ["strength"]),
+        ("fit {table} --seed 1 --label st", ["strength"]),
+        ("predict model.skops {table} --id ca", ["case"]),
+        ("fit t.tsv --label ag", ["age", "agent"]),
+        ("fit semicolons.csv --label ag", ["age", "agent"]),
+        ("fit --label st", []),
+        ("fit - --label a", []),
+        ("fit nowhere.csv --label a", []),
+        ("fit t.gz --label a", []),
     ],
 )
-def test_columns_are_completed(words, offered, table, complete):
-    assert complete(words.format(table=table)) == offered
-
-
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_columns_are_completed_from_the_head_of_any_table(
-    complete, separator, tmp_path
-):
-    path = tmp_path / "t.csv"
-    path.write_text(separator.join(["age", '"agent"', "city"]) + "\n1,2,3\n")
-    assert complete(f"probgap fit {path} --label ag") == ["age", "agent"]
-
-
-@pytest.mark.parametrize("name", ["-", "nowhere.csv", "t.gz"])
-def test_nothing_is_completed_where_there_is_nothing_to_read(
-    complete, name, tmp_path, monkeypatch
+def test_columns_are_completed_from_the_head_of_a_table(
+    words, offered, table, complete, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.tsv").write_text('age\t"agent"\tcity\n1\t2\t3\n')
+    (tmp_path / "semicolons.csv").write_text('age;"agent";city\n1;2;3\n')
     (tmp_path / "t.gz").write_bytes(b"\x1f\x8b\xff\xfe\x00")
-    assert complete(f"probgap fit {name} --label a") == []
+    assert complete("probgap " + words.format(table=table)) == offered
 
 
 @pytest.mark.parametrize("charset", ["utf-8", "ascii"])
