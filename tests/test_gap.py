@@ -41,7 +41,7 @@ def test_mixed_gaps_follow_the_truth_in_any_folds(square):
         assert np.corrcoef(model.observed_gap_, gap)[0, 1] > 0.8
         assert_allclose(model.observed_gap_, np.tanh(model.log_odds_ / 2.0))
         decision = model.decision_function(X)
-        assert_allclose(decision, np.tanh(model.log_odds(X) / 2.0), atol=1e-12)
+        assert_allclose(decision, np.tanh(model._log_odds_at(X) / 2.0), atol=1e-12)
     assert not np.array_equal(usual.observed_gap_, other.observed_gap_)
 
 

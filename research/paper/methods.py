@@ -75,7 +75,7 @@ class SharedGap(MixedGapEstimator):
     def _fit(self, samples: Matrix, labels: ObservedLabels, _: Generator) -> None:
         """Fit, or reuse the fit on the same data."""
         seed, known = self.random_state, (samples, labels.labelled)
-        fit = lambda: MixedGapEstimator(random_state=seed).fit_checked(*known)
+        fit = lambda: MixedGapEstimator(random_state=seed)._fit_checked(*known)
         fitted = self.fits.recall(("gap", *known, seed), fit)
         self.mixture_, self.log_odds_ = fitted.mixture_, fitted.log_odds_
         self.observed_gap_ = fitted.observed_gap_

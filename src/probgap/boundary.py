@@ -24,7 +24,6 @@ from probgap._core.types import Array, Mask, Vector
 __all__ = [
     "Boundary",
     "BoundaryRule",
-    "BoundaryWarning",
     "MeanSmallest",
     "Quantile",
     "estimate_boundary",

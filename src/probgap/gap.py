@@ -48,7 +48,7 @@ class GapClassifier(TransformerMixin, ProbabilisticPUClassifier):
     # Added to log-odds to correct for labelled samples that were drawn more often.
     log_odds_shift_: float = 0.0
 
-    def fit_checked(self, samples: Matrix, labelled: Mask) -> Self:
+    def _fit_checked(self, samples: Matrix, labelled: Mask) -> Self:
         """Fit to samples, and to the mask of the labelled ones, that were checked."""
         if not self._keeps_single:
             samples = samples.astype(np.float64, copy=False)
@@ -209,7 +209,7 @@ class MixedGapEstimator(GapClassifier):
         return self.log_odds_
 
     def _log_odds_at(self, X: Matrix) -> Vector:
-        return self.log_odds(X)
+        return self.mixture_.log_odds(X) + self.log_odds_shift_
 
     def _correct_odds(self, weight: Vector, labelled: Mask) -> None:
         super()._correct_odds(weight, labelled)
@@ -217,21 +217,6 @@ class MixedGapEstimator(GapClassifier):
 
     def _uncorrected_chance(self, samples: Matrix) -> Vector:
         return expit(self.mixture_.log_odds(samples))
-
-    def log_odds(self, samples: Matrix) -> Vector:
-        """Return the log-odds of being labelled for samples already validated.
-
-        Parameters
-        ----------
-        samples : {ndarray, sparse matrix} of shape (n_samples, n_features)
-            Samples, after the checks of ``predict_proba``.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Log-odds, on the scale of ``log_odds_``.
-        """
-        return self.mixture_.log_odds(samples) + self.log_odds_shift_
 
 
 class ObservedGapEstimator(GapClassifier):

@@ -19,7 +19,6 @@ from probgap._core.types import Mask, Vector
 
 __all__ = [
     "ScoreRange",
-    "lee_liu_score",
     "pu_score",
     "pu_score_range",
     "recovered_share",
@@ -77,47 +76,6 @@ def recovered_share(method: float, naive: float, clean: float) -> float:
     return float((method - naive) / (clean - naive)) if clean != naive else np.nan
 
 
-def lee_liu_score(
-    y: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    pos_label: object = None,
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """Score predictions without known negatives.
-
-    ``recall ** 2 / P(predicted positive)``, with the recall of labelled positives. It
-    ranks models as precision times recall does if labels are missing at random; if easy
-    positives are labelled first the recall, and so the score, is too high.
-
-    Parameters
-    ----------
-    y, y_pred : array-like of shape (n_samples,)
-        Observed labels, and predictions of the same two values.
-    pos_label, sample_weight : object
-        As in :func:`pu_score`.
-
-    Returns
-    -------
-    float
-        The score, at least 0; greater is better.
-
-    References
-    ----------
-    .. [1] Lee, Liu, "Learning with Positive and Unlabeled Examples Using Weighted
-       Logistic Regression", ICML 2003.
-
-    Examples
-    --------
-    >>> from probgap.metrics import lee_liu_score
-    >>> lee_liu_score([1, 1, 0, 0], [1, 1, 1, 0])
-    1.3333333333333333
-    """
-    return pu_score(
-        y, y_pred, "lee_liu", pos_label=pos_label, sample_weight=sample_weight
-    )
-
-
 def pu_score(
     y: ArrayLike,
     y_pred: ArrayLike,
@@ -153,6 +111,7 @@ def pu_score(
     Where easy positives are labelled first, a classifier finds labelled positives more
     often than others: r is too high, and so is every estimate here, the more so the
     steeper the labelling. :func:`pu_score_range` returns bounds that hold nevertheless.
+    "lee_liu" [3]_ ranks models as precision times recall does, and needs no prior.
 
     Parameters
     ----------
@@ -192,6 +151,8 @@ def pu_score(
        KDD 2008.
     .. [2] Jain, White, Radivojac, "Recovering True Classifier Performance in
        Positive-Unlabeled Learning", AAAI 2017.
+    .. [3] Lee, Liu, "Learning with Positive and Unlabeled Examples Using Weighted
+       Logistic Regression", ICML 2003.
 
     Examples
     --------

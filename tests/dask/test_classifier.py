@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import probgap
 from probgap._core.checks import ObservedLabels
-from probgap.boundary import BoundaryWarning, MeanSmallest
+from probgap.boundary import MeanSmallest
 from probgap.dask import PGPUClassifier
-from probgap.exceptions import InvalidInputError, UnreliableFitWarning
+from probgap.exceptions import BoundaryWarning, InvalidInputError, UnreliableFitWarning
 from probgap.gap import ObservedGapEstimator
 from probgap.reweight import KernelMeanMatching
 

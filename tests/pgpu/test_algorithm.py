@@ -70,7 +70,7 @@ def test_the_default_is_its_steps(square, square_model):
     inside = np.clip(odds, logit(1e-4), -logit(1e-4))
     assert_allclose(fitted.posterior_, expit(inside.mean(axis=0)), atol=1e-12)
     new = [
-        expected.posterior(gap.log_odds(X)),
+        expected.posterior(gap._log_odds_at(X)),
         fitted.estimator_.predict_proba(X)[:, 1],
     ]
     mean = expit(logit(np.clip(new, 1e-4, 1 - 1e-4)).mean(axis=0))

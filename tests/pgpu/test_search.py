@@ -12,8 +12,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from probgap import PGPUClassifier, PGPUClassifierCV
-from probgap.boundary import BoundaryWarning
 from probgap.datasets import hide_labels, make_square, make_triangles, platt_gap
+from probgap.exceptions import BoundaryWarning
 
 GRID = np.array([-0.85, -0.8, -0.7, -0.6])
 

@@ -292,7 +292,7 @@ def test_what_cannot_be_is_refused():
         ((scores, labelled, "tice"), "method must be one of"),
         ((scores, labelled, ["bbe"]), "method must be one of"),
         ((scores[:, None], labelled), "scores must be a one-dimensional array"),
-        ((np.where(labelled, np.nan, scores), labelled), "Got NaN or infinity"),
+        ((np.where(labelled, np.nan, scores), labelled), "Got 400 that are not finite"),
         ((scores, np.ones_like(labelled)), "Got no unlabelled sample"),
     ):
         with pytest.raises(InvalidInputError, match=message):

@@ -48,7 +48,7 @@ def test_the_numbers_are_of_one_kind():
     assert hidden.sum() == pytest.approx(reading.n_hidden)
     assert ((hidden >= 0.0) & (hidden <= 1.0)).all()
     assert reading.curves.weights.sum() == pytest.approx(1.0)
-    low, high = reading.worlds()
+    low, high = reading.scenarios()
     assert low <= reading.n_hidden <= high
     assert 0.0 <= reading.familiarity <= 1.0
     assert "hidden positives" in reading._repr_html_()

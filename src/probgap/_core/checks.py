@@ -39,6 +39,17 @@ def check_unit_interval(values: ArrayLike, name: str, n_samples: int) -> Vector:
     return checked
 
 
+def check_scores(scores: ArrayLike) -> Vector:
+    """Return the scores as a float array, or raise if they are not one."""
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1 or not np.isfinite(values).all():
+        odd = f"{np.count_nonzero(~np.isfinite(values))} that are not finite"
+        wrong = odd if values.ndim == 1 else f"shape {values.shape}"
+        msg = f"scores must be a one-dimensional array of finite numbers. Got {wrong}."
+        raise InvalidInputError(msg)
+    return values
+
+
 def check_gap(observed_gap: ArrayLike) -> Vector:
     """Return the gap as a float array, or raise if it is not one."""
     gap: Vector = check_array(

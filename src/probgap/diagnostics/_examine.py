@@ -256,7 +256,7 @@ def _describe(model: Any, X: Any, labelled: Mask) -> Evidence:
         converged=None if matching is None else bool(matching.converged),
         bound=_bound_left_out(model, X),
     )
-    low, high = reading.worlds()
+    low, high = reading.scenarios()
     return {
         "found": found,
         "boundary": classifier.boundary_,

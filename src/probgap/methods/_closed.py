@@ -21,6 +21,7 @@ from probgap.methods.base import (
     FinalProbabilities,
     MethodClassifier,
     PriorMethod,
+    PropensityMethod,
     score_of,
 )
 
@@ -176,7 +177,7 @@ def unlabelled_positive_chance(chance: Vector, frequency: float) -> Vector:
     return np.clip((1.0 - frequency) / frequency * odds, 0.0, 1.0)
 
 
-class PGlinClassifier(MethodClassifier):
+class PGlinClassifier(PropensityMethod):
     r"""Take the root of P(s=1 | x), relative to its maximum.
 
     It assumes that a positive is labelled with a probability proportional to P(Y=1 | x), and
@@ -238,32 +239,16 @@ class PGlinClassifier(MethodClassifier):
         largest = 0.5 * (1.0 + self.gap_estimator_.observed_gap_.max())
         self.largest_ = float(max(largest, TINY))
 
-    def _gives_probabilities(self) -> bool:
-        return True
-
-    def _share_of_largest(self, X: Matrix) -> Vector:
-        samples = check_predict_input(self, X)
+    def _share_of_largest(self, samples: Matrix) -> Vector:
         chance = self.gap_estimator_.predict_proba(samples)[:, 1]
         return np.minimum(chance / self.largest_, 1.0)
 
     def _decide(self, X: Matrix) -> Vector:
-        return 2.0 * np.sqrt(self._share_of_largest(X)) - 1.0
+        samples = check_predict_input(self, X)
+        return 2.0 * np.sqrt(self._share_of_largest(samples)) - 1.0
 
-    def predict_propensity(self, X: Matrix) -> Vector:
-        """Return P(s=1 | x, Y=1), the probability that a positive is labelled.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Probabilities, at most ``largest_``.
-        """
-        share = self._share_of_largest(X)
-        return self.largest_ * np.sqrt(share)
+    def _propensity(self, samples: Matrix) -> Vector:
+        return self.largest_ * np.sqrt(self._share_of_largest(samples))
 
 
 class PUSBClassifier(PriorMethod):

@@ -23,7 +23,7 @@ from probgap._core.estimators import require_predict_proba, require_sample_weigh
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.methods._risk import NNPUClassifier
-from probgap.methods.base import TINY, FinalProbabilities
+from probgap.methods.base import TINY, FinalProbabilities, PropensityMethod
 from probgap.reading import read
 
 
@@ -189,7 +189,7 @@ def _check_propensity(propensity: Any, labelled: Mask) -> Vector:
     return used
 
 
-class SAREMClassifier(FinalProbabilities):
+class SAREMClassifier(PropensityMethod):
     r"""Learn a classifier and the propensity together, by EM.
 
     With f(x) = P(Y=1 | x) and e(x) = P(s=1 | x, Y=1), an unlabelled sample is positive with
@@ -248,7 +248,7 @@ class SAREMClassifier(FinalProbabilities):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FinalProbabilities._parameter_constraints,
+        **PropensityMethod._parameter_constraints,
         "propensity_estimator": [HasMethods(["fit"]), None],
         "propensity_features": ["array-like", None],
     }
@@ -326,27 +326,15 @@ class SAREMClassifier(FinalProbabilities):
             raise InvalidInputError(msg)
         return found
 
-    def _gives_probabilities(self) -> bool:
-        return True
+    def _chance(self, X: Matrix) -> Vector:
+        return self.estimator_.predict_proba(check_predict_input(self, X))[:, 1]
 
     def _decide(self, X: Matrix) -> Vector:
         return 2.0 * self._chance(X) - 1.0
 
-    def predict_propensity(self, X: Matrix) -> Vector:
-        """Return P(s=1 | x, Y=1), the probability that a positive is labelled.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Probabilities.
-        """
-        samples = check_predict_input(self, X)[:, self.propensity_features_]
-        return self.propensity_estimator_.predict_proba(samples)[:, 1]
+    def _propensity(self, samples: Matrix) -> Vector:
+        columns = samples[:, self.propensity_features_]
+        return self.propensity_estimator_.predict_proba(columns)[:, 1]
 
 
 def posterior_given_label(

@@ -62,18 +62,18 @@ def risk_terms(score: Vector, cost: Vector, loss: Loss) -> RiskTerms:
 
 
 class RiskFit(NamedTuple):
-    """A linear model of least risk, and the evidence that it is.
+    """A linear model of least positive + kept * negative risk, and the risk there.
 
-    ``kept`` is the factor of the negative part in the gradient: 1 where the part is above
-    0, less where its lower bound of 0 is active.
+    ``kept`` is 1 where the negative part is above 0, less where its lower bound of 0 is
+    active.
     """
 
-    coef: Vector
-    intercept: float
-    objective: float
+    coef: Vector  # the intercept is the last
     kept: float
-    n_iter: int
+    objective: float
+    negative: float
     converged: bool
+    n_iter: int
 
 
 def minimise_risk(
@@ -96,7 +96,7 @@ def minimise_risk(
     """
     n_iter = 0
 
-    def solve(kept: float, start: Vector) -> _Solution:
+    def solve(kept: float, start: Vector) -> RiskFit:
         nonlocal n_iter
 
         def penalised(parameters: Vector) -> tuple[float, Vector]:
@@ -115,38 +115,27 @@ def minimise_risk(
         negative = max(terms.negative, 0.0) if non_negative else terms.negative
         objective = terms.positive + negative + 0.5 * alpha * float(coef @ coef)
         stationary = bool(np.abs(found.jac).max() <= tol)
-        return _Solution(found.x, kept, objective, terms.negative, stationary)
+        return RiskFit(found.x, kept, objective, terms.negative, stationary, n_iter)
 
     best = solve(1.0, np.zeros(features.shape[1] + 1))
-    converged = best.stationary
+    converged = best.converged
     if non_negative and best.negative < 0.0:
         # Each solution starts from the last with a negative part below 0: at the other
         # end the sigmoid loss may have left all scores where it is flat.
-        low, high, start, converged = 0.0, 1.0, best.point, False
+        low, high, start, converged = 0.0, 1.0, best.coef, False
         for _ in range(_HALVINGS):
             if n_iter >= max_iter or converged:
                 break
             found = solve(0.5 * (low + high), start)
-            solved = found.stationary and abs(found.negative) <= tol
+            solved = found.converged and abs(found.negative) <= tol
             converged = solved and found.objective <= best.objective + tol
             if converged or found.objective < best.objective:
                 best = found
             if found.negative > 0.0:
                 low = found.kept
             else:
-                high, start = found.kept, found.point
-    coef, intercept = best.point[:-1], float(best.point[-1])
-    return RiskFit(coef, intercept, best.objective, best.kept, n_iter, converged)
-
-
-class _Solution(NamedTuple):
-    """The minimum of positive + kept * negative, and the risk there."""
-
-    point: Vector
-    kept: float
-    objective: float
-    negative: float
-    stationary: bool
+                high, start = found.kept, found.coef
+    return best._replace(converged=converged, n_iter=n_iter)
 
 
 class NNPUClassifier(PriorMethod):
@@ -304,7 +293,7 @@ class NNPUClassifier(PriorMethod):
                 max_iter=self.max_iter,
                 tol=self.tol,
             )
-        self.coef_, self.intercept_ = found.coef, found.intercept
+        self.coef_, self.intercept_ = found.coef[:-1], float(found.coef[-1])
         self.objective_, self.kept_ = found.objective, found.kept
         self.n_iter_, self.converged_ = found.n_iter, found.converged
         if not found.converged:

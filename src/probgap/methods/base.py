@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -149,6 +150,32 @@ class FinalProbabilities(MethodClassifier):
     def _chance(self, X: Matrix) -> Vector:
         samples = check_predict_input(self, X)
         return self.estimator_.predict_proba(samples)[:, 1]
+
+
+class PropensityMethod(MethodClassifier):
+    """A method that learns how likely each positive is to be labelled."""
+
+    def _gives_probabilities(self) -> bool:
+        return True
+
+    @abstractmethod
+    def _propensity(self, samples: Matrix) -> Vector:
+        """Return P(s=1 | x, Y=1) of checked samples."""
+
+    def predict_propensity(self, X: Matrix) -> Vector:
+        """Return P(s=1 | x, Y=1), the probability that a positive is labelled.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Probabilities.
+        """
+        return self._propensity(check_predict_input(self, X))
 
 
 class PriorMethod(MethodClassifier):

@@ -119,7 +119,7 @@ def fit_pgpu(
         averages=steps.averages,
         posterior=posterior,
         probability=reading.share_out(posterior, labelled, weight),
-        slope=slope_of(classifier, samples, posterior),
+        slope=fit_slope(classifier, samples, posterior),
     )
 
 
@@ -129,7 +129,7 @@ def decide(model: Any, samples: Matrix) -> Vector:
         return model.estimator_.decision_function(samples)
     positive = model.estimator_.predict_proba(samples)[:, 1]
     if model.averages_:
-        scores = model.gap_estimator_.log_odds(samples)
+        scores = model.gap_estimator_._log_odds_at(samples)
         positive = average_chances(positive, model.reading_.posterior(scores))
     return 2.0 * positive - 1.0
 
@@ -195,7 +195,7 @@ class Steps:
         """Step 1: estimate how likely each sample is to be labelled."""
         gap = clone_with_seed(self.gap, rng)
         with stage(self.verbose, "who is labelled"):
-            gap.fit_checked(samples, labelled)
+            gap._fit_checked(samples, labelled)
             if weight is not None:
                 gap._correct_odds(weight, labelled)
         return gap
@@ -384,20 +384,16 @@ def average_chances(first: Vector, second: Vector) -> Vector:
     return expit(0.5 * (odds[0] + odds[1]))
 
 
-def slope_of(classifier: Any, samples: Matrix, posterior: Vector) -> float | None:
-    """Return the slope from decisions to log-odds; None if there are probabilities."""
-    if hasattr(classifier, "predict_proba"):
-        return None
-    rows = spread_rows(posterior.size, LIMITS.most_calibrated)
-    return fit_slope(classifier.decision_function(samples[rows]), posterior[rows])
-
-
-def fit_slope(decision: Vector, posterior: Vector) -> float:
+def fit_slope(classifier: Any, samples: Matrix, posterior: Vector) -> float | None:
     """Return the slope a for which expit(a * decision) is closest to the posterior.
 
     Closest in cross-entropy. There is no intercept, so that the probability passes
-    1/2 where the decision passes 0.
+    1/2 where the decision passes 0. None if the classifier has probabilities.
     """
+    if hasattr(classifier, "predict_proba"):
+        return None
+    rows = spread_rows(posterior.size, LIMITS.most_calibrated)
+    decision, posterior = classifier.decision_function(samples[rows]), posterior[rows]
     scale, tiny = float(np.abs(decision).mean()), np.finfo(np.float64).tiny
     if scale == 0.0:
         return 1.0

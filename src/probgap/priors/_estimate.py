@@ -11,7 +11,12 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from probgap._core.checks import check_fit_inputs, check_labelled, in_double
+from probgap._core.checks import (
+    check_fit_inputs,
+    check_labelled,
+    check_scores,
+    in_double,
+)
 from probgap._core.errors import InvalidInputError, warn
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Mask, Matrix, Vector
@@ -137,7 +142,7 @@ def estimate_class_prior(
         raise InvalidInputError(msg)
     with one_thread():
         found = FROM_FEATURES[method](samples, labelled, rng)
-    return _finish(found, method, labelled)
+    return _as_class_prior(found, method, labelled)
 
 
 def estimate_class_prior_from_scores(
@@ -177,15 +182,11 @@ def estimate_class_prior_from_scores(
     True
     """
     _check_method(method, FROM_SCORES)
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        wrong = "NaN or infinity" if values.ndim == 1 else f"shape {values.shape}"
-        msg = f"scores must be a one-dimensional array of finite numbers. Got {wrong}."
-        raise InvalidInputError(msg)
+    values = check_scores(scores)
     mask = check_labelled(labelled, values.size, both=True)
     if method != "reading":  # which calibrates scores itself
         values = calibrated_log_odds(values, mask, np.ones(values.size))
-    return _finish(FROM_SCORES[method](values, mask), method, mask)
+    return _as_class_prior(FROM_SCORES[method](values, mask), method, mask)
 
 
 def _check_method(method: str, known: dict[str, Any]) -> None:
@@ -195,8 +196,7 @@ def _check_method(method: str, known: dict[str, Any]) -> None:
         raise InvalidInputError(msg)
 
 
-def _finish(found: FoundPrior, method: str, labelled: Mask) -> ClassPrior:
+def _as_class_prior(found: FoundPrior, method: str, labelled: Mask) -> ClassPrior:
     if not found.converged:
-        what = f"{method!r} has not converged: {dict(found.evidence)}."
-        warn(what)
+        warn(f"{method!r} has not converged: {dict(found.evidence)}.")
     return ClassPrior.of(found, method, labelled)

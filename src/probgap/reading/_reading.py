@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
-from probgap._core.checks import check_labelled
+from probgap._core.checks import check_labelled, check_scores
 from probgap._core.errors import InvalidInputError
 from probgap._core.output import count_range, fact_table, number
 from probgap._core.types import Mask, Vector
@@ -216,7 +216,7 @@ class Reading:
         narrow = high - low <= _NARROW
         return ProbabilityRange(low, high, narrow & (not self.extrapolates))
 
-    def worlds(self) -> tuple[float, float]:
+    def scenarios(self) -> tuple[float, float]:
         """Return the numbers of hidden positives in two scenarios that are both possible.
 
         The weighted means over the curves below, and over those above, the median number.
@@ -371,12 +371,7 @@ def read(
     >>> bool(low < 200 < high)
     True
     """
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or not np.isfinite(values).all():
-        odd = f"{np.count_nonzero(~np.isfinite(values))} that are not finite"
-        wrong = odd if values.ndim == 1 else f"shape {values.shape}"
-        msg = f"scores must be a one-dimensional array of finite numbers. Got {wrong}."
-        raise InvalidInputError(msg)
+    values = check_scores(scores)
     mask = check_labelled(labelled, values.size, both=True)
     weight = np.ones(values.size)
     if sample_weight is not None:
