@@ -36,8 +36,8 @@ class _Line(NamedTuple):
     cells: Mapping[str, str]
 
 
-def read_answers(path: Path, audit: AuditFile) -> ParsedAnswers:
-    """Read answers in any order, with other columns between, as people type them."""
+def parse_answers(path: Path, audit: AuditFile) -> ParsedAnswers:
+    """Return answers in any order, with other columns between, as people type them."""
     lines, strange = _read_lines(path, audit)
     said, spelt, puzzling = _understand(lines, audit.fit.described["positive"])
     # What cannot be used either way counts both ways.
@@ -90,7 +90,7 @@ def _read_lines(path: Path, audit: AuditFile) -> tuple[list[_Line], list[str]]:
     for values in frame.to_dict("records"):
         cells = {name: _text(value) for name, value in values.items()}
         text = cells[column]
-        row = _number(text, described["rows"]) if by_number else by_id.get(text)
+        row = _row_of(text, described["rows"]) if by_number else by_id.get(text)
         if row is not None:
             lines.append(_Line(row, cells.pop(answer), cells))
         elif text:
@@ -103,7 +103,7 @@ def _text(value: Any) -> str:
     return "" if missing or str(value) == "<NA>" else str(value).strip()
 
 
-def _number(text: str, n_rows: int) -> int | None:
+def _row_of(text: str, n_rows: int) -> int | None:
     """Return the index of a row by its number, if the table has such a row."""
     try:
         number = float(text)

@@ -121,12 +121,12 @@ def _tell(rows: str, target: Path, folder: Path) -> None:
 
 def take_answers(fit: FittedTable, path: Path, *, shown: bool) -> Sequence[str]:
     """Read answers into the journal, and return what was understood of them."""
-    from probgap.cli._answers import read_answers
+    from probgap.cli._answers import parse_answers
     from probgap.cli._journal import FROM_FILE, Journal, Record
     from probgap.cli._questions import AuditFile
 
     audit = AuditFile.read(fit)
-    parsed = read_answers(path, audit)
+    parsed = parse_answers(path, audit)
     for note in parsed.notes if shown else ():
         typer.echo(note, err=True)
     kind, known = audit.design.kind, {each[:3] for each in audit.said.values()}

@@ -58,12 +58,12 @@ def correct(
 
 def read_all(fit: FittedTable, path: Path | None, *, shown: bool) -> dict[int, bool]:
     """Return the answers of the audit and of a file, or refuse to learn from none."""
-    from probgap.cli._answers import read_answers
+    from probgap.cli._answers import parse_answers
     from probgap.cli._questions import AuditFile
 
     audit, words = AuditFile.read(fit), {}
     if path is not None:
-        parsed = read_answers(path, audit)
+        parsed = parse_answers(path, audit)
         words = dict(parsed.words)
         for note in parsed.notes if shown else ():
             typer.echo(note, err=True)

@@ -156,7 +156,7 @@ class RowView:
     def _row(self, row: int, n_columns: int, longest: int) -> dict[str, Any]:
         cells = self._fit.cells.iloc[row]
         shown = [
-            [name, _text(cells[name], longest)] for name in self._names[:n_columns]
+            [name, _shorten(cells[name], longest)] for name in self._names[:n_columns]
         ]
         return {"row": row + 1, "id": self._fit.ids[row], "cells": shown}
 
@@ -191,7 +191,7 @@ class RowView:
         return [self._row(r, _N_VALUES, _LONGEST_SIMILAR) for r in near.tolist()]
 
 
-def _text(value: Any, longest: int) -> str:
+def _shorten(value: Any, longest: int) -> str:
     text = value if isinstance(value, str) else cell_text(value)
     left = len(text) - longest
     return text if left <= 0 else f"{text[:longest]} … ({left:,} characters more)"

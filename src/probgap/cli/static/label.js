@@ -84,7 +84,7 @@ function showEnd() {
     ? `All ${plural(view.asked, "row")} answered` : "The interval is narrow enough";
   at("end-text").textContent = (found ? `${found.headline}. ` : "")
     + `The answers are in ${about.folder}/answers.jsonl. To end, press Ctrl-C in the terminal`
-    + (view.mode === "audit" ? ": it writes audit.html, a page to keep." : ".");
+    + (view.mode === "audit" ? ": it writes audit.html, a report to keep." : ".");
   at("more").hidden = !done || !view.more;
   at("on").hidden = done;
 }
