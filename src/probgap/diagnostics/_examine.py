@@ -35,7 +35,7 @@ from probgap.inspection import ColumnImportance, column_importance
 from probgap.reweight import LeftOutBound, left_out_bound
 
 # Share, least and greatest number of rows for checks that fit models: with these, all
-# checks together cost less than the fit (benchmarks/examine.py).
+# checks together cost less than the fit (benchmarks/fit.py --checks).
 _TO_COMPARE = (0.2, 1000, 2500)
 _TO_SHUFFLE = (0.1, 500, 2500)
 _MOST_TO_DRAW_LABELS = 2000
@@ -79,7 +79,7 @@ def examine(
     Held-out predictions are those of the fit itself if it made any, as the default
     does. Checks that fit other models do so on a sample of the rows, whose size is in
     the account. All checks together cost less than the fit of the default
-    (``benchmarks/examine.py``).
+    (``benchmarks/fit.py --checks``).
 
     Parameters
     ----------
