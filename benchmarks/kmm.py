@@ -41,9 +41,6 @@ GROWING = (5000, 10_000, 20_000, 40_000, 80_000)
 LARGE = ((20_000, 2), (20_000, 10))
 
 
-# --- solvers
-
-
 def floor(source, target):
     """Take no weights, but as many products as some solver does."""
     gamma = median_gamma(target)
@@ -115,9 +112,6 @@ def is_installed(name):
         print(f"{name} is left out: {error}")
         return False
     return True
-
-
-# --- side by side
 
 
 def make(n, d):
@@ -196,9 +190,6 @@ def describe(source, target, upper):
         "gap": float(result.duality_gap),
         "ESS": float(result.effective_sample_size),
     }
-
-
-# --- harder cases
 
 
 def synthetic(n):

@@ -66,9 +66,6 @@ REFUSALS = (
 )
 
 
-# --- tables
-
-
 def draw(n, n_columns, seed=0):
     """Return a table, with a column ``found`` that is yes for labelled positives."""
     rng = np.random.default_rng(seed)
@@ -140,9 +137,6 @@ def plain(n, rng):
     frame["region"] = np.array(["north", "east", "south", "west"])[region]
     frame["channel"] = np.array([f"channel {i}" for i in range(12)])[channel]
     return frame, labelled
-
-
-# --- measurements
 
 
 def took(ran):
