@@ -22,7 +22,7 @@ ROOMS = (
     "diagnostics",
     "inspection",
     "tables",
-    "page",
+    "reporting",
     "io",
     "plotting",
     "dask",

@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 
 from probgap import PGPUClassifier
 from probgap.datasets import hide_labels
-from probgap.plotting import RelabellingDisplay
+from probgap.plotting import draw_relabelling
 
 
 def true_posterior(X):
@@ -104,9 +104,14 @@ plt.show()
 # %%
 # What each sample counted for
 # ----------------------------
-# :class:`~probgap.plotting.RelabellingDisplay`: labelled samples count as positive in training.
+# :func:`~probgap.plotting.draw_relabelling`: labelled samples count as positive in training.
 # An unlabelled one counts partly as positive and partly as negative, by its probability of
 # being positive: the more samples like it are labelled, the more it counts as positive.
-figure, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
-RelabellingDisplay.from_estimator(model, X, labelled, kind="training", ax=ax)
-plt.show()
+draw_relabelling(
+    model.observed_gap_,
+    labelled,
+    model.relabelling_,
+    sample_weight=model.sample_weight_,
+    boundary=model.boundary_,
+    kind="training",
+)

@@ -18,7 +18,7 @@ import numpy as np
 
 from probgap import PGPUClassifier
 from probgap.datasets import hide_labels
-from probgap.plotting import BoundaryDisplay, GapDisplay
+from probgap.plotting import draw_boundary, draw_gaps
 
 rng = np.random.default_rng(3)
 X = rng.uniform(-3.0, 3.0, size=(1500, 2))
@@ -37,19 +37,18 @@ print(f"{boundary.n_undecided} between it and 0, {boundary.n_positive} above 0")
 # %%
 # What the data show, and what they hide
 # --------------------------------------
-# First: :class:`~probgap.plotting.GapDisplay`, the observed gaps of all samples. At or below l
-# means negative, above 0 positive, and between the two the gap alone decides nothing. Second: the
-# same gaps against the truth, which one does not have in practice. The estimate rises with the
+# First, by :func:`~probgap.plotting.draw_gaps`: the observed gaps of all samples. At or below l
+# means negative, above 0 positive, and between the two the gap alone decides nothing.
+draw_gaps(model.observed_gap_, labelled, boundary=boundary)
+
+# %%
+# The same gaps against the truth, which one does not have in practice. The estimate rises with the
 # true gap, as the method needs it to, and a single negative number, not 0, is where the class
 # changes. The estimate of it is off by some hundredths here. It is off by more where most
 # positives are labelled: then such data do not say how much of the overlap is real and how much
 # is labels that are missing. ``spread`` says how much the boundary moves with the sample, not how
 # far off it is.
 TRUTH = "#009e73"
-# sphinx_gallery_thumbnail_number = 2
-figure, ax = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
-GapDisplay.from_estimator(model, X, labelled, ax=ax)
-
 figure, ax = plt.subplots(figsize=(5.4, 4.2), layout="constrained")
 ax.scatter(true_gap, model.observed_gap_, s=6, c="#999999", lw=0, label="samples")
 grid = np.linspace(-1.0, 1.0, 200)
@@ -64,12 +63,12 @@ plt.show()
 # %%
 # What another boundary would do
 # ------------------------------
-# :class:`~probgap.plotting.BoundaryDisplay` moves the boundary along. The further up, the more
-# unlabelled samples are called negative, and the more labelled ones contradict it. Each display
+# :func:`~probgap.plotting.draw_boundary` moves the boundary along. The further up, the more
+# unlabelled samples are called negative, and the more labelled ones contradict it. Each figure
 # gives what it draws as a table.
-display = BoundaryDisplay.from_estimator(model, X, labelled)
-display.figure_.set_size_inches(7.0, 4.0)
-display.figure_.set_layout_engine("constrained")
-display.ax_.legend(loc="center right", frameon=False)
-print(display.frame(at=[-0.9, -0.75, -0.5, 0.0]).round(2).to_string(index=False))
-plt.show()
+table = draw_boundary(model.observed_gap_, labelled, boundary=boundary).frame()
+print(table.set_index("boundary").loc[[-0.9, -0.75, -0.5, 0.0]].round(2))
+
+# %%
+# And as a picture, where the table has a row for each hundredth.
+draw_boundary(model.observed_gap_, labelled, boundary=boundary)

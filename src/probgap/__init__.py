@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
+    from probgap.reporting import report
 
-__all__ = ["PGPUClassifier", "PGPUClassifierCV", "__version__"]
+__all__ = ["PGPUClassifier", "PGPUClassifierCV", "__version__", "report"]
 
-__version__ = "0.3.0.dev0"
+__version__ = "0.2.0"
 
 
 def _rooms() -> list[str]:
@@ -29,7 +30,8 @@ def _rooms() -> list[str]:
 def __getattr__(name: str) -> Any:
     # Loaded when first asked for, so that the command line starts without scikit-learn.
     if name in __all__:
-        return getattr(import_module("probgap.pgpu"), name)
+        module = "reporting" if name == "report" else "pgpu"
+        return getattr(import_module(f"probgap.{module}"), name)
     if name in _rooms():
         return import_module(f"probgap.{name}")
     msg = f"module 'probgap' has no attribute {name!r}"

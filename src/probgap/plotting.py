@@ -1,638 +1,586 @@
-"""Pictures of a fit, in scikit-learn's Display convention: each also returns its table."""
+"""Figures of a fit, as SVG: for notebooks, pages and files.
+
+A figure has no fixed width: marks have positions in percent of it, text has a size in
+pixels, and one drawing serves a wide screen, a phone and paper. Colours are those of the
+report; a dark screen gets dark ones.
+"""
 
 from __future__ import annotations
 
+import base64
 import math
-from abc import ABC, abstractmethod
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from probgap._core.checks import check_gap, check_labelled, decode_labels
+from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import InvalidInputError, load_library
-from probgap._core.estimators import classifier_of, samples_of
-from probgap._core.output import comparable_height
+from probgap._core.output import comparable_height, fixed, whole, whole_file
 from probgap._core.runtime import spread_rows
-from probgap.boundary import Boundary
-from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
-from probgap.relabel import Relabelling
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.container import BarContainer
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
+    from probgap.boundary import Boundary
+    from probgap.relabel import Relabelling
 
-__all__ = ["BoundaryDisplay", "GapDisplay", "RelabellingDisplay"]
+__all__ = ["Figure", "draw_boundary", "draw_gaps", "draw_relabelling"]
 
+Point = tuple[float, float]
 Kind = Literal["counts", "training"]
 
-# Colours that people with colour blindness can tell apart, on light and dark backgrounds.
-_POSITIVE, _NEGATIVE, _UNLABELLED = "#d55e00", "#0072b2", "#9a9a9a"
-_ZONES = np.array(["negative", "undecided", "positive"], dtype=object)
-# Codes of a Relabelling, in the order in which they are drawn, and their colours.
-_OUTCOMES = {
-    1: ("positive", _POSITIVE),
-    -1: ("undecided", _UNLABELLED),
-    0: ("negative", _NEGATIVE),
-}
+_WIDTH = 640  # of a figure by itself, in pixels
+_ABOVE_BARS = 34  # pixels, for text
+# Codes of a Relabelling, in the order in which they are drawn.
+_OUTCOMES = {1: "positive", -1: "undecided", 0: "negative"}
 _ROWS = ("labelled", "unlabelled")
-# A scatter plot of more points is a blot; those drawn are spread over all samples.
-_MOST_DRAWN = 5000
-# A segment shorter than this share of the longest bar has no room for text.
-_ROOM_FOR_TEXT = 0.06
+# More points are a blot; those drawn are spread over all samples.
+_MOST_DRAWN = 2000
+# A segment shorter than this share of the longest bar has no place for text.
+_SHORTEST_WITH_TEXT = 0.06
+_GAP_TICKS = [(tick, fixed(tick, 1)) for tick in (-1.0, -0.5, 0.0, 0.5, 1.0)]
+_GAP_NAME = "observed gap, P(labelled | x) \N{MINUS SIGN} P(unlabelled | x)"
 
 
-class Display(ABC):
-    """Observed gaps of labelled and unlabelled samples, on axes of matplotlib."""
+class Chart:
+    """A plot area of some height in pixels, as wide as the element around it.
 
-    ax_: Axes
-    figure_: Figure
-    boundary: float | None
-    _both_kinds: ClassVar[bool] = False  # whether some must be labelled, and some not
+    ``x`` and ``y`` are the ranges of the axes; marks beyond them are drawn at the edge.
+    ``label`` says what it shows, for those who do not see it.
+    """
 
-    def __init__(
+    def __init__(self, x: Point, y: Point, height: int, label: str = "") -> None:
+        self.x, self.y, self.height, self.label = x, y, height, label
+        self._marks: list[str] = []
+
+    def line(self, start: Point, end: Point, kind: str) -> None:
+        """Draw a straight line."""
+        x1, y1, x2, y2 = *self._place(start), *self._place(end)
+        self._marks.append(
+            f'<line class="{kind}" x1="{x1}%" y1="{y1}%" x2="{x2}%" y2="{y2}%"/>'
+        )
+
+    def box(self, corner: Point, opposite: Point, kind: str) -> None:
+        """Fill a rectangle, from its lower left to its upper right corner."""
+        (left, bottom), (right, top) = self._place(corner), self._place(opposite)
+        size = f'width="{right - left:.2f}%" height="{bottom - top:.2f}%"'
+        self._marks.append(f'<rect class="{kind}" x="{left}%" y="{top}%" {size}/>')
+
+    def dot(self, at: Point, kind: str, radius: float) -> None:
+        """Draw a disc; its radius is in pixels."""
+        x, y = self._place(at)
+        self._marks.append(f'<circle class="{kind}" cx="{x}%" cy="{y}%" r="{radius}"/>')
+
+    def text(
         self,
+        at: Point,
+        words: str,
+        kind: str = "tick",
         *,
-        observed_gap: ArrayLike,
-        labelled: ArrayLike,
-        boundary: Boundary | float | None = None,
-        spread: float = math.nan,
+        shift: Point = (0, 0),
+        anchor: str = "middle",
     ) -> None:
-        if isinstance(boundary, Boundary):
-            spread, boundary = boundary.spread, boundary.value
-        self.observed_gap = check_gap(observed_gap)
-        n_samples = self.observed_gap.size
-        self.labelled = check_labelled(labelled, n_samples, both=self._both_kinds)
-        self.boundary = boundary
-        self.spread = spread
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        ax: Axes | None = None,
-        **options: Any,
-    ) -> Self:
-        """Draw what a fitted classifier made of samples.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted :class:`~probgap.PGPUClassifier` or
-            :class:`~probgap.PGPUClassifierCV`, or a pipeline that ends in one.
-        X : {array-like, sparse matrix} of shape (n_samples, n_features) or None
-            Samples. ``None`` stands for those it was fitted on, with the gaps that
-            placed the boundary: by default of models that had not seen the sample.
-            :class:`~probgap.plotting.RelabellingDisplay` takes no others, since only
-            those were relabelled.
-        y : array-like of shape (n_samples,)
-            Their observed labels.
-        ax : matplotlib Axes, default=None
-            Where to draw. ``None`` makes a figure.
-        **options : dict
-            Further parameters of ``plot``, such as ``n_bins`` or ``kind``.
-
-        Returns
-        -------
-        Display
-            The picture, and what it shows.
-        """
-        classifier = classifier_of(estimator)
-        if not isinstance(classifier, PGPUClassifier | PGPUClassifierCV):
-            msg = (
-                "estimator must be a PGPUClassifier or PGPUClassifierCV, or a pipeline "
-                f"that ends in one. Got {type(classifier).__name__}."
-            )
-            raise InvalidInputError(msg)
-        samples = None if X is None else samples_of(estimator, X)
-        positive = classifier.classes_[classifier.positive_index_]
-        labelled = decode_labels(y, positive).labelled
-        shown = cls._describe(classifier, samples)
-        return cls(labelled=labelled, **shown).plot(ax, **options)
-
-    @classmethod
-    def _describe(cls, classifier: Any, samples: Any) -> dict[str, Any]:
-        """Return what a fit says of samples, or of its own; those were held out."""
-        gap = classifier.observed_gap_
-        if samples is not None:
-            gap = classifier.gap_estimator_.transform(samples)[:, 0]
-        return {"observed_gap": gap, "boundary": classifier.boundary_}
-
-    @abstractmethod
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw on the axes given, or on new ones."""
-
-    def _start(self, ax: Axes | None) -> Axes:
-        """Keep the axes to draw on: those given, or new ones."""
-        if ax is None:
-            _, ax = _library("matplotlib.pyplot").subplots(layout="constrained")
-        self.ax_ = ax
-        self.figure_ = ax.figure  # type: ignore[assignment]
-        return ax
-
-    def _draw_boundary(self, value: float) -> Artist:
-        """Draw a dashed line at the boundary, with its value in the legend."""
-        label = f"boundary {value:.2f}".replace("-", "\N{MINUS SIGN}")
-        return self.ax_.axvline(
-            value, color=_ink(), lw=1.5, ls="--", label=label, zorder=2.5
+        """Write text, shifted from its position by some pixels."""
+        x, y = self._place(at)
+        self._marks.append(
+            f'<text class="{kind}" x="{x}%" y="{y}%" dx="{shift[0]}" dy="{shift[1]}" '
+            f'text-anchor="{anchor}">{escape(words)}</text>'
         )
 
-    def _shade(self, low: float, high: float, label: str) -> Artist:
-        style: dict[str, Any] = {"color": _ink(), "alpha": 0.12, "lw": 0, "zorder": 0.5}
-        return self.ax_.axvspan(low, high, label=label, **style)
+    def legend(self, entries: Iterable[tuple[str, str]]) -> None:
+        """Name kinds of marks, in a line above the plot area."""
+        at, shift = (self.x[0], self.y[1]), 0.0
+        for words, kind in entries:
+            self.text(at, "\N{BLACK CIRCLE}", kind, shift=(shift, -12), anchor="start")
+            place = (shift + 16, -12)
+            self.text(at, words, "note", shift=place, anchor="start")
+            shift += 40 + 7 * len(words)
 
-    def _draw_zones(self) -> list[Artist]:
-        """Draw 0, the boundary and the undecided zone; return what the legend names."""
-        self.ax_.axvline(0.0, color=_ink(), lw=0.8, zorder=1.5)
-        if self.boundary is None:
-            return []
-        line = self._draw_boundary(self.boundary)
-        if self.boundary >= 0.0:
-            return [line]
-        return [line, self._shade(self.boundary, 0.0, "undecided")]
+    def x_axis(self, labels: Iterable[tuple[float, str]] = ()) -> None:
+        """Draw the horizontal axis, with labels below it."""
+        low = self.y[0]
+        self.line((self.x[0], low), (self.x[1], low), "axis")
+        for value, words in labels:
+            self.text((value, low), words, shift=(0, 20))
 
-    def _label_gap_axis(self) -> None:
-        self.ax_.set_xlim(-1.02, 1.02)
-        self.ax_.set_xlabel(
-            "observed gap, P(labelled | x) \N{MINUS SIGN} P(unlabelled | x)"
+    def y_axis(self, labels: Iterable[tuple[float, str]]) -> None:
+        """Draw grid lines, with labels left of them."""
+        for value, words in labels:
+            self.line((self.x[0], value), (self.x[1], value), "grid")
+            self.text((self.x[0], value), words, shift=(-8, 4), anchor="end")
+
+    def svg(self, place: str = 'role="img" width="100%"') -> str:
+        """Return the chart; ``place`` is where it stands, as attributes."""
+        label = f'aria-label="{escape(self.label)}"'
+        head = f'<svg class="chart" {place} {label} height="{self.height}">'
+        return head + "".join(self._marks) + "</svg>"
+
+    def _place(self, at: Point) -> Point:
+        across, upwards = (
+            min(max((value - low) / (high - low), 0.0), 1.0)
+            for value, (low, high) in zip(at, (self.x, self.y), strict=True)
         )
+        return round(100 * across, 2), round(100 - 100 * upwards, 2)
 
 
-class GapDisplay(Display):
-    """Histogram of observed gaps, with the boundary, 0 and what lies between.
-
-    A sample to the left of the boundary looks negative, one to the right of 0 is more
-    likely labelled than not and so positive, and between the two the gap alone decides
-    nothing. Grey bars to the right of the boundary are where hidden positives are.
-
-    Make one by :meth:`from_estimator` or :meth:`from_predictions`; it keeps the gaps,
-    labels and boundary that it shows.
+class Figure:
+    """A figure, and the numbers that it shows. In a notebook it shows itself.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    bars_ : tuple of BarContainer
-        The bars of unlabelled samples, and those of labelled ones on top of them.
+    label : str
+        What it shows, in words.
+    data : dict of list
+        What is drawn, by column.
 
     Examples
     --------
-    >>> from probgap.plotting import GapDisplay
+    >>> from probgap.plotting import draw_gaps
+    >>> figure = draw_gaps([-0.9, -0.8, 0.7], [0, 0, 1], boundary=-0.5)
+    >>> figure.label
+    'Observed gaps of 2 unlabelled and 1 labelled rows.'
+    >>> figure.save("gaps.svg")  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        charts: Sequence[Chart],
+        data: Mapping[str, Sequence[Any]],
+        *,
+        label: str = "",
+        margins: tuple[int, int, int, int] = (28, 16, 50, 48),
+    ) -> None:
+        self.label = label or charts[0].label
+        self.data = dict(data)
+        self._charts, self._margins = charts, margins
+
+    def inline(self) -> str:
+        """Return the charts for a page that has our styles, each as wide as it may be.
+
+        Returns
+        -------
+        str
+            Markup.
+        """
+        return "".join(chart.svg() for chart in self._charts)
+
+    def svg(self) -> str:
+        """Return the figure by itself.
+
+        Returns
+        -------
+        str
+            The text of an SVG file.
+        """
+        top, right, bottom, left = self._margins
+        width, at, drawn = _WIDTH - left - right, top, []
+        for chart in self._charts:
+            drawn.append(chart.svg(f'x="{left}" y="{at}" width="{width}"'))
+            at += chart.height + 14
+        height = at - 14 + bottom
+        size = f'width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}"'
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} '
+            f'aria-label="{escape(self.label)}"><style>{_style()}</style>'
+            '<rect width="100%" height="100%" style="fill: var(--ground)"/>'
+            f"{''.join(drawn)}</svg>"
+        )
+
+    def frame(self) -> Any:
+        """Return what is drawn as a table.
+
+        Returns
+        -------
+        DataFrame
+            One row for each bar, dot or place.
+        """
+        pandas = load_library("pandas", extra="report", purpose="tables of figures")
+        return pandas.DataFrame(self.data)
+
+    def save(self, path: str | Path) -> None:
+        """Write the figure to an SVG file.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        """
+        with whole_file(Path(path)) as file:
+            file.write(self.svg())
+
+    def __repr__(self) -> str:
+        return f"<Figure: {self.label}>"
+
+    def _repr_html_(self) -> str:
+        # An image keeps the styles of the notebook out, and ours in.
+        data = base64.b64encode(self.svg().encode("utf-8")).decode()
+        source = f"data:image/svg+xml;base64,{data}"
+        return f'<img alt="{escape(self.label)}" style="max-width:100%" src="{source}">'
+
+
+def draw_gaps(
+    observed_gap: ArrayLike,
+    labelled: ArrayLike,
+    *,
+    boundary: Boundary | float | None = None,
+    n_bins: int = 40,
+) -> Figure:
+    """Draw histograms of the observed gap: unlabelled rows above, labelled ones below.
+
+    A row to the left of the boundary looks negative, one to the right of 0 is more likely
+    labelled than not and so positive; between the two, shaded, the gap alone decides
+    nothing. Bars of unlabelled rows to the right of the boundary are where hidden
+    positives are. A bar that dwarfs all others is cut, with its count.
+
+    Parameters
+    ----------
+    observed_gap : array-like of shape (n_samples,)
+        P(s=1 | x) - P(s=0 | x), each in [-1, 1]: ``observed_gap_`` of a classifier.
+    labelled : array-like of shape (n_samples,)
+        True for labelled positives.
+    boundary : Boundary or float, default=None
+        The boundary l: ``boundary_`` of a classifier. ``None`` draws none.
+    n_bins : int, default=40
+        Number of bars from -1 to 1.
+
+    Returns
+    -------
+    Figure
+        With ``gap_low``, ``gap_high``, ``unlabelled`` and ``labelled`` for each bar.
+
+    Examples
+    --------
+    >>> from probgap.plotting import draw_gaps
     >>> gap, labelled = [-0.9, -0.8, -0.3, 0.6, 0.7], [0, 0, 0, 0, 1]
-    >>> display = GapDisplay.from_predictions(gap, labelled, boundary=-0.5)
-    >>> display.frame(n_bins=4)[["gap_low", "gap_high", "unlabelled", "labelled"]]
+    >>> draw_gaps(gap, labelled, boundary=-0.5, n_bins=4).frame()
        gap_low  gap_high  unlabelled  labelled
     0     -1.0      -0.5           2         0
     1     -0.5       0.0           1         0
     2      0.0       0.5           0         0
     3      0.5       1.0           1         1
     """
-
-    bars_: tuple[BarContainer, BarContainer]
-
-    @classmethod
-    def from_predictions(
-        cls,
-        observed_gap: ArrayLike,
-        labelled: ArrayLike,
-        *,
-        boundary: Boundary | float | None = None,
-        ax: Axes | None = None,
-        n_bins: int = 40,
-    ) -> Self:
-        """Draw given gaps.
-
-        Parameters
-        ----------
-        observed_gap : array-like of shape (n_samples,)
-            P(s=1 | x) - P(s=0 | x), each in [-1, 1].
-        labelled : array-like of shape (n_samples,)
-            True for labelled positives.
-        boundary : Boundary or float, default=None
-            The boundary l, to be drawn where it is known.
-        ax, n_bins : object
-            As in :meth:`plot`.
-
-        Returns
-        -------
-        GapDisplay
-            The picture, and what it shows.
-        """
-        shown = cls(observed_gap=observed_gap, labelled=labelled, boundary=boundary)
-        return shown.plot(ax, n_bins=n_bins)
-
-    def plot(self, ax: Axes | None = None, *, n_bins: int = 40) -> Self:
-        """Draw a bar for each range of gaps; bars that dwarf all others are cut.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw. ``None`` makes a figure.
-        n_bins : int, default=40
-            Number of bars from -1 to 1.
-        """
-        table = self.frame(n_bins=n_bins)
-        ax = self._start(ax)
-        left, unlabelled, labelled = (
-            table[name].to_numpy() for name in ("gap_low", "unlabelled", "labelled")
-        )
-        style: dict[str, Any] = {"width": 2.0 / n_bins, "align": "edge", "zorder": 2}
-        below = ax.bar(left, unlabelled, color=_UNLABELLED, label="unlabelled", **style)
-        style |= {"bottom": unlabelled, "color": _POSITIVE, "label": "labelled"}
-        above = ax.bar(left, labelled, **style)
-        self.bars_ = (below, above)
-        heights = unlabelled + labelled
-        top = 1.08 * comparable_height(heights.tolist())
-        for bar in np.flatnonzero(heights > top):
-            beside, shift, ha = (
-                ("gap_low", -3, "right") if left[bar] > 0.0 else ("gap_high", 3, "left")
-            )
-            ax.annotate(
-                f"\N{UPWARDS ARROW} {heights[bar]:,}",
-                (table[beside][bar], top),
-                xytext=(shift, -4),
-                textcoords="offset points",
-                va="top",
-                ha=ha,
-            )
-        zones: list[Any] = self._draw_zones()
-        self._label_gap_axis()
-        ax.set(ylabel="samples", ylim=(0.0, top))
-        ax.legend(handles=[above, below, *zones])
-        return self
-
-    def frame(self, *, n_bins: int = 40) -> Any:
-        """Return what is drawn as a table, one row for each bar.
-
-        Parameters
-        ----------
-        n_bins : int, default=40
-            Number of bars from -1 to 1.
-
-        Returns
-        -------
-        DataFrame
-            Edges of the bar, samples of each kind in it, and in which zone its middle
-            lies (no such column without a boundary).
-        """
-        if n_bins < 1:
-            msg = f"n_bins must be at least 1. Got {n_bins!r}."
-            raise InvalidInputError(msg)
-        edges = np.linspace(-1.0, 1.0, n_bins + 1)
-        gap = np.clip(self.observed_gap, -1.0, 1.0)
-        table = {
-            "gap_low": edges[:-1],
-            "gap_high": edges[1:],
-            "unlabelled": np.histogram(gap[~self.labelled], edges)[0],
-            "labelled": np.histogram(gap[self.labelled], edges)[0],
-        }
-        if self.boundary is not None:
-            middle = 0.5 * (edges[:-1] + edges[1:])
-            ends = [self.boundary, max(0.0, self.boundary)]
-            table["zone"] = _ZONES[np.searchsorted(ends, middle)]
-        return _library("pandas").DataFrame(table)
+    gap = check_gap(observed_gap)
+    mask = check_labelled(labelled, gap.size)
+    return draw_histogram(count_gaps(gap, mask, n_bins=n_bins), _value_of(boundary))
 
 
-class BoundaryDisplay(Display):
-    """What the boundary decides, and what any other boundary would.
+def count_gaps(
+    gap: NDArray[Any], labelled: NDArray[Any], *, weight: Any = None, n_bins: int = 40
+) -> dict[str, list[Any]]:
+    """Return numbers of unlabelled and labelled rows by observed gap."""
+    if n_bins < 1:
+        msg = f"n_bins must be at least 1. Got {n_bins!r}."
+        raise InvalidInputError(msg)
+    edges = np.linspace(-1.0, 1.0, n_bins + 1)
+    weight = np.ones(gap.size) if weight is None else weight
+    counts = {
+        name: np.histogram(np.clip(gap[rows], -1.0, 1.0), edges, weights=weight[rows])
+        for name, rows in (("unlabelled", ~labelled), ("labelled", labelled))
+    }
+    whole_numbers = {
+        name: n.round().astype(int).tolist() for name, (n, _) in counts.items()
+    }
+    return {"edges": edges.tolist(), **whole_numbers}
 
-    For each place where the boundary could lie: the share of the unlabelled samples that
-    it would call negative, and the share of the labelled positives that lie on its
-    negative side and so speak against it. A good boundary leaves the second curve near
-    0 while the first is well above. Where the first is steep, a small move changes
-    many decisions; the band around the boundary shows how far it moves over resamples.
 
-    Regions in the plane of two features are another picture, which scikit-learn has:
-    ``sklearn.inspection.DecisionBoundaryDisplay`` takes our classifiers as they are.
+def draw_histogram(counts: Mapping[str, Sequence[Any]], bound: float | None) -> Figure:
+    """Draw numbers of rows by observed gap, as ``count_gaps`` returns them."""
+    edges, charts = counts["edges"], []
+    for kind, height, bar in (
+        ("unlabelled", 210, "bar"),
+        ("labelled", 100, "bar own-bar"),
+    ):
+        chart = _chart_bars(edges, counts[kind], height, bound, bar)
+        name = f"{whole(sum(counts[kind]))} {kind} rows"
+        chart.label = f"Histogram of the observed gap of {name}."
+        corner = (1.0, chart.y[1])
+        chart.text(corner, name, "name", shift=(0, 12), anchor="end")
+        charts.append(chart)
+    above, below = charts
+    if bound is not None:
+        words, shift, anchor = f"boundary {fixed(bound)}", (-4, -8), "start"
+        if bound > 0.0:
+            shift, anchor = (4, -8), "end"
+        above.text((bound, above.y[1]), words, "mark", shift=shift, anchor=anchor)
+    below.x_axis(_GAP_TICKS)
+    data = {"gap_low": edges[:-1], "gap_high": edges[1:]}
+    data |= {kind: counts[kind] for kind in ("unlabelled", "labelled")}
+    sums = [whole(sum(counts[kind])) for kind in ("unlabelled", "labelled")]
+    label = "Observed gaps of {} unlabelled and {} labelled rows.".format(*sums)
+    return Figure(charts, data, label=label)
 
-    Make one by :meth:`from_estimator` or :meth:`from_predictions`; it keeps the gaps,
-    labels, boundary and spread that it shows.
 
-    Attributes
+def draw_boundary(
+    observed_gap: ArrayLike, labelled: ArrayLike, *, boundary: Boundary | float
+) -> Figure:
+    """Draw what the boundary decides, and what any other boundary would.
+
+    For each place where the boundary could lie: the share of the unlabelled rows that it
+    would call negative, and the share of the labelled positives that lie on its negative
+    side and so speak against it. A good boundary leaves the second curve near 0 while the
+    first is well above. Where the first is steep, a small move changes many decisions;
+    the shaded band shows how far the boundary moves over resamples.
+
+    Parameters
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
-    lines_ : tuple of Line2D
-        The curve of unlabelled samples, and that of labelled ones.
+    observed_gap : array-like of shape (n_samples,)
+        P(s=1 | x) - P(s=0 | x), each in [-1, 1].
+    labelled : array-like of shape (n_samples,)
+        True for labelled positives; there must be some, and some others.
+    boundary : Boundary or float
+        The boundary l; a :class:`~probgap.boundary.Boundary` has its spread.
+
+    Returns
+    -------
+    Figure
+        With ``boundary``, ``unlabelled_negative`` and ``labelled_negative``.
 
     Examples
     --------
-    >>> from probgap.plotting import BoundaryDisplay
+    >>> from probgap.plotting import draw_boundary
     >>> gap, labelled = [-0.9, -0.8, -0.3, 0.6, 0.7], [0, 0, 0, 1, 1]
-    >>> display = BoundaryDisplay.from_predictions(gap, labelled, boundary=-0.5)
-    >>> display.frame(at=[-0.85, -0.5, 0.65])
-       boundary  unlabelled_negative  labelled_negative
-    0     -0.85             0.333333                0.0
-    1     -0.50             0.666667                0.0
-    2      0.65             1.000000                0.5
+    >>> table = draw_boundary(gap, labelled, boundary=-0.5).frame()
+    >>> table[table["boundary"].isin([-0.85, 0.65])].to_numpy().round(2).tolist()
+    [[-0.85, 0.33, 0.0], [0.65, 1.0, 0.5]]
     """
-
-    boundary: float
-    lines_: tuple[Line2D, Line2D]
-    _both_kinds = True
-
-    @classmethod
-    def from_predictions(
-        cls,
-        observed_gap: ArrayLike,
-        labelled: ArrayLike,
-        *,
-        boundary: Boundary | float,
-        ax: Axes | None = None,
-    ) -> Self:
-        """Draw a boundary among the alternatives, from given gaps.
-
-        Parameters
-        ----------
-        observed_gap : array-like of shape (n_samples,)
-            P(s=1 | x) - P(s=0 | x), each in [-1, 1].
-        labelled : array-like of shape (n_samples,)
-            True for labelled positives; there must be some, and some others.
-        boundary : Boundary or float
-            The boundary l; a :class:`~probgap.boundary.Boundary` has its spread, the
-            standard deviation over resamples.
-        ax : matplotlib Axes, default=None
-            Where to draw. ``None`` makes a figure.
-
-        Returns
-        -------
-        BoundaryDisplay
-            The picture, and what it shows.
-        """
-        shown = cls(observed_gap=observed_gap, labelled=labelled, boundary=boundary)
-        return shown.plot(ax)
-
-    def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the share of samples on the negative side of each boundary.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw. ``None`` makes a figure.
-        """
-        table, here = self.frame(), self.frame(at=[self.boundary])
-        ax = self._start(ax)
-        lines = []
-        for name, colour in (("unlabelled", _UNLABELLED), ("labelled", _POSITIVE)):
-            curve, share = table[f"{name}_negative"], here[f"{name}_negative"][0]
-            lines += ax.plot(table["boundary"], curve, color=colour, lw=2, label=name)
-            ax.plot(self.boundary, share, "o", color=colour, zorder=3)
-            ax.annotate(
-                f"{share:.0%}",
-                (self.boundary, share),
-                xytext=(7, -3 if share > 0.5 else 3),
-                textcoords="offset points",
-                va="top" if share > 0.5 else "bottom",
-            )
-        self.lines_ = (lines[0], lines[1])
-        handles: list[Any] = [*lines, self._draw_boundary(self.boundary)]
-        if self.spread > 0.0:
-            low, high = self.boundary - self.spread, self.boundary + self.spread
-            name = f"\N{PLUS-MINUS SIGN} spread {self.spread:.2f}"
-            handles.append(self._shade(max(-1.0, low), min(1.0, high), name))
-        self._label_gap_axis()
-        ax.set(ylim=(-0.02, 1.02), ylabel="share on the negative side")
-        ax.legend(handles=handles)
-        return self
-
-    def frame(self, *, at: ArrayLike | None = None) -> Any:
-        """Return what is drawn as a table.
-
-        Parameters
-        ----------
-        at : array-like of float, default=None
-            Boundaries to tabulate. ``None`` takes those that are drawn.
-
-        Returns
-        -------
-        DataFrame
-            For each boundary the share of unlabelled and of labelled samples on its
-            negative side.
-        """
-        places = np.linspace(-1.0, 1.0, 401) if at is None else np.asarray(at)
-        table = {"boundary": places}
-        for name, kind in (("unlabelled", ~self.labelled), ("labelled", self.labelled)):
-            gaps = np.sort(self.observed_gap[kind])
-            below = np.searchsorted(gaps, places, side="right")
-            table[f"{name}_negative"] = below / gaps.size
-        return _library("pandas").DataFrame(table)
+    gap, value = check_gap(observed_gap), _value_of(boundary)
+    mask = check_labelled(labelled, gap.size, both=True)
+    places = np.round(np.linspace(-1.0, 1.0, 201), 2)
+    label = f"Share of rows on the negative side of each boundary; here {fixed(value)}."
+    chart = Chart((-1.0, 1.0), (0.0, 1.0), 260, label)
+    chart.y_axis((tick, f"{tick:.0%}") for tick in (0.0, 0.25, 0.5, 0.75, 1.0))
+    spread = getattr(boundary, "spread", 0.0)
+    chart.box((value - spread, 0.0), (value + spread, 1.0), "zone")
+    data = {"boundary": places.tolist()}
+    for name, rows, kind, mark in (
+        ("unlabelled", ~mask, "other", "undecided"),
+        ("labelled", mask, "curve", "positive"),
+    ):
+        below = np.sort(gap[rows])
+        shares = np.searchsorted(below, places, side="right") / below.size
+        data[f"{name}_negative"] = shares.tolist()
+        for left, right in pairwise(zip(places.tolist(), shares.tolist(), strict=True)):
+            chart.line(left, right, kind)
+        here = float(np.searchsorted(below, value, side="right") / below.size)
+        chart.dot((value, here), mark, 5)
+        shift = (10, 16 if here > 0.5 else -8)
+        chart.text((value, here), f"{here:.0%}", "end", shift=shift, anchor="start")
+    chart.line((value, 0.0), (value, 1.0), "bound")
+    chart.legend([("unlabelled", "undecided"), ("labelled", "positive")])
+    words = f"boundary {fixed(value)}"
+    chart.text((1.0, 1.0), words, "mark", shift=(0, -12), anchor="end")
+    chart.x_axis(_GAP_TICKS)
+    chart.text((0.0, 0.0), _GAP_NAME, "note", shift=(0, 40))
+    return Figure([chart], data)
 
 
-class RelabellingDisplay(Display):
-    """What labelled and unlabelled samples were relabelled as, and what they count for.
+def draw_relabelling(
+    observed_gap: ArrayLike,
+    labelled: ArrayLike,
+    relabelling: Relabelling,
+    *,
+    sample_weight: ArrayLike | None = None,
+    boundary: Boundary | float | None = None,
+    kind: Kind = "counts",
+) -> Figure:
+    """Draw what rows were relabelled as, or what each counts for in training.
 
-    "counts"
-        Two bars, what was labelled and what was not, cut into what became of it:
-        positive, undecided (left out of training) or negative.
-    "training"
-        Each sample at its observed gap: upwards by as much as it counts as a positive
-        in training, downwards as a negative, on the line if it is left out. A sample
-        with shares of both labels, as by default, is drawn on both sides.
-
-    Make one by :meth:`from_estimator` or :meth:`from_predictions`; it keeps the gaps,
-    labels, relabelling, weights and boundary that it shows.
-
-    Attributes
+    Parameters
     ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+    observed_gap : array-like of shape (n_samples,)
+        P(s=1 | x) - P(s=0 | x), each in [-1, 1].
+    labelled : array-like of shape (n_samples,)
+        True for labelled positives.
+    relabelling : Relabelling
+        What :func:`~probgap.relabel.relabel` decided: ``relabelling_`` of a classifier.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each counts for: ``sample_weight_``. ``None`` takes 1 for all.
+    boundary : Boundary or float, default=None
+        The boundary l, to be drawn where it is known.
+    kind : {"counts", "training"}, default="counts"
+        "counts": two bars, what was labelled and what was not, cut into what became of it:
+        positive, undecided (left out of training) or negative. "training": each row at its
+        observed gap, upwards by as much as it counts as a positive in training, downwards
+        as a negative, on the line if it is left out. A row with shares of both labels, as
+        by default, is drawn on both sides.
+
+    Returns
+    -------
+    Figure
+        With the number of rows for each outcome; or for each row its gap, label, outcome,
+        and what it counts for as a positive and as a negative.
 
     Examples
     --------
-    >>> from probgap.plotting import RelabellingDisplay
+    >>> from probgap.plotting import draw_relabelling
     >>> from probgap.relabel import relabel
     >>> gap, labelled = [-0.9, -0.8, -0.3, 0.6, 0.7], [0, 0, 0, 0, 1]
     >>> relabelling = relabel(gap, labelled, lower=-0.5)
-    >>> display = RelabellingDisplay.from_predictions(gap, labelled, relabelling)
-    >>> display.frame().loc["unlabelled"].to_dict()
-    {'positive': 1, 'undecided': 1, 'negative': 2}
+    >>> draw_relabelling(gap, labelled, relabelling).frame()
+         observed  positive  undecided  negative
+    0    labelled         1          0         0
+    1  unlabelled         1          1         2
     """
-
-    def __init__(
-        self,
-        *,
-        relabelling: Relabelling,
-        sample_weight: ArrayLike | None = None,
-        **shown: Any,
-    ) -> None:
-        super().__init__(**shown)
-        n_samples = self.observed_gap.size
-        self.relabelling = relabelling
-        self.sample_weight = (
-            np.ones(n_samples) if sample_weight is None else np.asarray(sample_weight)
-        )
-        for name, values in (
-            ("relabelling", relabelling.labels),
-            ("sample_weight", self.sample_weight),
-        ):
-            if values.size != n_samples:
-                msg = (
-                    f"{name} must have one entry for each of the {n_samples} samples. "
-                    f"Got {values.size}."
-                )
-                raise InvalidInputError(msg)
-
-    @classmethod
-    def from_predictions(
-        cls,
-        observed_gap: ArrayLike,
-        labelled: ArrayLike,
-        relabelling: Relabelling,
-        *,
-        sample_weight: ArrayLike | None = None,
-        boundary: Boundary | float | None = None,
-        kind: Kind = "counts",
-        ax: Axes | None = None,
-    ) -> Self:
-        """Draw a given relabelling.
-
-        Parameters
-        ----------
-        observed_gap : array-like of shape (n_samples,)
-            P(s=1 | x) - P(s=0 | x), each in [-1, 1].
-        labelled : array-like of shape (n_samples,)
-            True for labelled positives.
-        relabelling : Relabelling
-            What :func:`~probgap.relabel.relabel` decided.
-        sample_weight : array-like of shape (n_samples,), default=None
-            What each counts for in training. ``None`` takes 1 for all.
-        boundary : Boundary or float, default=None
-            The boundary l, to be drawn where it is known.
-        kind, ax : object
-            As in :meth:`plot`.
-
-        Returns
-        -------
-        RelabellingDisplay
-            The picture, and what it shows.
-        """
-        shown = cls(
-            observed_gap=observed_gap,
-            labelled=labelled,
-            relabelling=relabelling,
-            sample_weight=sample_weight,
-            boundary=boundary,
-        )
-        return shown.plot(ax, kind=kind)
-
-    @classmethod
-    def _describe(cls, classifier: Any, samples: Any) -> dict[str, Any]:
-        n_fitted = classifier.observed_gap_.size
-        if samples is not None and np.shape(samples)[0] != n_fitted:
+    gap = check_gap(observed_gap)
+    mask = check_labelled(labelled, gap.size)
+    weight = np.ones(gap.size) if sample_weight is None else np.asarray(sample_weight)
+    for name, size in (
+        ("relabelling", relabelling.labels.size),
+        ("sample_weight", weight.size),
+    ):
+        if size != gap.size:
             msg = (
-                f"X must be the {n_fitted} samples that estimator was fitted on, or "
-                f"None. Got {np.shape(samples)[0]} samples."
+                f"{name} must have one entry for each of the {gap.size} samples. "
+                f"Got {size}."
             )
             raise InvalidInputError(msg)
-        return {
-            **super()._describe(classifier, None),
-            "relabelling": classifier.relabelling_,
-            "sample_weight": classifier.sample_weight_,
-        }
-
-    def plot(self, ax: Axes | None = None, *, kind: Kind = "counts") -> Self:
-        """Draw bars of counts, or each sample by its weight in training.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw. ``None`` makes a figure.
-        kind : {"counts", "training"}, default="counts"
-            What to draw.
-        """
-        table = self.frame(kind=kind)
-        self._start(ax)
-        draw = self._draw_counts if kind == "counts" else self._draw_training
-        draw(table)
-        return self
-
-    def frame(self, *, kind: Kind = "counts") -> Any:
-        """Return what is drawn as a table.
-
-        Parameters
-        ----------
-        kind : {"counts", "training"}, default="counts"
-            What is drawn.
-
-        Returns
-        -------
-        DataFrame
-            How many of each kind became what; or, for each sample, its gap, label and
-            outcome, and what it counts for as a positive and as a negative.
-        """
-        if kind not in get_args(Kind):
-            msg = f"kind must be one of {get_args(Kind)}. Got {kind!r}."
-            raise InvalidInputError(msg)
-        pandas = _library("pandas")
-        names = [_OUTCOMES[code][0] for code in self.relabelling.labels.tolist()]
-        if kind == "counts":
-            observed = np.where(self.labelled, *_ROWS)
-            table = pandas.crosstab(observed, np.array(names), rownames=["observed"])
-            outcomes = [name for name, _ in _OUTCOMES.values()]
-            return table.reindex(index=_ROWS, columns=outcomes, fill_value=0)
-        decided = self.relabelling.decided
-        share = np.where(decided, self.relabelling.positive_share, 0.0)
-        weight = np.where(decided, self.sample_weight, 0.0)
-        table = {
-            "observed_gap": self.observed_gap,
-            "labelled": self.labelled,
-            "relabelled": names,
-            "as_positive": share * weight,
-            "as_negative": (1.0 - share) * weight,
-        }
-        return pandas.DataFrame(table)
-
-    def _draw_counts(self, table: Any) -> None:
-        ax, left = self.ax_, np.zeros(len(table))
-        longest = table.sum(axis="columns").max()
-        for name, colour in _OUTCOMES.values():
-            label = f"{name} ({table[name].sum():,})"
-            bars = ax.barh(_ROWS, table[name], left=left, color=colour, label=label)
-            left += table[name].to_numpy()
-            room = _ROOM_FOR_TEXT * longest
-            text = [f"{n:,}" if n > room else "" for n in table[name]]
-            shown = "black" if colour == _UNLABELLED else "white"
-            ax.bar_label(bars, text, label_type="center", color=shown)
-        ax.invert_yaxis()
-        ax.set(xlabel="samples", ylabel="observed as", xlim=(0.0, 1.02 * longest))
-        style: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
-        ax.legend(title="relabelled as", ncols=3, frameon=False, **style)
-
-    def _draw_training(self, table: Any) -> None:
-        ax = self.ax_
-        table = table.iloc[spread_rows(len(table), _MOST_DRAWN)]
-        positive, negative = table["as_positive"], table["as_negative"]
-        style: dict[str, Any] = {"s": 14, "lw": 0, "alpha": 0.6, "zorder": 2}
-        handles: list[Any] = []
-        for height, drawn, colour, name in (
-            (positive, positive > 0.0, _POSITIVE, "as positive"),
-            (-negative, negative > 0.0, _NEGATIVE, "as negative"),
-            (positive, table["relabelled"] == "undecided", _UNLABELLED, "left out"),
-        ):
-            if drawn.any():
-                gaps = table["observed_gap"][drawn]
-                style |= {"color": colour, "label": name}
-                handles.append(ax.scatter(gaps, height[drawn], **style))
-        ax.axhline(0.0, color=_ink(), lw=0.8, zorder=1.5)
-        handles += self._draw_zones()
-        self._label_gap_axis()
-        ax.set_ylabel("weight in training")
-        ax.yaxis.set_major_formatter(lambda value, _: f"{abs(value):g}")
-        ax.legend(handles=handles)
+    if kind not in get_args(Kind):
+        msg = f"kind must be one of {get_args(Kind)}. Got {kind!r}."
+        raise InvalidInputError(msg)
+    if kind == "counts":
+        return _draw_counts(mask, relabelling)
+    return _draw_training(gap, mask, relabelling, weight, _value_of(boundary))
 
 
-def _library(name: str) -> ModuleType:
-    """Import a module of matplotlib or pandas, or raise an error that names the extra."""
-    return load_library(name, extra="report", purpose="plots")
+def _draw_counts(labelled: NDArray[Any], relabelling: Relabelling) -> Figure:
+    data: dict[str, list[Any]] = {"observed": list(_ROWS)}
+    for code, name in _OUTCOMES.items():
+        became = relabelling.labels == code
+        data[name] = [int((became & rows).sum()) for rows in (labelled, ~labelled)]
+    longest = max(
+        1, *(sum(data[name][row] for name in _OUTCOMES.values()) for row in (0, 1))
+    )
+    chart = Chart((0.0, longest), (0.0, 2.0), 130, "What rows were relabelled as.")
+    for row, observed in enumerate(_ROWS):
+        low, left = 1.1 - row, 0
+        chart.text((0.0, low + 0.4), observed, shift=(-8, 4), anchor="end")
+        for name in _OUTCOMES.values():
+            n = data[name][row]
+            chart.box((left, low), (left + n, low + 0.8), name)
+            if n > _SHORTEST_WITH_TEXT * longest:
+                at = (left + 0.5 * n, low + 0.4)
+                kind = "end" if name == "undecided" else "inside"
+                chart.text(at, whole(n), kind, shift=(0, 5))
+            left += n
+    chart.legend([(f"{n} ({whole(sum(data[n]))})", n) for n in _OUTCOMES.values()])
+    chart.x_axis((tick, brief(tick)) for tick in ticks(longest))
+    return Figure([chart], data, margins=(32, 24, 34, 90))
 
 
-def _ink() -> Any:
-    """Return the colour of text in the current style."""
-    return _library("matplotlib").rcParams["text.color"]
+def _draw_training(
+    gap: NDArray[Any],
+    labelled: NDArray[Any],
+    relabelling: Relabelling,
+    weight: NDArray[Any],
+    bound: float | None,
+) -> Figure:
+    decided = relabelling.decided
+    share = np.where(decided, relabelling.positive_share, 0.0)
+    weight = np.where(decided, weight, 0.0)
+    data: dict[str, list[Any]] = {
+        "observed_gap": gap.tolist(),
+        "labelled": labelled.tolist(),
+        "relabelled": [_OUTCOMES[code] for code in relabelling.labels.tolist()],
+        "as_positive": (share * weight).tolist(),
+        "as_negative": ((1.0 - share) * weight).tolist(),
+    }
+    most = max(1e-9, *data["as_positive"], *data["as_negative"])
+    chart = Chart((-1.0, 1.0), (-1.05 * most, 1.05 * most), 300)
+    chart.label = "What each row counts for in training, by its observed gap."
+    heights = [sign * tick for tick in ticks(most, 3) for sign in (1.0, -1.0)]
+    chart.y_axis((height, brief(abs(height))) for height in dict.fromkeys(heights))
+    _draw_zone(chart, bound)
+    for row in spread_rows(gap.size, _MOST_DRAWN).tolist():
+        at, up, down = (
+            data[k][row] for k in ("observed_gap", "as_positive", "as_negative")
+        )
+        if up > 0.0:
+            chart.dot((at, up), "positive", 2.5)
+        if down > 0.0:
+            chart.dot((at, -down), "negative", 2.5)
+        if up == down == 0.0:
+            chart.dot((at, 0.0), "undecided", 2.5)
+    names = {"positive": "as positive", "negative": "as negative"}
+    if not decided.all():
+        names["undecided"] = "left out"
+    chart.legend((words, kind) for kind, words in names.items())
+    chart.x_axis(_GAP_TICKS)
+    chart.text((0.0, chart.y[0]), _GAP_NAME, "note", shift=(0, 40))
+    return Figure([chart], data)
+
+
+def _chart_bars(
+    edges: Sequence[float],
+    counts: Sequence[int],
+    height: int,
+    bound: float | None,
+    kind: str,
+) -> Chart:
+    """Draw a histogram of gaps; bars that dwarf all others are cut, with their counts."""
+    most = comparable_height(counts)
+    top = most * height / (height - _ABOVE_BARS)
+    chart = Chart((edges[0], edges[-1]), (0.0, top), height)
+    if bound is not None and bound < 0.0:
+        chart.box((bound, 0.0), (0.0, top), "zone")
+    tops = ticks(most, 2 if height < 150 else 4)
+    chart.y_axis((tick, brief(tick)) for tick in tops if tick == round(tick))
+    n_cut = 0
+    for (left, right), count in zip(pairwise(edges), counts, strict=True):
+        inset = 0.08 * (right - left)
+        chart.box((left + inset, 0.0), (right - inset, min(count, most)), kind)
+        if count > most:
+            words = f"\N{UPWARDS ARROW} {whole(count)}"
+            at, anchor = (right, "end") if left > 0.0 else (left, "start")
+            shift = (0, -4 - 15 * n_cut)
+            chart.text((at, most), words, "cut", shift=shift, anchor=anchor)
+            n_cut += 1
+    _draw_zone(chart, bound, shaded=False)
+    chart.x_axis()
+    return chart
+
+
+def _draw_zone(chart: Chart, bound: float | None, *, shaded: bool = True) -> None:
+    """Draw 0, the boundary and what lies between them."""
+    low, high = chart.y
+    if bound is not None and bound < 0.0 and shaded:
+        chart.box((bound, low), (0.0, high), "zone")
+    chart.line((0.0, low), (0.0, high), "zero")
+    if bound is not None:
+        chart.line((bound, low), (bound, high), "bound")
+
+
+def _value_of(boundary: Boundary | float | None) -> Any:
+    return getattr(boundary, "value", boundary)
+
+
+def ticks(high: float, count: int = 5) -> list[float]:
+    """Return round numbers from 0 to at most ``high``."""
+    size = high / count
+    unit = 10.0 ** math.floor(math.log10(size))
+    step = next(unit * m for m in (1, 2, 5, 10) if unit * m >= size * (1 - 1e-9))
+    return [step * place for place in range(math.floor(high / step + 1e-9) + 1)]
+
+
+def brief(value: float) -> str:
+    """Format the number at a tick, large ones with k or M."""
+    for unit, name in ((1e6, "M"), (1e3, "k")):
+        if value >= 10 * unit or value >= unit > 1e3:
+            return f"{value / unit:,.10g}{name}"
+    return f"{value:,.0f}" if value >= 10 else f"{value:.10g}"
+
+
+@cache
+def _style() -> str:
+    """Return the colours and the styles of charts, for a figure by itself."""
+    folder = files("probgap._core")
+    style, chart = (
+        folder.joinpath(name).read_text(encoding="utf-8")
+        for name in ("style.css", "chart.css")
+    )
+    fonts = "svg { font-family: system-ui, sans-serif; } .chart { overflow: visible; }"
+    return style.partition("* {")[0] + chart + fonts

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-ACCOUNTS = Path(__file__).parents[1] / "report" / "accounts.py"
+REPORTS = Path(__file__).parents[1] / "reporting" / "reports.py"
 
 
 def find_chromium():
@@ -36,17 +36,17 @@ def browser():
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
-    """One page for each account, as files."""
+    """One page for each report, as files."""
     pytest.importorskip("jinja2", reason="jinja2 is not installed")
     folder = tmp_path_factory.mktemp("pages")
-    for name, make in runpy.run_path(str(ACCOUNTS))["ACCOUNTS"].items():
-        (folder / f"{name}.html").write_text(make().render(), encoding="utf-8")
+    for name, make in runpy.run_path(str(REPORTS))["REPORTS"].items():
+        (folder / f"{name}.html").write_text(make().to_html(), encoding="utf-8")
     return folder
 
 
 @pytest.fixture
 def visit(browser, files):
-    """Open a page of an account, and record what it asks for and complains about."""
+    """Open the page of a report, and record what it asks for and complains about."""
     contexts = []
 
     def open_page(name, *, width=1280, height=900, **options):

@@ -2,12 +2,12 @@
 
 import pytest
 
-ACCOUNTS = ("typical", "doubtful", "unfit", "hostile", "lively", "lively_hostile")
-ROOMS = ["found", "believe", "decided", "drivers", "next", "record"]
+REPORTS = ("typical", "doubtful", "unfit", "hostile", "lively", "lively_hostile")
+SECTIONS = ["found", "believe", "decided", "drivers", "next", "record"]
 WIDEST = "document.documentElement.scrollWidth"
 
 
-@pytest.mark.parametrize("name", ACCOUNTS)
+@pytest.mark.parametrize("name", REPORTS)
 def test_it_asks_for_nothing_and_complains_of_nothing(visit, name):
     page = visit(name)
     page.wait_for_load_state("networkidle")
@@ -48,19 +48,19 @@ def test_the_first_screen_holds_the_answer(visit):
     assert box["y"] + box["height"] < 700
 
 
-@pytest.mark.parametrize("name", ACCOUNTS)
+@pytest.mark.parametrize("name", REPORTS)
 def test_it_reads_the_same_without_javascript(visit, name):
     page = visit(name, java_script_enabled=False)
     assert page.locator("h1").is_visible()
-    for room in ROOMS:
-        assert page.locator(f"h2#{room}").is_visible()
+    for section in SECTIONS:
+        assert page.locator(f"h2#{section}").is_visible()
     folded = page.locator("details:visible").first
     assert not folded.locator(":scope > :not(summary)").first.is_visible()
     folded.locator("summary").click()
     assert folded.locator(":scope > :not(summary)").first.is_visible()
 
 
-@pytest.mark.parametrize("name", ACCOUNTS)
+@pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize(
     ("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light")]
 )
@@ -80,7 +80,7 @@ def test_axe_finds_no_serious_fault(visit, name, width, scheme):
     assert faults == {}
 
 
-@pytest.mark.parametrize("name", ACCOUNTS)
+@pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
 def test_nothing_sticks_out_at_the_side(visit, name, width):
     page = visit(name, width=width)
@@ -90,7 +90,7 @@ def test_nothing_sticks_out_at_the_side(visit, name, width):
 def test_a_phone_shows_every_cell_of_a_row(visit):
     """Tables of rows are cards there, each cell beside the name of its column."""
     page = visit("typical", width=390)
-    for caption in ("ranked", "worlds", "others", "drivers", "next"):
+    for caption in ("ranked", "scenarios", "others", "drivers", "next"):
         table = page.locator(f'[aria-labelledby="{caption}-caption"]')
         cells = table.locator("tbody tr:nth-child(2) > *")
         assert cells.count() >= 4

@@ -130,7 +130,7 @@ def test_downloads_are_as_safe_in_spreadsheets_as_scores_are(visit):
 @pytest.mark.parametrize("locale", ["de-DE", "ar-EG"])
 def test_numbers_are_the_same_in_every_locale(visit, locale):
     plain, page = visit("lively"), visit("lively", locale=locale)
-    for label in ("rank", "score", "radius"):
+    for label in ("rank", "probability", "radius"):
         assert cells(page, label) == cells(plain, label)
     says = "#plan-says"
     assert page.locator(says).inner_text() == plain.locator(says).inner_text()

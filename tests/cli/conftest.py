@@ -54,7 +54,7 @@ def table(cases, tmp_path_factory):
 @pytest.fixture(scope="session")
 def fitted(table, probgap, tmp_path_factory):
     """A run of fit, with what it printed."""
-    for library in ("skops", "matplotlib", "jinja2"):
+    for library in ("skops", "jinja2"):
         pytest.importorskip(library)
     out = tmp_path_factory.mktemp("fitted") / "results"
     result = probgap("fit", table, "--label", "found", "--id", "case", "--out", out)

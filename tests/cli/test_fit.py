@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from probgap.page import RankedRow
-
 pd = pytest.importorskip("pandas")
 io = pytest.importorskip("probgap.io")
 
@@ -33,15 +31,17 @@ def test_the_summary_fits_one_screen(fitted):
     lines = fitted.printed.splitlines()
     assert len(lines) <= 30
     assert max(map(len, lines)) <= 120
-    for word in ("Best estimate", "Boundary", "Undecided", "report.html", "C-0"):
+    for word in ("Best estimate", "Predicted positive", "report.html", "C-0"):
         assert word in fitted.printed
+    for inner in ("  gap", "Boundary", "±", "score "):
+        assert inner not in fitted.printed
     assert f"To know how many: probgap audit {fitted.out}\n" in fitted.printed
     assert "\x1b[" not in fitted.printed  # no colour where there is no terminal
     steps = (
         "Reading the table",
         "Fitting the model",
         "Checking it",
-        "Writing the page",
+        "Writing the report",
     )
     assert fitted.said == "".join(f"{step} ...\n" for step in steps)
 
@@ -67,7 +67,8 @@ def test_there_is_one_count_wherever_it_is_shown(fitted):
     scores = read(fitted.out / "scores.csv")
     called = (scores["predicted_label"] == "yes") & (scores["observed_label"] == "")
     assert called.sum() == found["called_positive"]
-    assert f"{found['called_positive']} unlabelled rows are called positive" in page
+    said = f"Predicted positive: {found['called_positive']} of {found['unlabelled']}"
+    assert said in page
 
 
 def test_what_fit_and_its_checks_warn_of_is_said_once(small):
@@ -114,7 +115,7 @@ def test_scores_have_every_row_once_in_the_order_of_their_rank(fitted, cases):
     assert (scores.loc[labelled, "decided"] == "positive").all()
 
 
-def test_the_range_of_a_probability_is_that_of_its_reading(fitted):
+def test_the_interval_of_a_probability_is_that_of_the_estimate(fitted):
     scores = read(fitted.out / "scores.csv")
     low, high = scores["probability_low"], scores["probability_high"]
     labelled = scores["observed_label"] == "yes"
@@ -130,8 +131,7 @@ def test_the_range_of_a_probability_is_that_of_its_reading(fitted):
     np.testing.assert_allclose(low[~labelled], ranges.low, atol=1e-6)
     ranked = json.loads((fitted.out / "run.json").read_text())["ranked"]
     for place, row in enumerate(ranked):
-        assert row["range"] == [low[place], high[place]]
-        assert (row["chance"] is not None) == bool(ranges.agreed[place])
+        assert row["interval"] == [low[place], high[place]]
 
 
 def test_hidden_positives_come_first(fitted, cases):
@@ -458,8 +458,9 @@ def test_explain_says_why_one_row_has_its_score(fitted, probgap):
         for entry in json.loads((fitted.out / "run.json").read_text())["ranked"]
         if entry["id"] == top["id"]
     )
-    likely = RankedRow(**ranked | {"chance": None}).likelihood
-    assert re.search(rf"score 0\.\d+, {likely} likely positive, gap", shown)
+    ends = "{:.2f} to {:.2f}".format(*ranked["interval"])
+    said = rf"probability {ranked['probability']:.3f} \(90% interval {ends}\), gap"
+    assert re.search(said, shown)
     assert "Labelled positives most like it" in shown
 
 

@@ -207,7 +207,7 @@ def test_a_narrow_window_shows_numbers_whole(probgap):
     ranked = json.loads(Path("out/run.json").read_text(encoding="utf-8"))["ranked"]
     for entry in ranked[:6]:  # as many as leave room for warnings
         assert f"{entry['probability']:.3f}" in result.stdout
-        assert f"{entry['gap']:.2f}" in result.stdout
+        assert "{:.2f}".format(entry["interval"][1]) in result.stdout
 
 
 @pytest.mark.usefixtures("fitted_already")

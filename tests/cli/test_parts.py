@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from probgap.cli._prepare import cell_text, label_values, rank_hidden, score_rows
+from probgap.cli._prepare import label_values
 from probgap.exceptions import InvalidInputError
 from probgap.reading import read
+from probgap.reporting import cell_text, rank_hidden, score_rows
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Output for people: files, numbers, tables for notebooks, templates."""
+"""Output for people: files, numbers, tables for notebooks."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from html import escape
 from itertools import pairwise
 from pathlib import Path
 from secrets import token_hex
-from types import ModuleType
 from typing import IO, Any
-
-from probgap._core.errors import load_library
 
 
 @contextmanager
@@ -62,49 +59,6 @@ def share(part: int, whole: int) -> str:
 
 
 NONE, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
-PAPER = (
-    "F. He, T. Liu, G. I. Webb, D. Tao. Instance-Dependent PU Learning by Bayesian "
-    "Optimal Relabeling. arXiv:1808.02180, 2018."
-)
-
-
-def check_libraries() -> None:
-    """Check before a long run that its page or report can be built.
-
-    Raises
-    ------
-    MissingLibraryError
-        If a library of the extra ``report`` is not installed.
-
-    Examples
-    --------
-    >>> from probgap.page import check_libraries
-    >>> check_libraries()  # doctest: +SKIP
-    """
-    for name in ("jinja2", "markdown_it", "matplotlib", "pandas"):
-        load(name)
-
-
-def load(name: str) -> ModuleType:
-    """Import a module of the extra ``report``, or raise an error that names the extra."""
-    return load_library(name, extra="report", purpose="a report")
-
-
-def make_environment(room: str, **options: Any) -> Any:
-    """Return a jinja2 environment with the templates of a room, our style and filters."""
-    jinja2 = load("jinja2")
-    places = (room, "templates"), ("probgap._core", "")  # the latter has our style
-    loaders = [jinja2.PackageLoader(*place) for place in places]
-    environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(loaders),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        **options,
-    )
-    for write in (fixed, signed, count, plural, listed, duration):
-        environment.filters[write.__name__] = write
-    return environment
 
 
 def fixed(value: float | None, digits: int = 2) -> str:
@@ -162,6 +116,22 @@ def count_range(low: float, high: float, most: float) -> str:
     if round(low) == round(high):
         return f"about {high:,.0f}"
     return f"between {low:,.0f} and {high:,.0f}"
+
+
+def percent(value: float | None) -> str:
+    """Format a share in percent; as 0% or 100% only if it is exactly that."""
+    if value is None:
+        return NONE
+    if 0.0 < value < 0.005:
+        return "<1%" if value < 0.001 else f"{100 * value:.1f}%"
+    if 0.995 < value < 1.0:
+        return ">99%"
+    return f"{100 * value:.0f}%"
+
+
+def whole(value: float | None) -> str:
+    """Format a number, rounded to an integer."""
+    return NONE if value is None else count(round(value))
 
 
 def duration(seconds: float | None) -> str:

@@ -93,6 +93,6 @@ class FittedTable:
 
 def cell_text(value: Any) -> str:
     """Return a cell as text, at most 200 characters."""
-    from probgap.cli import _prepare
+    from probgap import reporting
 
-    return _prepare.cell_text(value)
+    return reporting.cell_text(value)

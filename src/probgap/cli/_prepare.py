@@ -18,16 +18,13 @@ from numpy.typing import NDArray
 from probgap import tables
 from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import free_memory
-from probgap._core.types import Mask, Vector
+from probgap._core.types import Mask
 from probgap.cli._output import FILES
 from probgap.cli._terminal import command_line, listed, one_line, refuse
 from probgap.tables import ColumnPlan, LabelColumn
 
-_DECIMALS = 8  # of scores; more would be noise
-_LONGEST_CELL = 200
 # A table takes at least as many times the size of its files.
 _TIMES_IN_MEMORY = 3
-_LONG_FRACTION = re.compile(r"-?\d{1,15}\.\d{7,}")
 # The word for "not positive" beside a word for positive, so that predictions read like
 # the label column.
 _OPPOSITES = {
@@ -280,53 +277,3 @@ def read_inputs(frame: pd.DataFrame, plan: ColumnPlan) -> pd.DataFrame:
     others = frame[list(plan.names("date", "category", "text"))]
     numbers = pd.DataFrame(tables.to_numbers(frame[names]), frame.index, names)
     return pd.concat([numbers, others], axis=1)
-
-
-def score_rows(
-    classifier: Any, gap: Vector, probability: Vector, labelled: Mask | None = None
-) -> pd.DataFrame:
-    """Return each row's gap, its decision by the gap alone, probability and prediction.
-
-    Then the range of the probability. For rows of the table of a fit (``labelled``) both
-    are given whether the row is labelled; for new rows, those of any row like it.
-    """
-    lower, positive = classifier.boundary_.value, classifier.positive_index_
-    decided = np.select(
-        [gap <= lower, gap > max(0.0, lower)],
-        ["negative", "positive"],
-        default="undecided",
-    )
-    unlabelled = False if labelled is None else ~labelled
-    ranges = classifier.reading_.probability_range(probability, unlabelled=unlabelled)
-    low, high = ranges.low.round(_DECIMALS), ranges.high.round(_DECIMALS)
-    if labelled is not None:
-        decided[labelled] = "positive"
-        low[labelled] = high[labelled] = 1.0
-    # predict would compute the kernel once more for the same answer.
-    called = np.where(probability > 0.5, positive, 1 - positive)
-    return pd.DataFrame(
-        {
-            "gap": gap.round(_DECIMALS),
-            "decided": decided,
-            "probability": probability.round(_DECIMALS),
-            "predicted_label": classifier.classes_[called],
-            "probability_low": low,
-            "probability_high": high,
-        }
-    )
-
-
-def rank_hidden(probability: Vector, gap: Vector, labelled: Mask) -> NDArray[np.intp]:
-    """Order unlabelled rows, the likeliest positive first; ties by gap, then by row."""
-    rows = np.flatnonzero(~labelled)
-    return rows[np.lexsort((rows, -gap[rows], -probability[rows]))]
-
-
-def cell_text(value: Any) -> str:
-    """Return a cell as text, a missing one as nothing, a long decimal fraction rounded."""
-    if pd.isna(value):
-        return ""
-    text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    if _LONG_FRACTION.fullmatch(text):
-        text = f"{float(text):.6g}"
-    return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,78 +11,66 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from probgap.cli._analysis import Analysis, split_sentence
 from probgap.cli._terminal import one_line, plain_table
-from probgap.diagnostics import Account
-from probgap.page import RankedRow, TableRecord
+from probgap.reporting import Report, split_sentence
 
 _N_SHOWN = 10
 _MOST_WARNINGS = 3
 _WIDE = 60  # characters; on a narrower terminal the row's own values are left out
 
 
-def show_summary(analysis: Analysis, out: Path) -> None:
+def show_summary(report: Report, out: Path) -> None:
     """Print the main points of a fit to standard output."""
     console = Console(highlight=False)
-    account, table = analysis.account, analysis.table
-    console.print(escape(_table_line(table)))
-    console.print(escape(table.sentence) + "\n")
-    console.print(escape(account.found.headline), style="bold")
-    _print_numbers(console, account)
+    tree = report.tree
+    console.print(escape(_table_line(tree["table"])))
+    console.print(escape(tree["table"]["sentence"]) + "\n")
+    console.print(escape(report.headline), style="bold")
+    _print_numbers(console, tree["found"])
     console.print("\nLikeliest hidden positives", style="dim")
     warnings = [
-        " ".join(split_sentence(part)[0] for part in (warning.what, warning.do)).strip()
-        for warning in sorted(account.warnings, key=lambda one: one.sign != "fast")
+        " ".join(split_sentence(part)[0] for part in (one["what"], one["do"])).strip()
+        for one in sorted(report.warnings, key=lambda one: one["code"] != "fast")
     ]
     left = len(warnings) - _MOST_WARNINGS
     if left > 0:
         warnings[_MOST_WARNINGS:] = [f"{left} more in the report."]
     # Rows give way to warnings, so that all fits one screen.
     n_shown = _N_SHOWN - 2 * max(0, len(warnings) - 2)
-    ranked = analysis.ranked[:n_shown]
-    console.print(_ranked_table(ranked, n_values=2 if console.width >= _WIDE else 0))
+    n_values = 2 if console.width >= _WIDE else 0
+    console.print(_ranked_table(tree["ranked"][:n_shown], n_values=n_values))
     for warning in warnings:
         console.print(f"[bold yellow]![/bold yellow] {escape(warning)}")
     page = Text(str(out / "report.html"), style="bold")
     console.print(Text("Read ").append_text(page), soft_wrap=True)
-    way = "check rows drawn at random; see there"
-    if "scores.csv" in analysis.run.files:
+    files, way = tree["run"]["files"], "check rows drawn at random; see there"
+    if "scores.csv" in files:
         way = f"probgap audit {shlex.quote(str(out))}"
     console.print(Text(f"To know how many: {way}", style="dim"), soft_wrap=True)
-    files = ", ".join(analysis.run.files[1:])
-    console.print(f"[dim]In the same folder: {files}[/dim]")
+    console.print(f"[dim]In the same folder: {', '.join(files[1:])}[/dim]")
 
 
-def _print_numbers(console: Console, account: Account) -> None:
-    found, boundary = account.found, account.boundary
-    estimate = f"hidden positives (the range is a {found.level:.0%} interval)"
-    called = f"of {found.unlabelled:,} unlabelled rows (score above 1/2)"
-    odds = "gap at which P(positive) is 1/2"
-    if boundary.value >= 1.0:
-        odds = "no row is likelier positive than not"
-    elif boundary.spread:
-        odds += f" (± {boundary.spread:.2f})"
-    undecided = "of rows, which the gap alone does not decide"
+def _print_numbers(console: Console, found: Mapping[str, Any]) -> None:
+    called, most = f"{found['called_positive']:,}", f"{found['unlabelled']:,}"
+    estimate = f"hidden positives (above: the {found['level']:.0%} interval)"
     lines = [
-        ("Best estimate", f"{found.hidden:,.0f}", estimate),
-        ("Labelled positives", f"{found.labelled:,}", f"of {found.rows:,} rows"),
-        ("Called positive", f"{found.called_positive:,}", called),
-        ("Boundary", f"{boundary.value:.2f}", odds),
-        ("Undecided", f"{account.undecided_share:.0%}", undecided),
+        ("Best estimate", f"{found['hidden']:,.0f}", estimate),
+        ("Labelled positives", f"{found['labelled']:,}", f"of {found['rows']:,} rows"),
+        ("Predicted positive", called, f"of {most} unlabelled rows"),
     ]
     width = max(9, *(len(value) for _, value, _ in lines))
     for name, value, more in lines:
         console.print(f"{name:<20}[bold]{value:>{width}}[/bold]  [dim]{more}[/dim]")
 
 
-def _table_line(table: TableRecord) -> str:
+def _table_line(table: Mapping[str, Any]) -> str:
     uses = ("number", "date", "category", "text")
-    used = [c for c in table.columns if c["use"] in uses]
-    left = [c for c in table.columns if c["use"] == "left out"]
+    used = [c for c in table["columns"] if c["use"] in uses]
+    left = [c for c in table["columns"] if c["use"] == "left out"]
     columns = "1 column" if len(used) == 1 else f"{len(used)} columns"
-    files = len(table.files or ())
-    rows = f"{table.rows:,} rows" + (f" in {files:,} files" if files > 1 else "")
-    line = f"{table.name}: {rows}, {columns} used"
+    files = len(table["files"] or ())
+    rows = f"{table['rows']:,} rows" + (f" in {files:,} files" if files > 1 else "")
+    line = f"{table['name']}: {rows}, {columns} used"
     if not left:
         return line + "."
     left.sort(key=lambda c: not c["why"].startswith("id-like"))
@@ -92,15 +80,16 @@ def _table_line(table: TableRecord) -> str:
     return f"{line}, {len(left)} left out ({shown}{more}){back}."
 
 
-def _ranked_table(ranked: Sequence[RankedRow], *, n_values: int) -> Any:
-    named = ["id"] if any(entry.id is not None for entry in ranked) else []
-    values = list(ranked[0].values)[:n_values] if ranked else []
-    numbers = ("row", "score", "positive", "gap")
+def _ranked_table(ranked: Sequence[Mapping[str, Any]], *, n_values: int) -> Any:
+    named = ["id"] if any(entry["id"] is not None for entry in ranked) else []
+    values = list(ranked[0]["values"])[:n_values] if ranked else []
     rows = []
     for entry in ranked:
-        cells = [str(entry.rank), one_line(entry.id or "")][: 1 + len(named)]
-        cells += [f"{entry.row}", f"{entry.probability:.3f}", entry.likelihood]
-        cells += [f"{entry.gap:.2f}"]
-        rows.append(cells + [one_line(entry.values[name]) for name in values])
+        low, high = entry["interval"]
+        cells = [str(entry["rank"]), one_line(entry["id"] or "")][: 1 + len(named)]
+        cells += [f"{entry['row']}", f"{entry['probability']:.3f}"]
+        cells += [f"{low:.2f}-{high:.2f}"]  # without spaces: never cut in two
+        rows.append(cells + [one_line(entry["values"][name]) for name in values])
+    numbers = ("row", "probability", "interval")
     headings = ("rank", *named, *numbers, *map(one_line, values))
     return plain_table(headings, rows, right=("rank", *numbers))

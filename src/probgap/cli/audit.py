@@ -140,7 +140,7 @@ def write_report(fit: FittedTable, notes: Sequence[str] = ()) -> dict[str, Any]:
     """Write audit.html and audit.json, and return what the answers say."""
     from probgap._core.output import whole_file
     from probgap.cli._questions import AuditFile
-    from probgap.page import render_audit
+    from probgap.reporting import render_audit
 
     audit = AuditFile.read(fit)
     found, name = audit.write(), fit.described["name"]

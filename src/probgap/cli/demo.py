@@ -58,7 +58,7 @@ def demo(
         request = Request(str(path), _LABEL, id=_ID, seed=_SEED, command=command)
         analysis = fit_into(results, MemoryEngine(request), force=True, shown=not quiet)
         if not quiet:
-            typer.echo("\n" + _verdict(analysis.scores, table, truth))
+            typer.echo("\n" + _verdict(analysis.report.ranked, table, truth))
 
 
 def make_table() -> tuple[pd.DataFrame, Mask]:

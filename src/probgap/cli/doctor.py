@@ -18,7 +18,6 @@ _CORE = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "typer")
 # Library, the extra that brings it, and what it is for.
 _OPTIONAL = (
     ("pandas", "report", "tables"),
-    ("matplotlib", "report", "figures and reports"),
     ("jinja2", "report", "reports"),
     ("skops", "io", "saving and loading models"),
     ("pyarrow", "tool", "Parquet files"),

@@ -1,4 +1,4 @@
-"""``probgap explain``: what drives the scores of all rows, or of one."""
+"""``probgap explain``: what drives the probabilities of all rows, or of one."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _explain_row(
     """Return why a row of the table of a fit has its score."""
     described = read_run(folder, "table")
     check_libraries()
-    from probgap.cli._prepare import Request, cell_text, prepare, score_rows
+    from probgap.cli._prepare import Request, prepare
 
     prepared = prepare(Request(**request_again(described, source)))
     at = prepared.find_row(row)
@@ -72,6 +72,7 @@ def _explain_row(
         word_contributions,
     )
     from probgap.io import load
+    from probgap.reporting import cell_text, score_rows
 
     model = load(folder / "model.skops")
     classifier = model[-1]
@@ -141,14 +142,10 @@ def _show_row(explained: dict[str, Any], *, n_columns: int) -> None:
     state = "labelled positive" if explained["labelled"] else "unlabelled"
     likely = ""
     if not explained["labelled"]:
-        from probgap.page import RankedRow
-
-        same = {key: explained[key] for key in ("row", "id", "probability", "gap")}
-        ends = (explained["probability_low"], explained["probability_high"])
-        row = RankedRow(rank=0, values={}, range=ends, **same)
-        likely = f", {row.likelihood} likely positive"
+        low, high = explained["probability_low"], explained["probability_high"]
+        likely = f" (90% interval {low:.2f} to {high:.2f})"
     console.print(
-        f"{name} ({state}): score {explained['probability']:.3f}{likely}, "
+        f"{name} ({state}): probability {explained['probability']:.3f}{likely}, "
         f"gap {explained['gap']:.2f}"
     )
     console.print(

@@ -20,7 +20,7 @@ _COSTS = {
     "Reading the table": 10.0,
     "Fitting the model": 65.0,
     "Checking it": 18.0,
-    "Writing the page": 7.0,
+    "Writing the report": 7.0,
 }
 
 
@@ -97,7 +97,7 @@ def fit_into(out: Path, engine: MemoryEngine, *, force: bool, shown: bool) -> An
     if shown:
         from probgap.cli._summary import show_summary
 
-        show_summary(analysis, out)
+        show_summary(analysis.report, out)
     return analysis
 
 
@@ -108,13 +108,13 @@ def analyse(engine: MemoryEngine, progress: terminal.Progress) -> Analysis:
         progress.begin("Reading the table")
         engine.read()
         # Not earlier: a bad table is refused before scikit-learn is loaded.
-        from probgap.cli._analysis import Analysis, check_fit, describe_run
+        from probgap.cli._analysis import Analysis, check_fit
 
         progress.begin("Fitting the model")
         with terminal.caught_warnings() as raised:
             model, prepared = engine.fit()
     progress.begin("Checking it")
-    account = check_fit(model, prepared, raised, progress)
-    progress.begin("Writing the page")
-    run = describe_run(engine, model, started, progress)
-    return Analysis(model, prepared, account, run)
+    found = check_fit(model, prepared, raised, progress, engine, started)
+    progress.begin("Writing the report")
+    timings = {step: round(taken, 3) for step, taken in progress.seconds.items()}
+    return Analysis(model, prepared, found.with_run(timings=timings))

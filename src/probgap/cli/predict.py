@@ -115,7 +115,6 @@ def _score(
 
     At the end, notices of columns that left their training range are added to ``drift``.
     """
-    from probgap.cli._prepare import score_rows
     from probgap.tables import open_table
 
     model, corrected, name, n_done = None, None, id_column, 0
@@ -124,6 +123,8 @@ def _score(
             if model is None:
                 # Slow: it loads scikit-learn, which no check before it needs.
                 model, noted, watch = _load(path, strict=strict, quiet=quiet)
+                from probgap import reporting
+
                 if hasattr(model, "belief"):  # corrected by answers
                     corrected, model = model, model.model
                 if name is None and noted.get("id") in reader.columns:
@@ -143,7 +144,7 @@ def _score(
                 gap = classifier.gap_estimator_.transform(samples)[:, 0]
                 chances = scorer.predict_proba(samples)
                 chance = chances[:, classifier.positive_index_]
-                scored = score_rows(classifier, gap, chance)
+                scored = reporting.score_rows(classifier, gap, chance)
                 scored.insert(0, "row", range(n_done + 1, n_done + len(frame) + 1))
                 if name is not None:
                     ids = frame[name]

@@ -3,7 +3,6 @@
 from probgap.diagnostics._compare import METHODS as METHODS
 from probgap.diagnostics._compare import SLOW as SLOW
 from probgap.diagnostics._compare import compare_methods
-from probgap.diagnostics._examine import examine
 from probgap.diagnostics._held_out import (
     HeldOutCalibration,
     LabellingCurve,
@@ -11,16 +10,13 @@ from probgap.diagnostics._held_out import (
     labelling_curve,
 )
 from probgap.diagnostics._scar import ScarTest, scar_test
-from probgap.diagnostics.account import Account
 
-# Names that are not listed are there for other rooms.
+# Names that are not listed are there for other modules.
 __all__ = [
-    "Account",
     "HeldOutCalibration",
     "LabellingCurve",
     "ScarTest",
     "compare_methods",
-    "examine",
     "held_out_calibration",
     "labelling_curve",
     "scar_test",

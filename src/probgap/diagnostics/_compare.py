@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,6 @@ from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Rows, Vector
 from probgap.boundary import lee_liu
 from probgap.diagnostics._held_out import split
-from probgap.diagnostics.account import OtherMethod
 from probgap.gap import MixedGapEstimator
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 
@@ -72,6 +70,8 @@ METHODS: Mapping[str, Callable[[], Any]] = {
 }
 # Kernels of more rows than this take too long to learn from.
 _MOST_TO_LEARN_FROM = 3000
+_DESCRIBED = ["hidden", "agreement", "both", "only_here", "only_there"]
+_DESCRIBED += ["lee_liu", "recall", "share_positive", "error"]
 _RANKING = ["labelled_auc", "labelled_average_precision"]
 _BY_TRUTH = ["accuracy", "balanced_accuracy", "f1", "roc_auc"]
 _BY_TRUTH += ["hidden_found", "false_alarms"]
@@ -236,7 +236,7 @@ def _describe(
     name: str, outcome: Outcome, ours: Mask | None, labelled: Mask
 ) -> dict[str, Any]:
     """Return what a method calls positive, and how that agrees with ours."""
-    row = asdict(OtherMethod(name))
+    row: dict[str, Any] = {"method": name} | dict.fromkeys(_DESCRIBED)
     if isinstance(outcome, str):
         return row | {"error": outcome}
     called = outcome > 0.0

@@ -27,7 +27,6 @@ from probgap._core.estimators import (
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Rows, Vector
 from probgap._core.validation import smaller_group
-from probgap.diagnostics.account import CurveBin, ReliabilityBin
 from probgap.gap import MixedGapEstimator
 
 LEVEL = 0.9
@@ -41,6 +40,32 @@ class HeldOut(NamedTuple):
     labelled: Mask
     chance: Vector
     posterior: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Rows of similar predicted chance; the share labelled, with a 90% interval."""
+
+    predicted: float
+    observed: float
+    n: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class CurveBin:
+    """Rows of similar gaps; the share labelled, a 90% interval, an isotonic fit."""
+
+    gap_low: float
+    gap_high: float
+    gap: float
+    n: int
+    labelled: int
+    frequency: float
+    low: float
+    high: float
+    fit: float
 
 
 @dataclass(frozen=True, slots=True)

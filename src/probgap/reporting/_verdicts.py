@@ -1,0 +1,177 @@
+"""Checks of whether to believe the answer, each with a verdict.
+
+The numbers are those of the report; this module decides what they mean, and
+``verdicts.toml`` has the sentences.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from statistics import median
+from typing import Any
+
+from probgap._core.output import count, listed, percent, plural, whole
+from probgap.reporting._text import p_words
+
+_WORDS = {
+    "fits": "Good sign",
+    "look": "Look closer",
+    "against": "Bad sign",
+    "missing": "Not tested",
+}
+_GOOD_RECALL, _POOR_RECALL = 0.75, 0.5
+# Two counts that differ by at most this factor, or this many rows, count as the same.
+_FACTOR, _FEW = 1.5, 5
+_OVERLAP = 0.6  # share of the rows found by either of two methods that both find
+
+# How a check came out, and the numbers that its sentences name.
+Outcome = tuple[str, dict[str, str]]
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A question, its state (a key of ``_WORDS``), the answer and what follows from it."""
+
+    question: str
+    doubt: str
+    state: str
+    answer: str
+    meaning: str
+    reply: str = ""
+
+    @property
+    def word(self) -> str:
+        """The verdict in a word or two."""
+        return _WORDS[self.state]
+
+
+def all_checks(tree: Tree) -> dict[str, Check]:
+    """Return what each check of a report answers."""
+    belief = tree["belief"]
+    outcomes = {
+        "random": _judge_random(belief["scar"]),
+        "rising": _judge_rising(belief["labelling"]),
+        "held-out": _judge_held_out(tree),
+        "settled": _judge_settled(belief["scenarios"]),
+        "others": _judge_others(belief["others"], belief["n_compared"]),
+    }
+    return {key: _check(key, *outcome) for key, outcome in outcomes.items()}
+
+
+def _check(key: str, outcome: str, numbers: dict[str, str]) -> Check:
+    texts = _texts()[key]
+    parts = {name: text for name, text in texts.items() if isinstance(text, str)}
+    parts |= texts[outcome]
+    numbers = {**numbers, "reply": parts.get("reply", "")}
+    return Check(**{name: text.format(**numbers) for name, text in parts.items()})
+
+
+@cache
+def _texts() -> dict[str, dict[str, Any]]:
+    text = (
+        files("probgap.reporting").joinpath("verdicts.toml").read_text(encoding="utf-8")
+    )
+    return tomllib.loads(text)
+
+
+def overall(checks: dict[str, Check], tree: Tree) -> dict[str, str]:
+    """Summarise the checks: a state, a short answer and the reason."""
+    doubts: dict[str, list[str]] = {state: [] for state in _WORDS}
+    for check in checks.values():
+        doubts[check.state].append(check.doubt)
+    n_fitting, n_tested = len(doubts["fits"]), len(checks) - len(doubts["missing"])
+    verb = "is a good sign" if n_fitting == 1 else "are good signs"
+    why = f"{n_fitting} of {plural(n_tested, 'check')} {verb}"
+    why += f"; {len(doubts['missing'])} not run." if doubts["missing"] else "."
+    if doubts["against"]:
+        why += f" Against it: {listed(doubts['against'])}."
+        return {"state": "against", "answer": "Not as it stands.", "why": why}
+    if doubts["look"]:
+        why += f" Look at {listed(doubts['look'])}."
+    strong = any(item["level"] == "strong" for item in tree["warnings"])
+    if strong or len(doubts["look"]) > 1 or n_tested < 3:
+        why += " Heed the warning above." if strong else ""
+        return {"state": "look", "answer": "Only with care.", "why": why}
+    return {"state": "fits", "answer": "Yes, as far as such data can tell.", "why": why}
+
+
+def _judge_random(scar: Tree | None) -> Outcome:
+    if scar is None:
+        return "missing", {}
+    return scar["verdict"], {"p": p_words(scar["p_value"])}
+
+
+def _judge_rising(curve: Tree | None) -> Outcome:
+    if curve is None:
+        return "missing", {}
+    if curve["rises"] is None:
+        return "unclear", {}
+    if curve["rises"]:
+        return "yes", {}
+    rank = curve["rank_correlation"]
+    return "no" if rank is not None and rank <= 0.0 else "flat", {}
+
+
+def chance_of(tree: Tree) -> float:
+    """Return the share of unlabelled rows predicted positive: the recall by chance."""
+    found = tree["found"]
+    return float(found["called_positive"] / max(1, found["unlabelled"]))
+
+
+def _judge_held_out(tree: Tree) -> Outcome:
+    held_out, chance = tree["belief"]["held_out"], chance_of(tree)
+    if held_out is None:
+        return "missing", {}
+    recall = held_out["recall"]
+    outcome = "good" if recall >= _GOOD_RECALL else "fair"
+    if recall < _POOR_RECALL or held_out["recall_interval"][0] <= chance:
+        outcome = "poor"
+    return outcome, {
+        "recall": percent(recall),
+        "labelled": plural(held_out["n_labelled"], "labelled row"),
+        "chance": percent(chance),
+    }
+
+
+def _judge_settled(scenarios: Tree) -> Outcome:
+    low, high = scenarios["low"], scenarios["high"]
+    near = high <= _FACTOR * low or high - low <= _FEW
+    numbers = {"low": whole(low), "high": whole(high)}
+    return "nearly" if near else "apart", numbers
+
+
+def overlap(other: Tree) -> float | None:
+    """Return the share of rows called positive by both methods, of those by either.
+
+    Where positives are few, any two methods agree on nearly every row, but need not
+    overlap.
+    """
+    both = other["both"] or 0
+    either = both + (other["only_here"] or 0) + (other["only_there"] or 0)
+    share: float | None = both / either if either else other["agreement"]
+    return share
+
+
+def _judge_others(others: list[Tree], n_compared: int) -> Outcome:
+    alike = [share for other in others if (share := overlap(other)) is not None]
+    if not alike:
+        return "missing", {}
+    counts = [other["hidden"] for other in others if other["hidden"] is not None]
+    return "mostly" if median(alike) >= _OVERLAP else "hardly", {
+        "overlap": percent(median(alike)),
+        "fewest": count(min(counts)),
+        "most": count(max(counts)),
+        "compared": plural(n_compared, "row"),
+    }
+
+
+def called_on_compared(tree: Tree) -> int:
+    """Return how many of the unlabelled rows of the comparison we predict positive."""
+    for other in tree["belief"]["others"]:
+        if other["both"] is not None:
+            return int(other["both"] + (other["only_here"] or 0))
+    return int(tree["found"]["called_positive"])
