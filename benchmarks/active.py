@@ -41,9 +41,6 @@ PER_ROUND, ROUNDS = 10, 12
 FEWEST = 3  # labels to begin with
 
 
-# --- ways to choose rows
-
-
 def base_of(model):
     """Return the model that was fitted, without its correction."""
     return model.model if isinstance(model, CorrectedClassifier) else model
@@ -92,9 +89,6 @@ STRATEGIES = {
 }
 
 
-# --- one draw
-
-
 def measure_cell(cell, strategies):
     """Yield a row for each way to choose."""
     seed, rate = cell["seed"], cell["rate"]
@@ -131,9 +125,6 @@ def simulate(drawn, s, choose, cell):
             model = correct(base_of(model), drawn.X[rows], drawn.y[rows])
         accuracy.append(accuracy_of(model, drawn))
     return accuracy
-
-
-# --- all draws
 
 
 def summarise(rows):

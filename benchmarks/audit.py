@@ -38,9 +38,6 @@ FEWEST_LABELS = 8
 RARE = 0.01
 
 
-# --- labellings: which positives, of these rows and gaps, are labelled
-
-
 def easy_first(_, gap, rng):
     """Label a positive with probability 0.8 gap."""
     return rng.random(gap.size) < 0.8 * gap
@@ -93,9 +90,6 @@ def make_task(name, labelling, seed=0):
     s = np.zeros(y.size, dtype=bool)
     s[rows] = LABELLINGS[labelling](X[rows], gap[rows], rng)
     return X, y, tables.top_up(s, y, gap, FEWEST_LABELS)
-
-
-# --- one cell
 
 
 def measure_cell(cell, _):
@@ -163,9 +157,6 @@ def ranking(model, X, y, s, asked):
             found[f"{name}_before"] = average_precision_score(y[part], held_out[part])
             found[f"{name}_after"] = average_precision_score(y[part], corrected[part])
     return found
-
-
-# --- all cells
 
 
 def summarise(rows):

@@ -16,10 +16,11 @@ least the risk on the population that the sample comes from.
     python benchmarks/bound.py --draws 60 --only "square linear" rare-1
 """
 
-import argparse
-import warnings
+from __future__ import annotations
 
+import harness
 import numpy as np
+import pandas as pd
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -55,8 +56,7 @@ def fit_and_ask(data, labelling, k):
         X, y, gap, others = X[rows], y[rows], gap[rows], (X[rest], y[rest])
     s = hide_labels(X, y, gap, LABELLINGS[labelling], random_state=100 + k)
     model = PGPUClassifier.paper(boundary__n_smallest=n_smallest, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with harness.quietly():
         model.fit(X, s)
     gap = model.gap_estimator_.decision_function(others[0])
     lower = model.boundary_.value
@@ -99,17 +99,23 @@ def measure(case, n_draws, rng):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = harness.parser(__doc__)
     parser.add_argument("--draws", type=int, default=1000)
     cases = [*(f"{data} {how}" for data in N_HELD_OUT for how in LABELLINGS), *RARE]
     parser.add_argument("--only", nargs="+", choices=cases, default=cases)
-    options = parser.parse_args()
-    print("case            holds   bound    risk   ratio   Theorem 5 fails")
+    options = harness.parse(parser)
+    if options.quick:
+        options.draws, options.only = 20, ["square linear", "rare-1"]
+    lines = {}
     for case in options.only:
-        rng = np.random.default_rng(0)
-        holds, bound, risk, failed = measure(case, options.draws, rng)
-        numbers = f"{holds:7.1%}{bound:8.1%}{risk:8.1%}{bound / risk:8.2f}"
-        print(f"{case:14}{numbers}{'' if np.isnan(failed) else f'{failed:18.1%}'}")
+        found = measure(case, options.draws, np.random.default_rng(0))
+        shares = dict(
+            zip(("holds", "bound", "risk", "Theorem 5 fails"), found, strict=True)
+        )
+        lines[case] = shares | {"ratio": found[1] / found[2]}
+    table = pd.DataFrame.from_dict(lines, orient="index").rename_axis("case")
+    percent = dict.fromkeys(("holds", "bound", "risk", "Theorem 5 fails"), ".1%")
+    harness.show(table, 2, "", **percent)
 
 
 if __name__ == "__main__":

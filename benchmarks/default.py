@@ -55,9 +55,6 @@ METHODS = {
 }
 
 
-# --- one cell
-
-
 def measure_cell(cell, methods):
     """Yield a row for each method."""
     drawn = tables.draw(cell["data"], cell["size"], cell["seed"])
@@ -130,9 +127,6 @@ def count(model, s, hidden):
         "covers": bool(low - 0.5 <= hidden <= high + 0.5),
         "width": float((high - low) / max(1, np.sum(s != 1))),
     }
-
-
-# --- all cells
 
 
 def add_losses(rows):

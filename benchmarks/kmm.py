@@ -1,9 +1,9 @@
 """Measure kernel mean matching: CPU time, and how good the weights are.
 
     python benchmarks/kmm.py                     # n = 1000, 2000, 5000; d = 2, 10, 32
-    python benchmarks/kmm.py --n 2000 --slow     # adapt's exact solver, too
     python benchmarks/kmm.py --growth            # n = 5k to 80k, d = 2, and the exponent
     python benchmarks/kmm.py --large             # n = 20,000: time, and peak memory
+    python benchmarks/kmm.py --cases             # 88 cases that are harder
 
 The source is normal and the target shifted, n samples each. "range" is the share of what
 can be gained over uniform weights that is left, against the best objective any solver
@@ -13,33 +13,36 @@ the best of several rounds counts, on one thread.
 
 Peers are used where they are installed: ``pip install 'probgap[bench]'``. adapt imports
 tensorflow, which is most of what that installs; the peers may be left out.
+
+--cases has targets in one corner, heavy tails, copies of rows, one dimension, and selections of
+real sets that are to stand for the whole, as in PU learning. Of each: which solver "auto" came
+to, whether the tolerance is met, and the certified share of the possible gain that may be left.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import resource
-import subprocess
-import sys
-import time
-from functools import partial
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+import harness
 import numpy as np
+import pandas as pd
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import StandardScaler
 
 from probgap._core.kernels import median_gamma
+from probgap.datasets import load_benchmark
 from probgap.reweight import kernel_mean_matching
 
 UPPER = 1000.0
-SLOW = ("adapt",)
+N, D = (1000, 2000, 5000), (2, 10, 32)
+GROWING = (5000, 10_000, 20_000, 40_000, 80_000)
+LARGE = ((20_000, 2), (20_000, 10))
 
 
 def floor(source, target):
+    """Take no weights, but as many products as some solver does."""
     gamma = median_gamma(target)
     K = rbf_kernel(source, gamma=gamma)
     w = np.ones(len(source))
@@ -47,11 +50,13 @@ def floor(source, target):
         w = K @ w / len(w)
 
 
-def by_ours(source, target, solver="auto"):
-    return kernel_mean_matching(source, target, upper=UPPER, solver=solver).weights
+def by_ours(source, target):
+    """Return our weights."""
+    return kernel_mean_matching(source, target, upper=UPPER).weights
 
 
 def by_cvxopt(source, target):
+    """Return weights by an interior point method, on the problem as it is stated."""
     import cvxopt  # noqa: PLC0415 (a peer that may be missing)
 
     n, gamma = len(source), median_gamma(target)
@@ -60,12 +65,11 @@ def by_cvxopt(source, target):
     low, high = band(n)
     one = cvxopt.spmatrix(1.0, range(n), range(n))
     row = cvxopt.matrix(1.0, (1, n))
-    rows = cvxopt.sparse([-one, one, row, -row])
     limits = np.hstack([np.zeros(n), np.full(n, UPPER), n * high, -n * low])
     solved = cvxopt.solvers.qp(
         cvxopt.matrix(K / n),
         cvxopt.matrix(-kappa),
-        rows,
+        cvxopt.sparse([-one, one, row, -row]),
         cvxopt.matrix(limits),
         options={"show_progress": False},
     )
@@ -73,6 +77,7 @@ def by_cvxopt(source, target):
 
 
 def by_skada(source, target):
+    """Return skada's weights."""
     from skada import KMMReweightAdapter  # noqa: PLC0415 (a peer that may be missing)
 
     domain = np.repeat([1, -2], [len(source), len(target)])
@@ -81,11 +86,12 @@ def by_skada(source, target):
     return np.ravel(adapter.source_weights_)
 
 
-def by_adapt(source, target, max_size=10**9):
+def by_adapt(source, target):
+    """Return adapt's weights, of blocks of 1000 samples."""
     from adapt.instance_based import KMM  # noqa: PLC0415 (a peer that may be missing)
 
     gamma = median_gamma(target)
-    matching = KMM(gamma=gamma, B=UPPER, max_size=max_size, verbose=0, random_state=0)
+    matching = KMM(gamma=gamma, B=UPPER, max_size=1000, verbose=0, random_state=0)
     return np.ravel(matching.fit_weights(source, target))
 
 
@@ -94,17 +100,28 @@ SOLVERS = {
     "ours": by_ours,
     "cvxopt": by_cvxopt,
     "skada": by_skada,
-    "adapt, blocks": partial(by_adapt, max_size=1000),
-    "adapt": by_adapt,
+    "adapt, blocks": by_adapt,
 }
 
 
+def is_installed(name):
+    """Return whether a solver can be tried, and say so if not."""
+    try:
+        SOLVERS[name](*make(60, 2))
+    except ImportError as error:
+        print(f"{name} is left out: {error}")
+        return False
+    return True
+
+
 def make(n, d):
+    """Draw a source and a target that is shifted."""
     rng = np.random.default_rng(n + d)
     return rng.normal(size=(n, d)), rng.normal(0.5 / np.sqrt(d), 0.9, size=(n, d))
 
 
 def band(n):
+    """Return the bounds of the mean weight."""
     slack = 1.0 - 1.0 / np.sqrt(n)
     return 1.0 - slack, 1.0 + slack
 
@@ -117,21 +134,11 @@ def put_inside(weights):
     return weights * (np.clip(mean, low, high) / mean)
 
 
-def seconds_of(solve, source, target):
-    start = time.process_time()
-    weights = solve(source, target)
-    return time.process_time() - start, weights
-
-
 def measure(n, d, names, rounds):
+    """Return a line for each solver."""
     source, target = make(n, d)
-    seconds = dict.fromkeys(names, np.inf)
-    weights = {}
-    for turn in range(rounds):
-        for name in names:
-            if turn == 0 or name not in SLOW:
-                spent, weights[name] = seconds_of(SOLVERS[name], source, target)
-                seconds[name] = min(seconds[name], spent)
+    tasks = {name: lambda name=name: SOLVERS[name](source, target) for name in names}
+    seconds, weights = harness.best_of(tasks, rounds)
     gamma = median_gamma(target)
     K = rbf_kernel(source, gamma=gamma)
     kappa = rbf_kernel(source, target, gamma=gamma).mean(axis=1)
@@ -142,78 +149,123 @@ def measure(n, d, names, rounds):
     values = {k: value(put_inside(w)) for k, w in weights.items() if w is not None}
     best = min(values.values())
     gain = value(np.ones(n)) - best
+    lines = []
     for name in names:
-        line = f"{n:6d} {d:4d} {name:14s} {seconds[name]:8.3f} "
-        line += f"{seconds[name] / seconds['ours']:8.1f} "
+        line = {"n": n, "d": d, "solver": name, "CPU s": seconds[name]}
+        line["/ ours"] = seconds[name] / seconds["ours"]
         if name in values:
             w = weights[name]
-            outside = max(0.0, -w.min(), w.max() - UPPER)
-            line += f"{(values[name] - best) / gain:9.1e} {outside:9.1e}"
-        print(line, flush=True)
+            line["range"] = (values[name] - best) / gain
+            line["box"] = float(max(0.0, -w.min(), w.max() - UPPER))
+        lines.append(line)
+    return lines
 
 
-def grow(rounds, d):
-    sizes = [5000, 10_000, 20_000, 40_000, 80_000]
-    data = [make(n, d) for n in sizes]
-    best = np.full(len(sizes), np.inf)
-    for _ in range(rounds):
-        for k, (source, target) in enumerate(data):
-            best[k] = min(best[k], seconds_of(by_ours, source, target)[0])
-    for n, seconds in zip(sizes, best, strict=True):
-        print(f"{n:6d} {d:4d} {seconds:8.3f}", flush=True)
-    slope = np.polyfit(np.log(sizes), np.log(best), 1)[0]
+def grow(sizes, rounds):
+    """Print how time grows with the number of samples."""
+    data = {n: make(n, 2) for n in sizes}
+    tasks = {n: lambda n=n: by_ours(*data[n]) for n in sizes}
+    seconds, _ = harness.best_of(tasks, rounds)
+    harness.show(pd.Series(seconds, name="CPU s").rename_axis("n").to_frame(), 3)
+    slope = np.polyfit(np.log(sizes), np.log(list(seconds.values())), 1)[0]
     print(f"time grows as n to the power {slope:.2f}")
 
 
-def one_run(n, d):
-    """Solve once and say how; a process of its own, so that its peak is its own."""
-    source, target = make(n, d)
-    start = time.process_time()
-    result = kernel_mean_matching(source, target, upper=UPPER)
-    seconds = time.process_time() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(
-        f"{n:6d} {d:4d} {result.solver:10s} {seconds:8.3f} s {peak:6.2f} GiB "
-        f"converged={result.converged} gap={result.duality_gap:.1e}",
-        flush=True,
-    )
+def solve_once(n, d):
+    """Return what one solution takes: for a process of its own."""
+    return {"n": n, "d": d} | describe(*make(n, d), UPPER)
 
 
-def installed(name):
-    try:
-        SOLVERS[name](*make(60, 2))
-    except ImportError as error:
-        print(f"{name} is left out: {error}")
-        return False
-    return True
+def describe(source, target, upper):
+    """Solve, and return how it went."""
+    with harness.quietly():
+        seconds, result = harness.cpu_seconds(
+            lambda: kernel_mean_matching(source, target, upper=upper)
+        )
+    return {
+        "solver": result.solver,
+        "CPU s": seconds,
+        "converged": bool(result.converged),
+        "KKT": float(result.kkt_residual),
+        "gap": float(result.duality_gap),
+        "ESS": float(result.effective_sample_size),
+    }
+
+
+def synthetic(n):
+    """Yield (name, source, target) of cases that are meant to break a solver."""
+    rng = np.random.default_rng(7)
+    for d in (1, 2, 3, 5, 10, 32):
+        source = rng.normal(size=(n, d))
+        yield f"shift, d={d}", source, rng.normal(1.5 / np.sqrt(d), 0.8, (n, d))
+        yield f"corner, d={d}", source, rng.normal(2.0, 0.3, (n, d))
+        yield f"wider, d={d}", source, rng.normal(0.0, 2.0, (n, d))
+        yield f"same, d={d}", source, rng.normal(size=(n, d))
+    for d in (2, 10):
+        tails = rng.standard_t(1.5, (n, d)), rng.standard_t(1.5, (n, d)) + 0.5
+        yield f"heavy tails, d={d}", *tails
+        twins = np.repeat(rng.normal(size=(n // 5, d)), 5, axis=0)
+        yield f"each row five times, d={d}", twins, rng.normal(0.5, 0.9, (n, d))
+        coarse = np.round(rng.normal(size=(n, d)))
+        yield f"whole numbers, d={d}", coarse, np.round(rng.normal(0.5, 1.0, (n, d)))
+        few, many = rng.normal(size=(n // 4, d)), rng.normal(0.4, 0.9, (4 * n, d))
+        yield f"few to many, d={d}", few, many
+        yield f"many to few, d={d}", many, few
+        clusters = rng.normal(size=(n, d)) + 6.0 * rng.integers(0, 3, (n, 1))
+        yield f"clusters, d={d}", clusters, clusters[rng.random(n) < 0.5] * 1.02
+
+
+def real():
+    """Yield (name, selection, whole): the samples that a score is sure about."""
+    for name in ("banana", "twonorm", "image", "splice"):
+        X = StandardScaler().fit_transform(load_benchmark(name)[0])
+        score = X @ np.random.default_rng(3).normal(size=X.shape[1])
+        for share in (0.3, 0.7):
+            far = np.abs(score) >= np.quantile(np.abs(score), 1.0 - share)
+            yield f"{name}, {share:.0%} selected", X[far], X
+
+
+def measure_cases(cases):
+    """Print how all cases go."""
+    lines = [
+        {"case": name, "source": len(source), "target": len(target), "upper": upper}
+        | describe(source, target, upper)
+        for name, source, target in cases
+        for upper in (UPPER, 5.0)
+    ]
+    show(pd.DataFrame(lines), upper=".0f", ESS=".0f")
+
+
+def show(table, **formats):
+    """Print a table of solutions."""
+    small = dict.fromkeys(("range", "box", "KKT", "gap"), ".1e")
+    harness.show(table, 3, **small, **formats)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--n", type=int, nargs="+", default=[1000, 2000, 5000])
-    parser.add_argument("--d", type=int, nargs="+", default=[2, 10, 32])
+    parser = harness.parser(__doc__)
+    parser.add_argument("--n", type=int, nargs="+", default=N)
+    parser.add_argument("--d", type=int, nargs="+", default=D)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without", nargs="*", default=[], choices=list(SOLVERS))
-    parser.add_argument("--slow", action="store_true", help="adapt's exact solver, too")
-    parser.add_argument("--growth", action="store_true")
-    parser.add_argument("--large", action="store_true")
-    parser.add_argument("--one-run", type=int, nargs=2, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one_run:
-        one_run(*arguments.one_run)
-    elif arguments.growth:
-        grow(arguments.rounds, 2)
-    elif arguments.large:
-        for d in (2, 10):
-            command = [sys.executable, __file__, "--one-run", "20000", str(d)]
-            subprocess.run(command, check=True)
+    for name in ("growth", "large", "cases"):
+        parser.add_argument(f"--{name}", action="store_true")
+    options = harness.parse(parser)
+    quick, last = options.quick, 1 if options.quick else None
+    if quick:
+        options.n, options.rounds = [1000], 1
+    if options.cases:
+        measure_cases(synthetic(300) if quick else [*synthetic(2000), *real()])
+    elif options.growth:
+        grow(GROWING[: 2 if quick else None], options.rounds)
+    elif options.large:
+        runs = [harness.alone(solve_once, *size) for size in LARGE[:last]]
+        show(pd.DataFrame([line | {"peak GB": peak} for line, peak in runs]))
     else:
-        left_out = [*arguments.without, *(() if arguments.slow else SLOW)]
-        names = [k for k in SOLVERS if k not in left_out and installed(k)]
-        print("     n    d solver            CPU s  / ours     range       box")
-        for n in arguments.n:
-            for d in arguments.d:
-                measure(n, d, names, arguments.rounds)
+        names = [k for k in SOLVERS if k not in options.without and is_installed(k)]
+        sizes = [(n, d) for n in options.n for d in options.d]
+        for size in sizes[:last]:
+            show(pd.DataFrame(measure(*size, names, options.rounds)))
 
 
 if __name__ == "__main__":

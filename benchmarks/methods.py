@@ -6,21 +6,14 @@
 Rows are normal, the border between the overlapping classes is curved. Labels are hidden in
 three ways, half of the positives or so in each: at random; the clear ones first, with a
 probability proportional to P(Y=1 | x); and by the sign of the last column, on which the
-class does not depend. Accuracy is on true labels of 20,000 other rows; "prior" and
+class does not depend. Accuracy, in percent, is on true labels of 20,000 other rows; "prior" and
 "propensity" are told the truth, as some users know it. CPU seconds of the fit on one
 thread: the mean over labellings, of the best over the seeds.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import time
-import warnings
-
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
-
+import harness
 import numpy as np
 from scipy.special import expit
 
@@ -66,41 +59,45 @@ def propensity_of(labelling, X, posterior):
     )
 
 
-def measure(name, labelling, n, d, seed):
-    """Return accuracy and CPU seconds of one fit."""
+def measure_cell(cell, names):
+    """Yield the accuracy and CPU seconds of each method."""
+    n, d, seed = cell["rows"], cell["columns"], cell["seed"]
     X, y, posterior, rng = draw(n, d, seed)
-    propensity = propensity_of(labelling, X, posterior)
+    propensity = propensity_of(cell["labelling"], X, posterior)
     s = y & (rng.random(n) < propensity)
     known = {
         "prior": float(max(y.mean(), s.mean())),
         "propensity": lambda _: propensity,
     }
-    model = METHODS[name](**known).set_params(random_state=seed)
-    started = time.process_time()
-    model.fit(X, s)
-    took = time.process_time() - started
     test, truth, *_ = draw(N_TEST, d, seed + 1000)
-    return model.score(test, truth), took
+    with harness.quietly():
+        for name in names:
+            model = METHODS[name](**known).set_params(random_state=seed)
+            seconds, _ = harness.cpu_seconds(model.fit, X, s)
+            accuracy = 100.0 * model.score(test, truth)
+            yield {"method": name, "accuracy": accuracy, "seconds": seconds}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = harness.parser(__doc__, out="methods", seeds=3)
     parser.add_argument("--rows", type=int, default=1500)
     parser.add_argument("--columns", type=int, default=10)
-    parser.add_argument("--seeds", type=int, default=3)
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    size = arguments.rows, arguments.columns
-    print("| method |", " | ".join(LABELLINGS), "| CPU s |")
-    print("|---" * (len(LABELLINGS) + 2) + "|")
-    for name in METHODS:
-        cells, seconds = [], []
-        for labelling in LABELLINGS:
-            runs = [measure(name, labelling, *size, k) for k in range(arguments.seeds)]
-            accuracy, took = np.array(runs).T
-            cells.append(f"{100 * accuracy.mean():.1f}")
-            seconds.append(took.min())
-        print(f"| {name} | {' | '.join(cells)} | {np.mean(seconds):.2f} |", flush=True)
+    options = harness.parse(parser)
+    if options.quick:
+        options.rows, options.seeds = 300, 1
+    cells = [
+        {"labelling": labelling, "rows": options.rows, "columns": options.columns}
+        | {"seed": seed}
+        for seed in range(options.seeds)
+        for labelling in LABELLINGS
+    ]
+    rows = harness.run_cells(cells, measure_cell, options, list(METHODS))
+    by = {"index": "method", "columns": "labelling", "sort": False}
+    table = rows.pivot_table(values="accuracy", **by)
+    best = rows.pivot_table(values="seconds", aggfunc="min", **by)
+    harness.show(
+        table.assign(**{"CPU s": best.mean(axis=1)}), 1, "", **{"CPU s": ".2f"}
+    )
 
 
 if __name__ == "__main__":

@@ -1,24 +1,30 @@
-"""Measure ``probgap fit``, the whole command with its page: CPU seconds and peak memory.
+"""Measure the command ``probgap``: CPU seconds and peak memory of whole processes.
 
     python benchmarks/tool.py                          # all shapes; the last takes minutes
     python benchmarks/tool.py --shape 5.7kx20 text     # some of them
     python benchmarks/tool.py --fast                   # without the checks
     python benchmarks/tool.py --compare                # probgap compare instead
+    python benchmarks/tool.py --predict                # long files through probgap predict
+    python benchmarks/tool.py --imports                # imports, and refusals of bad input
 
 Tables are drawn: numbers, three categories and a date, with cells missing; one of messages,
-one of many columns that are mostly 0. Labels go to the clearest positives first. The command
+one of many columns that are mostly 0. Labels go to the clearest positives first. Every command
 runs in a process of its own, with one thread; its CPU time includes the start of Python.
+
+--predict fits 3000 rows of 18 numbers and 2 categories, and predicts CSV files of more such rows.
+--imports takes the best of 15 rounds; imports are less the start of an empty interpreter.
+``import probgap`` loads its parts when they are asked for; what a user waits for in the end is
+``from probgap import PGPUClassifier``, which loads them. A command that cannot do what it is
+asked for refuses before it loads scikit-learn.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 import tempfile
-import time
 from pathlib import Path
 
+import harness
 import numpy as np
 import pandas as pd
 from scipy.special import expit
@@ -35,20 +41,29 @@ SIZES = {"region": 4, "product": 12, "town": 150}  # levels of the categories
 SUBJECTS = ["I", "we", "you", "they", "nobody", "my friend", "our driver", "your bank"]
 VERBS = ["meet", "call", "send", "win", "claim", "need", "want", "pay", "bring", "miss"]
 # From what harmless messages are about to what others are.
-THINGS = [
-    "dinner",
-    "film",
-    "bus",
-    "lecture",
-    "coffee",
-    "mother",
-    "key",
-    "book",
-    "train",
-]
-THINGS += ["phone", "answer", "parcel", "ticket", "message", "money", "code", "offer"]
-THINGS += ["cash", "account", "reward", "prize"]
+THINGS = ["dinner", "film", "bus", "lecture", "coffee", "mother", "key", "book"]
+THINGS += ["train", "phone", "answer", "parcel", "ticket", "message", "money", "code"]
+THINGS += ["offer", "cash", "account", "reward", "prize"]
 TIMES = ["today", "tomorrow", "now", "tonight", "later", "at five", "on Monday"]
+LENGTHS = (100_000, 400_000, 1_000_000)  # of files to predict
+CHUNK = 50_000
+STATEMENTS = (
+    "pass",
+    "import sklearn.svm",
+    "import probgap",
+    "from probgap import PGPUClassifier",
+)
+REFUSALS = (
+    "--help",
+    "fit t.csv --label nope --out out",
+    "fit nowhere.csv --label found --out out",
+    "fit t.csv --label found --positive ja --out out",
+    "fit t.csv --label found --out out --class-prior 7",
+    "fit t.csv --label found --out out --seed x",
+    "compare t.csv --label nope",
+    "predict nowhere t.csv",
+    "explain nowhere",
+)
 
 
 def draw(n, n_columns, seed=0):
@@ -111,49 +126,118 @@ def messages(n, _, rng):
     return pd.DataFrame({"message": texts}), score
 
 
-def measure(command, *arguments):
-    """Return wall seconds, CPU seconds and peak memory in GB of one run."""
-    words = ["-m", "probgap", command, *map(str, arguments), "--quiet"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    started = time.perf_counter()
-    with Path(os.devnull).open("w") as nowhere:
-        actions = [(os.POSIX_SPAWN_DUP2, nowhere.fileno(), 1)]
-        child = os.posix_spawn(
-            sys.executable,
-            [sys.executable, *words],
-            environment,
-            file_actions=actions,
-        )
-    _, status, used = os.wait4(child, 0)
-    if status != 0:
-        sys.exit(f"probgap {command} ended with status {status}")
-    spent = used.ru_utime + used.ru_stime
-    return time.perf_counter() - started, spent, used.ru_maxrss / 2**20
+def plain(n, rng):
+    """Draw numbers and two categories, and labels of the clearest of the positives."""
+    X = rng.normal(size=(n, 18))
+    region, channel = rng.integers(4, size=n), rng.integers(12, size=n)
+    score = X[:, 0] + 0.7 * X[:, 1] ** 2 - 1.5 + 0.8 * (region == 1) + 0.1 * channel
+    chance = expit(3.0 * score)
+    labelled = rng.random(n) < 0.7 * np.clip(2.0 * chance - 1.0, 0.0, 1.0) ** 2
+    frame = pd.DataFrame(X.round(4), columns=[f"x{i}" for i in range(18)])
+    frame["region"] = np.array(["north", "east", "south", "west"])[region]
+    frame["channel"] = np.array([f"channel {i}" for i in range(12)])[channel]
+    return frame, labelled
+
+
+def took(ran):
+    """Return what a command took, as columns of a table."""
+    return {"wall s": ran.wall, "CPU s": ran.cpu, "peak GB": ran.peak}
+
+
+def measure_shapes(folder, options):
+    """Print what ``probgap fit`` or ``compare`` takes on tables of several shapes."""
+    lines = {}
+    for shape in options.shape:
+        path = folder / f"{shape}.csv"
+        draw(*SHAPES[shape]).to_csv(path, index=False)
+        words = [
+            "compare" if options.compare else "fit",
+            path,
+            "--label",
+            "found",
+            "-q",
+        ]
+        words += [] if options.compare else ["--out", folder / "results", "--force"]
+        words += ["--fast"] if options.fast else []
+        lines[shape] = took(harness.must_run(*harness.PROBGAP, *words))
+    harness.show(pd.DataFrame.from_dict(lines, orient="index").rename_axis("shape"), 2)
+
+
+def measure_predictions(folder, lengths, n_fitted=3000):
+    """Print what ``probgap predict`` takes on files of several lengths."""
+    frame, labelled = plain(n_fitted, np.random.default_rng(0))
+    frame.assign(found=np.where(labelled, "yes", "")).to_csv(
+        folder / "train.csv", index=False
+    )
+    words = [
+        "fit",
+        folder / "train.csv",
+        "--label",
+        "found",
+        "--out",
+        folder / "results",
+        "-q",
+    ]
+    harness.must_run(*harness.PROBGAP, *words)
+    lines = []
+    for n in lengths:
+        path, rng = folder / "rows.csv", np.random.default_rng(1)
+        path.unlink(missing_ok=True)
+        for start in range(0, n, CHUNK):
+            part, _ = plain(min(CHUNK, n - start), rng)
+            part.to_csv(path, mode="a", header=start == 0, index=False)
+        words = [
+            "predict",
+            folder / "results",
+            path,
+            "--out",
+            folder / f"{n}.csv",
+            "-q",
+        ]
+        ran = harness.must_run(*harness.PROBGAP, *words)
+        line = {"rows": n, "CSV, MB": path.stat().st_size / 1e6}
+        lines.append(line | took(ran) | {"rows / CPU s": round(n / ran.cpu)})
+    harness.show(pd.DataFrame(lines), 2)
+
+
+def measure_imports(folder, rounds):
+    """Print what imports and refusals take."""
+    (folder / "t.csv").write_text("a,b,found\n1,2,yes\n2,3,\n3,1,yes\n4,4,\n")
+    words = {text: (sys.executable, "-c", text) for text in STATEMENTS}
+    words |= {text: (*harness.PROBGAP, *text.split(" ")) for text in REFUSALS}
+    seconds = dict.fromkeys(words, np.inf)
+    for _ in range(rounds):
+        for text, command in words.items():
+            ran = harness.run_command(*command, folder=folder)
+            seconds[text] = min(seconds[text], ran.cpu)
+    empty = seconds.pop("pass")
+    peer = seconds[STATEMENTS[1]] - empty
+    own = {text: seconds[text] - empty for text in STATEMENTS[1:]}
+    lines = {text: {"CPU s": s, "of sklearn.svm": s / peer} for text, s in own.items()}
+    lines |= {f"probgap {text}": {"CPU s": seconds[text]} for text in REFUSALS}
+    harness.show(
+        pd.DataFrame.from_dict(lines, orient="index").rename_axis("command"), 3
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = harness.parser(__doc__)
     parser.add_argument("--shape", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--fast", action="store_true", help="leave out the checks")
     parser.add_argument("--compare", action="store_true", help="run probgap compare")
-    parser.add_argument(
-        "--rounds", type=int, default=1, help="of which the best counts"
-    )
-    given = parser.parse_args()
-    print("shape       wall s   CPU s  peak GB")
-    with tempfile.TemporaryDirectory() as folder:
-        for shape in given.shape:
-            table = Path(folder, f"{shape}.csv")
-            draw(*SHAPES[shape]).to_csv(table, index=False)
-            arguments = [table, "--label", "found"]
-            if not given.compare:
-                arguments += ["--out", Path(folder, "results"), "--force"]
-            if given.fast:
-                arguments.append("--fast")
-            command = "compare" if given.compare else "fit"
-            runs = [measure(command, *arguments) for _ in range(given.rounds)]
-            wall, spent, peak = min(runs, key=lambda run: run[1])
-            print(f"{shape:10} {wall:7.1f} {spent:7.1f} {peak:8.2f}", flush=True)
+    parser.add_argument("--predict", action="store_true", help="run probgap predict")
+    parser.add_argument("--imports", action="store_true", help="imports and refusals")
+    options = harness.parse(parser)
+    if options.quick:
+        options.shape, options.fast = ["text"], True
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if options.predict:
+            measure_predictions(folder, [20_000] if options.quick else LENGTHS)
+        elif options.imports:
+            measure_imports(folder, 1 if options.quick else 15)
+        else:
+            measure_shapes(folder, options)
 
 
 if __name__ == "__main__":

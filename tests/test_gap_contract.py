@@ -43,11 +43,3 @@ def checks_of(estimator, quick=None):
 )
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("estimator", "check"), list(checks_of(ObservedGapEstimator()))
-)
-def test_scikit_learn_does_not_complain_about_platt_scaling(estimator, check):
-    check(estimator)

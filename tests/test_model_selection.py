@@ -86,7 +86,6 @@ def test_sample_weights_are_routed_to_the_scorer(task):
         assert score == pytest.approx(pu_score(s[test], predicted[test], "f1", **how))
 
 
-@pytest.mark.filterwarnings("ignore:Almost everything is undecided")
 def test_labels_with_missing_entries_go_through_a_search(task):
     X, s, _ = task
     gaps = np.where(s == 1, 1.0, np.nan)

@@ -1,41 +1,36 @@
-"""Measure exact kernels on a GPU: kernel mean matching, the whole fit, and bandwidth.
+"""Measure exact kernels on a GPU: kernel mean matching, and the whole fit.
 
-    PYTHONPATH=src python3 benchmarks/gpu/run.py --out DIR                  # all parts
-    PYTHONPATH=src python3 benchmarks/gpu/run.py --out DIR --parts kmm,fit --sizes 10000,30000
-    PYTHONPATH=src python3 benchmarks/gpu/run.py --out DIR --device cpu --parts kmm,fit --sizes 2000
+    PYTHONPATH=src python3 benchmarks/gpu/run.py                                    # all parts
+    PYTHONPATH=src python3 benchmarks/gpu/run.py --parts kmm fit --sizes 10000 30000
+    PYTHONPATH=src python3 benchmarks/gpu/run.py --parts fit --sizes 300000         # too large to keep
+    PYTHONPATH=src python3 benchmarks/gpu/run.py --out benchmarks/gpu/h200.jsonl --only-summary
 
-Parts: "bandwidth" (what the device copies, and what products with a kernel reach of it),
-"kmm" (at KKT residual 1e-4, and at the default tolerance), "fit" (the paper's algorithm:
-Platt-scaled SVM and its five folds, kernel mean matching, weighted SVM), "free"
-(the same fit at --free-size rows, where the kernel does not fit into memory), "cpu"
-(scikit-learn's SVC and the processor's kernel mean matching at 5,000 and 10,000 rows, and
-whether both sides give the same answer), "default" (PGPUClassifier() with the device and
-without: its gap is estimated on the processor either way), "others" (the fit on
-data of other kinds, at the second of --sizes).
+Parts: "kmm" (matching at the default tolerance, and at KKT residual 1e-4), "fit" (the paper's
+algorithm: Platt-scaled SVM and its five folds, kernel mean matching, weighted SVM), "default"
+(PGPUClassifier() with the device and without: its gap is estimated on the processor either way),
+"others" (the fit on data of other kinds), "cpu" (scikit-learn's SVC and the processor's matching
+at 5,000 and 10,000 rows, and whether both sides give the same answer).
 
-Data: benchmarks/fit.py's "curved", 20 features, a curved border between overlapping classes,
-half of the samples positive; labels hidden by the inverse rate (0.2, 1) of the true gap. The
-boundary is the 2% quantile, as there: the mean of the three smallest gaps leaves hardly a
-negative. Seconds are wall-clock, after one small fit that loads libraries. Rows are written to
-DIR/gpu.jsonl as they come; a case that takes longer than --limit is given up and says so.
+Rows have 20 features and a curved border between overlapping classes; labels are hidden by the
+inverse rate (0.2, 1) of the true gap. The boundary is the 2% quantile: the mean of the three
+smallest gaps leaves hardly a negative. Seconds are wall-clock, after one small fit that loads
+libraries. A case that fails says so in its row.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-import signal
 import sys
 import time
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
+sys.path.append(str(Path(__file__).parents[1]))
 
+import harness
 import numpy as np
-from scipy.special import expit
+import pandas as pd
+import tables
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -46,35 +41,27 @@ from probgap import PGPUClassifier
 from probgap._core.kernels import median_gamma, scale_gamma
 from probgap._device import estimators
 from probgap._device.arrays import open_device
-from probgap._device.kernel import DeviceKernel, Points, add_product
-from probgap._device.plan import plan_memory
 from probgap._device.svm import solve_svms
 from probgap.boundary import Quantile
 from probgap.datasets import hide_labels
 from probgap.reweight import KMMResult, kernel_mean_matching
 
-N_TEST = 50_000
-N_FEATURES = 20
-PARTS = ("bandwidth", "kmm", "fit", "default", "others", "cpu", "free")
+N_TEST, N_FEATURES = 50_000, 20
+SIZES, CPU_SIZES, OTHERS_SIZE = (10_000, 30_000, 100_000), (5000, 10_000), 30_000
 
 
 def curved(n, seed):
     """Draw samples with a curved border between overlapping classes."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, N_FEATURES))
-    score = X[:, 0] + 0.7 * X[:, 1] ** 2 - 0.7 + 0.5 * X[:, 2] * X[:, 3]
-    posterior = expit(3.0 * score)
-    y = (rng.random(n) < posterior).astype(int)
-    return X, y, 2.0 * posterior - 1.0
+    return tables.curved(n, N_FEATURES, seed)
 
 
 def clusters(n, seed):
-    """Draw four clusters of each class in 30 dimensions, which overlap."""
-    return with_gap(
-        *make_classification(
-            n, 30, n_informative=12, n_clusters_per_class=4, random_state=seed
-        )
+    """Draw four clusters of each class in 30 dimensions; the gap is that of boosted trees."""
+    X, y = make_classification(
+        n, 30, n_informative=12, n_clusters_per_class=4, random_state=seed
     )
+    model = HistGradientBoostingClassifier(random_state=0).fit(X, y)
+    return X, y, 2.0 * model.predict_proba(X)[:, 1] - 1.0
 
 
 def rare(n, seed):
@@ -96,417 +83,236 @@ def wide(n, seed):
     return X * np.logspace(-2, 2, N_FEATURES), y, gap
 
 
-def with_gap(X, y):
-    """Take the gap by a model that knows the truth."""
-    model = HistGradientBoostingClassifier(random_state=0).fit(X, y)
-    return X, y, 2.0 * model.predict_proba(X)[:, 1] - 1.0
+DRAWS = {f.__name__: f for f in (curved, clusters, rare, coarse, wide)}
 
 
-def hidden(n, seed=0, draw=curved):
-    X, y, gap = draw(n, seed)
-    s = hide_labels(X, y, gap, ("inverse", 0.2, 1.0), random_state=seed + 1)
-    return X, s
+def hidden(n, draw=curved):
+    """Return samples and observed labels."""
+    X, y, gap = draw(n, 0)
+    return X, hide_labels(X, y, gap, ("inverse", 0.2, 1.0), random_state=1)
 
 
-def biased(n, seed=0):
+def biased(n):
     """Draw n samples that lack many of those near the border, and as many of all."""
-    X, _, gap = curved(3 * n, seed)
-    rng = np.random.default_rng(seed + 7)
+    X, _, gap = curved(3 * n, 0)
+    rng = np.random.default_rng(7)
     clear = rng.random(3 * n) < 0.2 + 0.8 * np.abs(gap)
     return X[clear][:n], X[:n]
 
 
-class Stages:
-    """Time of each call of a solver inside a fit, and what it reports."""
+@contextmanager
+def stages():
+    """Collect the time of each call of a solver inside a fit, and what it reports."""
+    rows, before = [], (estimators.solve_svms, kmm.solve_on_device)
 
-    def __init__(self):
-        self.rows = []
+    def timed(function, *args, **kwargs):
+        seconds, result = wall(lambda: function(*args, **kwargs))
+        rows.append({"seconds": seconds} | describe(result))
+        return result
 
-    def __enter__(self):
-        self.before = estimators.solve_svms, kmm.solve_on_device
-        estimators.solve_svms = self.timed(estimators.solve_svms)
-        kmm.solve_on_device = self.timed(kmm.solve_on_device)
-        return self
-
-    def __exit__(self, *_):
-        estimators.solve_svms, kmm.solve_on_device = self.before
-
-    def timed(self, function):
-        """Return the function, with a clock around it."""
-
-        def call(*args, **kwargs):
-            started = time.perf_counter()
-            result = function(*args, **kwargs)
-            row = {
-                "stage": "kmm",
-                "seconds": time.perf_counter() - started,
-                "kkt": float(np.max(result.kkt_residual)),
-                "passes": result.n_passes,
-                "bytes": result.bytes_moved,
-                "steps": result.n_iter,
-            }
-            if isinstance(result, KMMResult):
-                row["n"] = int(result.weights.size)
-            else:
-                n, svms = result.coef.shape
-                row |= {
-                    "stage": "gap" if svms > 1 else "final",
-                    "n": n,
-                    "machines": svms,
-                    "duality_gap": float(result.duality_gap.max()),
-                    "plan": str(result.plan),
-                }
-            self.rows.append(row)
-            return result
-
-        return call
+    estimators.solve_svms, kmm.solve_on_device = (partial(timed, f) for f in before)
+    try:
+        yield rows
+    finally:
+        estimators.solve_svms, kmm.solve_on_device = before
 
 
-def synchronize(device):
-    """Wait until all is computed."""
-    if not device.is_cpu:
-        device.xp.cuda.synchronize(device.name)
-
-
-def best_time(device, function, repeats=5):
-    function()
-    synchronize(device)
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        function()
-        synchronize(device)
-        times.append(time.perf_counter() - started)
-    return min(times)
-
-
-def measure_ceiling(device):
-    """Give the bytes per second of a copy, and of a sum of two arrays."""
-    size = int(min(2**30, device.budget() / 16))
-    a, b, c = (device.empty(size, single=True).fill_(k) for k in (1.0, 2.0, 3.0))
-    add = device.xp.add
-    copy = 8.0 * size / best_time(device, lambda: a.copy_(b))
-    return copy, 12.0 * size / best_time(device, lambda: add(b, c, alpha=2.0, out=a))
-
-
-def measure_bandwidth(device, n):
-    """Time copies, and products with a kernel of n rows, in bytes per second."""
-    with device.computing():
-        copy, triad = measure_ceiling(device)
-        X, _, _ = curved(n, 0)
-        plan = plan_memory(n, N_FEATURES, 12, device.budget())
-        started = time.perf_counter()
-        kernel = DeviceKernel(Points.of(device, X, 0.05), plan)
-        synchronize(device)
-        rows = {"build_s": time.perf_counter() - started}
-        ceiling = max(copy, triad)
-        bytes_of_kernel = 4.0 * n**2
-        if plan.stored:
-            v = device.empty(n, single=True).fill_(1.0)
-            rows["torch_matvec"] = bytes_of_kernel / best_time(
-                device, lambda: kernel._stored @ v
-            )
-            for columns in (2, 6, 12):
-                V = device.empty(n, columns, single=True).fill_(1.0)
-                rows[f"torch_matmul_{columns}"] = bytes_of_kernel / best_time(
-                    device, lambda V=V: kernel._stored @ V, 3
-                )
-            for columns in (1, 2, 6, 12):
-                V = device.empty(n, columns, single=True).fill_(1.0)
-                total = device.zeros(n, columns)
-                for width in (256, 4096):
-                    rows[f"sums_of_{width}_x{columns}"] = bytes_of_kernel / best_time(
-                        device,
-                        lambda V=V, width=width, total=total: add_product(
-                            total, kernel._stored, V, width
-                        ),
-                        2,
-                    )
-                    rows[f"rows_of_{width}_x{columns}"] = bytes_of_kernel / best_time(
-                        device,
-                        lambda V=V, width=width, total=total: add_product(
-                            total, kernel._stored.T, V, width
-                        ),
-                        2,
-                    )
-        for columns in (1, 2, 6, 12):
-            V = device.zeros(n, columns) + 1.0
-            for careful in (False, True):
-                seconds = best_time(
-                    device,
-                    lambda V=V, careful=careful: kernel.product(V, careful=careful),
-                    3,
-                )
-                name = f"product_{columns}{'_careful' if careful else ''}"
-                rows[name] = bytes_of_kernel / seconds
-        ones = device.zeros(n, 6) + 1.0
-        precondition_s = best_time(
-            device, lambda: kernel.precondition(ones, ones > 0.0), 2
-        )
-        inverse = kernel.precondition(ones, ones > 0.0)
-        apply_s = best_time(device, lambda: inverse(ones[:, :, None]), 3)
-    yield {
-        "part": "bandwidth",
-        "n": n,
-        "stored": plan.stored,
-        "copy": copy,
-        "triad": triad,
-        "build_s": rows.pop("build_s"),
-        "rank": plan.rank,
-        "precondition_6_s": precondition_s,
-        "apply_preconditioner_6_s": apply_s,
-        "bytes_per_s": rows,
-        "share_of_ceiling": {k: v / ceiling for k, v in rows.items()},
+def describe(result):
+    """Return what a solver reports."""
+    row = {
+        "kkt": float(np.max(result.kkt_residual)),
+        "passes": result.n_passes,
+        "bytes": result.bytes_moved,
     }
+    if isinstance(result, KMMResult):
+        return row | {"stage": "kmm", "n": int(result.weights.size)}
+    n, svms = result.coef.shape
+    gap = float(result.duality_gap.max())
+    return row | {"stage": "gap" if svms > 1 else "final", "n": n, "duality_gap": gap}
+
+
+def wall(task):
+    """Return the seconds that a call took, and what it returned."""
+    started = time.perf_counter()
+    result = task()
+    return time.perf_counter() - started, result
 
 
 def measure_kmm(device, n):
-    source, target = biased(n)
+    """Yield a row for each tolerance."""
     for tol in (1e-2, 1e-4):
-        started = time.perf_counter()
-        result = kernel_mean_matching(source, target, tol=tol, device=device.name)
-        seconds = time.perf_counter() - started
+        match = partial(kernel_mean_matching, *biased(n), tol=tol, device=device)
+        seconds, result = wall(match)
         yield {
-            "part": "kmm",
+            "part": f"kmm tol {tol:g}",
             "n": n,
-            "tol": tol,
             "seconds": seconds,
             "kkt": result.kkt_residual,
             "duality_gap": result.duality_gap,
-            "objective": result.objective,
             "converged": result.converged,
-            "steps": result.n_iter,
             "passes": result.n_passes,
-            "bytes_per_s": result.bytes_moved / seconds,
-            "ess": result.effective_sample_size,
+            "bytes": result.bytes_moved,
         }
 
 
-def measure_others(device, n):
-    for draw in (clusters, rare, coarse, wide):
-        yield from measure_fit(device, n, f"others: {draw.__name__}", draw)
-
-
-def measure_default(device, n):
-    X, s = hidden(n)
-    X_test, y_test, _ = curved(N_TEST, 99)
-    for name in (device.name, None):
-        model = PGPUClassifier(random_state=0, device=name)
-        with Stages() as stages:
-            started = time.perf_counter()
-            model.fit(X, s)
-            seconds = time.perf_counter() - started
-        yield {
-            "part": f"default on {name or 'the processor'}",
-            "n": n,
-            "seconds": seconds,
-            "stages": stages.rows,
-            "C": model.estimator_.C,
-            "kkt_kmm": float("nan"),
-            "accuracy": model.score(X_test, y_test),
-        }
-
-
-def measure_fit(device, n, part="fit", draw=curved):
-    X, s = hidden(n, draw=draw)
-    model = PGPUClassifier.paper(
-        boundary=Quantile(), random_state=0, device=device.name, verbose=1
-    )
-    with Stages() as stages:
-        started = time.perf_counter()
-        model.fit(X, s)
-        seconds = time.perf_counter() - started
+def measure_fit(device, n, name="curved"):
+    """Yield the row of the paper's algorithm."""
+    X, s = hidden(n, DRAWS[name])
+    model = PGPUClassifier.paper(boundary=Quantile(), random_state=0, device=device)
+    with stages() as found:
+        seconds, _ = wall(lambda: model.fit(X, s))
     # Other samples of the same kind, where the seed leaves the kind alone.
-    X_test, y_test, _ = curved(N_TEST, 99) if draw is curved else draw(n, 0)
-    started = time.perf_counter()
-    accuracy = model.score(X_test, y_test)
+    X_test, y_test, _ = curved(N_TEST, 99) if name == "curved" else DRAWS[name](n, 0)
     yield {
-        "part": part,
+        "part": "fit" if name == "curved" else f"others: {name}",
         "n": n,
         "seconds": seconds,
-        "stages": stages.rows,
+        "stages": found,
         "converged": model.estimator_.converged_ and model.kmm_.converged,
-        "duality_gap": max(r.get("duality_gap", 0.0) for r in stages.rows),
-        "kkt_kmm": model.kmm_.kkt_residual,
-        "n_support": int(model.estimator_.support_.size),
-        "accuracy": accuracy,
-        "predict_s_per_50k": time.perf_counter() - started,
+        "duality_gap": max(row.get("duality_gap", 0.0) for row in found),
+        "kkt": model.kmm_.kkt_residual,
+        "accuracy": model.score(X_test, y_test),
     }
 
 
-def measure_cpu(device, n):
-    """Measure the same on the processor, and how far the answers are apart."""
+def measure_others(device, n):
+    """Yield a row for each other kind of data."""
+    for name in list(DRAWS)[1:]:
+        yield from measure_fit(device, n, name)
+
+
+def measure_default(device, n):
+    """Yield the rows of the default with the device and without."""
     X, s = hidden(n)
-    labelled = s == 1
-    gamma = scale_gamma(X)
-    started = time.perf_counter()
-    svc = SVC(gamma=gamma, cache_size=2000).fit(X, labelled)
-    seconds_svc = time.perf_counter() - started
-    solved = solve_svms(device, X, labelled, np.ones((n, 1)), gamma=gamma, tol=1e-4)
+    X_test, y_test, _ = curved(N_TEST, 99)
+    for name in (device, None):
+        model = PGPUClassifier(random_state=0, device=name)
+        with stages() as found:
+            seconds, _ = wall(lambda model=model: model.fit(X, s))
+        row = {"part": f"default on {name or 'the processor'}", "n": n}
+        row |= {"seconds": seconds, "stages": found}
+        yield row | {"accuracy": model.score(X_test, y_test)}
+
+
+def measure_cpu(device, n):
+    """Yield the same on the processor, and how far the answers are apart."""
+    X, s = hidden(n)
+    labelled, gamma = s == 1, scale_gamma(X)
+    svc = SVC(gamma=gamma, cache_size=2000)
+    seconds_svc, _ = wall(lambda: svc.fit(X, labelled))
+    opened = open_device(device)
+    solved = solve_svms(opened, X, labelled, np.ones((n, 1)), gamma=gamma, tol=1e-4)
     decision, ours = svc.decision_function(X), solved.decision[:, 0]
     coef = svc.dual_coef_[0]
-    dual = np.abs(coef).sum() - 0.5 * coef @ (
-        decision[svc.support_] - svc.intercept_[0]
-    )
+    inner = coef @ (decision[svc.support_] - svc.intercept_[0])
+    dual = np.abs(coef).sum() - 0.5 * inner
     away = np.abs(decision) > 1e-3
     source, target = biased(n)
-    gamma_kmm = median_gamma(target)
-    started = time.perf_counter()
-    here = kernel_mean_matching(source, target, gamma=gamma_kmm)
-    seconds_kmm = time.perf_counter() - started
-    there = kernel_mean_matching(source, target, gamma=gamma_kmm, device=device.name)
-    started = time.perf_counter()
+    match = partial(kernel_mean_matching, source, target, gamma=median_gamma(target))
+    seconds_kmm, here = wall(match)
     # Classifiers and a width of one's own are taken as they are: exact kernels.
-    platt_svm = CalibratedClassifierCV(SVC(), method="sigmoid", ensemble=False)
     model = PGPUClassifier.paper(
         boundary=Quantile(),
-        gap_estimator__estimator=platt_svm,
+        gap_estimator__estimator=CalibratedClassifierCV(
+            SVC(), method="sigmoid", ensemble=False
+        ),
         estimator=SVC(),
         reweight__gamma=median_gamma(X),
         random_state=0,
-    ).fit(X, s)
-    seconds = time.perf_counter() - started
-    X_test, y_test, _ = curved(N_TEST, 99)
+    )
+    seconds, _ = wall(lambda: model.fit(X, s))
     yield {
         "part": "cpu",
         "n": n,
         "seconds": seconds,
         "seconds_svc": seconds_svc,
         "seconds_kmm": seconds_kmm,
-        "kmm_solver": here.solver,
-        "kkt_kmm": here.kkt_residual,
-        "kmm_objective_difference": float(there.objective - here.objective),
-        "kmm_gap": here.duality_gap,
-        "dual_relative_difference": float(
-            (solved.dual_objective[0] - dual) / abs(dual)
-        ),
-        "decisions_agree": float(((decision > 0) == (ours > 0))[away].mean()),
-        "largest_decision_difference": float(np.abs(decision - ours).max()),
-        "accuracy": model.score(X_test, y_test),
+        "kkt": here.kkt_residual,
+        "kmm_objective_difference": match(device=device).objective - here.objective,
+        "dual_relative_difference": (solved.dual_objective[0] - dual) / abs(dual),
+        "decisions_agree": ((decision > 0) == (ours > 0))[away].mean(),
+        "largest_decision_difference": np.abs(decision - ours).max(),
     }
 
 
-def given_up(*_):
-    msg = "took longer than --limit"
-    raise TimeoutError(msg)
+PARTS = {
+    "kmm": measure_kmm,
+    "fit": measure_fit,
+    "default": measure_default,
+    "others": measure_others,
+    "cpu": measure_cpu,
+}
 
 
-def run_case(measure, out, limit, label):
-    print(f"-- {label}", flush=True)
-    signal.signal(signal.SIGALRM, given_up)
-    signal.alarm(int(limit))
+def measure_cell(cell, _):
+    """Return the rows of a part at one size, or why there are none."""
     started = time.perf_counter()
     try:
-        for row in measure():
-            print(json.dumps(row, default=float), flush=True)
-            with out.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(row, default=float) + "\n")
+        rows = list(PARTS[cell["asked"]](cell["device"], cell["size"]))
     except Exception as error:  # noqa: BLE001 (the other cases are to run)
-        row = {
-            "part": label,
-            "failed": f"{type(error).__name__}: {error}",
-            "after_s": time.perf_counter() - started,
-        }
-        print(json.dumps(row), flush=True)
-        with out.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(row) + "\n")
-    finally:
-        signal.alarm(0)
+        failed = f"{type(error).__name__}: {error}"
+        rows = [{"failed": failed, "after_s": time.perf_counter() - started}]
+    # Numbers of torch and numpy become Python's.
+    return [pd.Series(row, dtype=object).map(plain).to_dict() for row in rows]
 
 
-def print_table(out):
-    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    print("\n| part | rows | seconds | KKT of KMM | duality gap | passes | converged |")
-    print("|---|---:|---:|---:|---:|---:|---|")
+def plain(value):
+    """Return a number of Python."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def summarise(rows):
+    """Print a line for each part, and below it one for each of its stages."""
+    lines = []
     for row in rows:
-        if "failed" in row or row["part"] in ("bandwidth", "machine"):
+        if "seconds" not in row:
+            print({k: row[k] for k in ("part", "asked", "size", "failed") if k in row})
             continue
-        name = row["part"] + (f" tol {row['tol']:g}" if "tol" in row else "")
-        passes = row.get("passes") or sum(r["passes"] for r in row.get("stages", []))
-        kkt = row.get("kkt", row.get("kkt_kmm"))
-        gap = row.get("duality_gap", float("nan"))
-        print(
-            f"| {name} | {row['n']:,} | {row['seconds']:.2f} | {kkt:.1e} | {gap:.1e} | "
-            f"{passes:.0f} | {row.get('converged', '')} |"
-        )
-        for stage in row.get("stages", []):
-            share = stage["bytes"] / stage["seconds"] / 1e12
-            print(
-                f"| . {stage['stage']} | {stage['n']:,} | {stage['seconds']:.2f} | "
-                f"{stage['kkt']:.1e} | {stage.get('duality_gap', float('nan')):.1e} | "
-                f"{stage['passes']:.0f} | {share:.2f} TB/s |"
-            )
-    for row in rows:
-        if row["part"] == "bandwidth":
-            print(
-                f"\ncopy {row['copy'] / 1e12:.2f} TB/s, triad {row['triad'] / 1e12:.2f} TB/s"
-            )
-            for name, share in row["share_of_ceiling"].items():
-                speed = row["bytes_per_s"][name] / 1e12
-                print(f"  {name}: {speed:.2f} TB/s, {share:.0%} of the ceiling")
+        found = row.get("stages", [])
+        name = row["part"]
+        if "tol" in row and "tol" not in name:  # rows of older runs
+            name += f" tol {row['tol']:g}"
+        passes = row.get("passes") or sum(stage["passes"] for stage in found)
+        line = {"part": name, "kkt": row.get("kkt_kmm"), "passes": passes}
+        lines.append(row | {k: v for k, v in line.items() if v is not None})
+        lines += [stage | {"part": f". {stage['stage']}"} for stage in found]
+    table = pd.DataFrame(lines)
+    table["TB/s"] = table["bytes"] / table["seconds"] / 1e12
+    names = [
+        "part",
+        "n",
+        "seconds",
+        "kkt",
+        "duality_gap",
+        "passes",
+        "TB/s",
+        "converged",
+    ]
+    formats = dict.fromkeys(("kkt", "duality_gap"), ".1e")
+    harness.show(table[names].fillna({"converged": ""}), 2, passes=".0f", **formats)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("results/gpu"))
-    parser.add_argument("--table", type=Path, help="only print the table of such rows")
+    parser = harness.parser(__doc__, out="gpu")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--sizes", default="10000,30000,100000")
-    parser.add_argument("--cpu-sizes", default="5000,10000")
-    parser.add_argument("--free-size", type=int, default=300_000)
-    parser.add_argument("--limit", type=float, default=240.0, help="seconds a case")
-    options = parser.parse_args()
-    if options.table is not None:
-        print_table(options.table)
+    parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=PARTS)
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
+    options = harness.parse(parser)
+    sizes = {"cpu": CPU_SIZES, "others": (OTHERS_SIZE,)}
+    if options.quick:
+        options.parts, options.sizes = ["kmm", "fit"], (1000,)
+    if options.only_summary:
+        summarise(harness.read_rows(options.out))
         return
-    options.out.mkdir(parents=True, exist_ok=True)
-    out = options.out / "gpu.jsonl"
-    out.write_text("", encoding="utf-8")
-    device = open_device(options.device)
-    sizes = [int(n) for n in options.sizes.split(",")]
-    parts = options.parts.split(",")
-
-    def describe():
-        name = "processor"
-        if not device.is_cpu:
-            name = device.xp.cuda.get_device_name(device.name)
-        started = time.perf_counter()
-        list(measure_fit(device, 1500))
-        yield {
-            "part": "machine",
-            "device": name,
-            "torch": device.xp.__version__,
-            "python": platform.python_version(),
-            "budget_gib": device.budget() / 2**30,
-            "first_fit_s": time.perf_counter() - started,
-        }
-
-    run_case(describe, out, options.limit, "machine")
-    if "bandwidth" in parts:
-        n = max(sizes)
-        run_case(lambda: measure_bandwidth(device, n), out, options.limit, "bandwidth")
-    measures = {"kmm": measure_kmm, "fit": measure_fit, "default": measure_default}
-    for part, measure in measures.items():
-        for n in sizes if part in parts else ():
-            run_case(
-                lambda measure=measure, n=n: measure(device, n),
-                out,
-                options.limit,
-                f"{part} {n}",
-            )
-    if "others" in parts:
-        n = sizes[min(1, len(sizes) - 1)]
-        run_case(lambda: measure_others(device, n), out, options.limit, f"others {n}")
-    for n in [int(n) for n in options.cpu_sizes.split(",")] if "cpu" in parts else ():
-        run_case(lambda n=n: measure_cpu(device, n), out, options.limit, f"cpu {n}")
-    if "free" in parts:
-        n = options.free_size
-        run_case(
-            lambda: measure_fit(device, n, "free"), out, options.limit, f"free {n}"
-        )
-    print_table(out)
+    list(measure_fit(options.device, 1500))  # loads libraries
+    cells = [
+        {"asked": part, "size": n, "device": options.device}
+        for part in options.parts
+        for n in sizes.get(part, options.sizes)
+    ]
+    rows = harness.run_cells(cells, measure_cell, options)
+    summarise([row.dropna().to_dict() for _, row in rows.iterrows()])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

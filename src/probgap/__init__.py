@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PGPUClassifier", "PGPUClassifierCV", "__version__", "report"]
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 
 def _rooms() -> list[str]:

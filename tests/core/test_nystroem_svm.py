@@ -123,20 +123,6 @@ def test_samples_held_in_memory_stand_for_as_many_as_they_are_said_to(data, rng)
     assert_allclose(machine.decision_function(X), expected, atol=1e-2)
 
 
-def test_a_weight_is_a_number_of_repeats_in_given_features(data, rng):
-    X, y, _ = data
-    counts = rng.integers(0, 4, 300)
-    training, share = training_features(X), y.astype(float)
-    weighted = NystroemSVM().fit_on_features(training, share, counts.astype(float))
-    rows = np.repeat(np.arange(300), counts)
-    repeats = TrainingFeatures(training.map, training.values[rows], slice(None), None)
-    repeated = NystroemSVM().fit_on_features(repeats, share[rows], np.ones(rows.size))
-    decision = repeated.decision_function(X)
-    assert_allclose(weighted.decision_function(X), decision, atol=1e-2)
-    plain = NystroemSVM().fit_on_features(training, share, np.ones(300))
-    assert np.abs(plain.decision_function(X) - decision).max() > 0.05
-
-
 def test_a_fit_cut_short_warns(data):
     X, y, _ = data
     with pytest.warns(ConvergenceWarning, match=r"after 1 iterations .* smaller C"):

@@ -103,7 +103,7 @@ def test_a_reading_comes_back(model, tmp_path):
         after = load(tmp_path / "m.skops").reading_
         assert type(after) is type(before)
         assert_array_equal(after.posterior(scores), before.posterior(scores))
-        assert after.scenarios() == before.worlds()
+        assert after.scenarios() == before.scenarios()
         for field in fields(before):
             if field.name not in ("curves", "scores"):
                 assert getattr(after, field.name) == getattr(before, field.name)

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from probgap.datasets import hide_labels, make_square
 from probgap.methods import NaiveClassifier, NNPUClassifier
-from probgap.methods._risk import minimise_risk, risk_terms
+from probgap.methods._risk import risk_terms
 
 LOSSES = {
     "logistic": lambda z: np.log1p(np.exp(-z)),
@@ -157,11 +157,3 @@ def test_a_fit_that_stops_early_says_so(overlapping):
         fitted = NNPUClassifier(0.4, max_iter=2, random_state=0).fit(X, s)
     assert not fitted.converged_
     assert fitted.n_iter_ == 2
-
-
-def test_the_solver_returns_its_evidence(overlapping):
-    X, _, s = overlapping
-    found = minimise_risk(X, np.where(s == 1, 0.4 / s.sum(), 0.0), 0.1)
-    assert found.converged
-    assert found.kept == 1.0
-    assert found.n_iter > 0

@@ -146,10 +146,6 @@ def test_searches_reach_into_rules_and_weights(square):
     assert len(search.cv_results_["params"]) == 4
 
 
-def test_no_parameter_lies_idle_and_there_are_thirteen():
-    assert len(PGPUClassifier().get_params(deep=False)) == 13
-
-
 def test_a_gap_estimator_of_ones_own_is_read_too(square):
     X, _, _, s = square
     fitted = PGPUClassifier(gap_estimator=ObservedGapEstimator(), random_state=0)

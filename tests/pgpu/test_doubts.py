@@ -35,9 +35,6 @@ def by_a_coin(n, seed):
         (make_triangles, ("inverse", 0.3, 0.5)),
         (make_square, ("linear", 1.0)),
         (make_triangles, ("constant", 0.6)),
-        pytest.param(make_square, ("inverse", 0.3, 0.5), marks=pytest.mark.slow),
-        pytest.param(make_triangles, ("linear", 1.0), marks=pytest.mark.slow),
-        pytest.param(make_square, ("constant", 0.6), marks=pytest.mark.slow),
     ],
 )
 def test_nothing_is_said_where_all_is_well(make, rate):

@@ -94,15 +94,16 @@ def test_text_display_stays_text(square_model):
         assert set(square_model._repr_mimebundle_()) == {"text/plain"}
 
 
-def test_a_moved_boundary_says_so():
-    boundary = Boundary(-0.5, "auto", np.nan, 5, 3, 2, "<b>too few</b>")
-    html = boundary._repr_html_()
-    assert "<b>" not in html
+def test_a_boundary_says_if_it_was_moved_and_everything_is_escaped():
+    harmful = "<script>alert('x')</script>\"&"
+    html = Boundary(-0.5, harmful, np.nan, 5, 3, 2, fallback=harmful)._repr_html_()
+    assert "<script" not in html
     facts = Table(html).facts
-    assert facts["fallback"] == "<b>too few</b>"
+    assert facts["rule"] == facts["fallback"] == harmful
     assert facts["undecided"] == "3 (30.0%)"
     assert facts["value"] == "\N{MINUS SIGN}0.5"
     assert facts["spread"] == "nan"
+    assert "fallback" not in Boundary(-0.5, "auto", 0.1, 5, 3, 2)._repr_html_()
 
 
 def test_a_relabelling_is_counted():
@@ -126,16 +127,3 @@ def test_a_matching_shows_its_evidence(rng):
     assert facts["kernel width"] == "none"
     assert facts["converged"] == "no"
     assert facts["duality gap"] == "inf"
-
-
-def test_everything_is_escaped():
-    harmful = "<script>alert('x')</script>\"&"
-    html = Boundary(-0.5, harmful, 0.1, 5, 3, 2, fallback=harmful)._repr_html_()
-    assert "<script" not in html
-    facts = Table(html).facts
-    assert facts["rule"] == facts["fallback"] == harmful
-
-
-def test_a_boundary_without_a_fallback_does_not_speak_of_one():
-    boundary = Boundary(-0.5, "auto", 0.1, 5, 3, 2)
-    assert "fallback" not in boundary._repr_html_()

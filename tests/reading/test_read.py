@@ -248,10 +248,3 @@ def test_the_network_is_a_small_file_of_arrays_that_says_where_it_comes_from():
         assert all(np.isfinite(stored[k]).all() for k in stored if k != "settings")
     assert settings["n_tasks"] > 5000
     assert set(settings["families"]) == {"features", "truth", "rate"}
-
-
-def test_the_same_scores_give_the_same_bits():
-    scores, labelled, _ = scored()
-    one, other = read(scores, labelled), read(scores, labelled)
-    assert one.n_hidden == other.n_hidden
-    assert_array_equal(one.posterior(scores), other.posterior(scores))

@@ -129,7 +129,6 @@ def scar_test(
     go unnoticed. "random" is no proof: the test misses a bias unrelated to being
     positive (one clinic, one year), one that leaves out positives in a narrow edge
     only, and any if at most 40% of the clearest positives are labelled.
-    ``benchmarks/scar_test.py`` measures how often each verdict is right.
 
     References
     ----------

@@ -205,7 +205,7 @@ def report(
     Held-out predictions are those of the fit itself if it made any, as the default
     does. Checks that fit other models do so on a sample of the rows, whose size is in
     the report. All checks together cost less than the fit of the default
-    (``benchmarks/examine.py``).
+    (``benchmarks/fit.py --checks``).
 
     Parameters
     ----------
