@@ -1,7 +1,9 @@
 """The runner: rows depend on the job alone, whoever runs it, when, and beside what."""
 
+import ctypes
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -11,7 +13,7 @@ from probgap.exceptions import InvalidInputError
 from research.paper.data import check_data
 from research.paper.plan import load_spec, paper_specs, pending, plan, rows_of
 from research.paper.rows import RowFile, read_rows
-from research.paper.run import run
+from research.paper.run import keep_freed_memory, run
 
 # What depends on the computer and the moment, and not on the job.
 PASSING = ("seconds", "finished", "machine")
@@ -177,3 +179,11 @@ def test_labels_follow_the_data_and_not_the_other_way_round(
     (row,) = run(jobs)
     assert row["status"] == "error"
     assert message in row["error"]
+
+
+def test_glibc_is_told_to_keep_freed_memory_and_another_library_nothing(monkeypatch):
+    said = {}
+    for library in (SimpleNamespace(mallopt=said.__setitem__), SimpleNamespace()):
+        monkeypatch.setattr(ctypes, "CDLL", lambda _, library=library: library)
+        keep_freed_memory()
+    assert said == {-4: 0, -1: 2**31 - 1}  # M_MMAP_MAX and M_TRIM_THRESHOLD

@@ -1,9 +1,7 @@
-"""Random numbers, progress, threads and memory of a fit."""
+"""Random numbers, progress and threads of a fit."""
 
-import ctypes
 import re
 from threading import Event, Thread
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +16,6 @@ from probgap._core.estimators import clone_with_seed
 from probgap._core.runtime import (
     as_generator,
     draw_seed,
-    keep_freed_memory,
     one_thread,
     remark,
     stage,
@@ -147,11 +144,3 @@ def test_threads_that_overlap_leave_no_limit_behind():
         leave.set()
         other.join()
         assert n_threads() == before
-
-
-def test_glibc_is_told_to_keep_freed_memory_and_another_library_nothing(monkeypatch):
-    said = {}
-    for library in (SimpleNamespace(mallopt=said.__setitem__), SimpleNamespace()):
-        monkeypatch.setattr(ctypes, "CDLL", lambda _, library=library: library)
-        keep_freed_memory()
-    assert said == {-4: 0, -1: 2**31 - 1}  # M_MMAP_MAX and M_TRIM_THRESHOLD

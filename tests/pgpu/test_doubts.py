@@ -5,12 +5,18 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap.datasets import hide_labels, make_square, make_triangles
-from probgap.exceptions import ProbgapWarning, UnreliableFitWarning
+from probgap.exceptions import (
+    BoundaryWarning,
+    ProbgapWarning,
+    UnreliableFitWarning,
+)
 from probgap.gap import ObservedGapEstimator
 
+MOST = np.arange(30) < 25
 QUICK = {"boundaries": [-0.8, -0.6], "cv": 3, "random_state": 0}
 
 
@@ -69,10 +75,15 @@ def test_a_handful_of_labels_is_told():
     assert "Only 6 positives are labelled" in found["few"]
 
 
-def test_the_warning_points_at_the_call_of_fit_and_survives_a_pickle():
-    with pytest.warns(ProbgapWarning) as caught:
+def test_warnings_point_at_the_call_of_fit_and_survive_a_pickle():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         PGPUClassifier(random_state=0).fit(*by_a_coin(200, 0))
+        PGPUClassifier(boundary=-0.9, random_state=0).fit(np.ones((30, 2)), MOST)
+        make_pipeline(PGPUClassifier.paper(random_state=0)).fit(*by_a_coin(200, 0))
+    assert {w.filename for w in caught} == {__file__}
+    kinds = {w.category for w in caught}
+    assert kinds == {UnreliableFitWarning, BoundaryWarning, ProbgapWarning}
     ours = [w for w in caught if issubclass(w.category, UnreliableFitWarning)]
-    assert {w.filename for w in ours} == {__file__}
     copy = pickle.loads(pickle.dumps(ours[0].message))
     assert (str(copy), copy.code) == (str(ours[0].message), ours[0].message.code)

@@ -1,6 +1,5 @@
 """Random numbers and rows, threads, memory and progress of a fit."""
 
-import ctypes
 import numbers
 import sys
 import time
@@ -71,22 +70,6 @@ def draw_rows(weight: Vector, group: Mask, most: int, seed: int) -> tuple[Rows, 
     rows = np.concatenate(drawn)
     order = np.argsort(rows)
     return rows[order], np.concatenate(weights)[order]
-
-
-# Names of glibc's malloc.h.
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4
-
-
-def keep_freed_memory() -> None:
-    """Let this process keep memory that it frees, where the C library is glibc.
-
-    Large arrays otherwise return to the system at once, which clears the pages of the
-    next one: up to a tenth of the time of a search over 5,000 rows.
-    """
-    with suppress(AttributeError, OSError, TypeError):  # another C library
-        set_option = ctypes.CDLL(None).mallopt
-        set_option(_M_MMAP_MAX, 0)
-        set_option(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 # A BLAS limit holds for the whole process. The first thread to enter sets it and the last

@@ -79,7 +79,7 @@ class MethodClassifier(ProbabilisticPUClassifier):
     def _fit_gap(self, samples: Matrix, labelled: Mask, rng: Generator) -> Any:
         """Estimate P(s=1 | x) with a classifier, or a gap estimator with its own settings."""
         if isinstance(self.gap_estimator, GapClassifier):
-            return self._make("gap_estimator", rng).fit(samples, labelled)
+            return self._make("gap_estimator", rng)._fit_checked(samples, labelled)
         if self.gap_estimator is not None:
             require_predict_proba(self.gap_estimator, "gap_estimator")
         gap = ObservedGapEstimator(
@@ -88,7 +88,7 @@ class MethodClassifier(ProbabilisticPUClassifier):
             random_state=draw_seed(rng),
             n_jobs=self.n_jobs,
         )
-        return gap.fit(samples, labelled)
+        return gap._fit_checked(samples, labelled)
 
     def _held_out_scores(
         self, samples: Matrix, labels: ObservedLabels, rng: Generator

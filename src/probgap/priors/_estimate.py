@@ -135,7 +135,7 @@ def estimate_class_prior(
     labelled = labels.labelled
     if method in FROM_SCORES:
         gap.set_params(random_state=draw_seed(rng))
-        scores = gap.fit(samples, labelled).log_odds_
+        scores = gap._fit_checked(samples, labelled).log_odds_
         return estimate_class_prior_from_scores(scores, labelled, method)
     if method == "tice" and issparse(samples):
         msg = 'X must be dense for method="tice". Got a sparse matrix.'
