@@ -66,7 +66,7 @@ def predict_by(n_fitted, n, d=20):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.skops")
+        path = Path(folder, "model.probgap")
         save(model, path)
         size = path.stat().st_size
     return {

@@ -24,7 +24,7 @@ def test_errors_and_warnings_can_be_caught_by_their_public_names():
 @pytest.mark.parametrize(
     "error",
     [
-        MissingLibraryError(library="skops", extra="io", purpose="saving"),
+        MissingLibraryError(library="jinja2", extra="report", purpose="reports"),
         UnreliableFitWarning("few labels", code="few"),
     ],
 )

@@ -14,7 +14,6 @@ REQUIRED = ("numpy", "scipy", "sklearn", "joblib", "threadpoolctl")
 OPTIONAL = (
     "pandas",
     "matplotlib",
-    "skops",
     "jinja2",
     "torch",
     "typer",

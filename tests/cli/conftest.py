@@ -54,8 +54,7 @@ def table(cases, tmp_path_factory):
 @pytest.fixture(scope="session")
 def fitted(table, probgap, tmp_path_factory):
     """A run of fit, with what it printed."""
-    for library in ("skops", "jinja2"):
-        pytest.importorskip(library)
+    pytest.importorskip("jinja2")
     out = tmp_path_factory.mktemp("fitted") / "results"
     result = probgap("fit", table, "--label", "found", "--id", "case", "--out", out)
     assert result.exit_code == 0, result.stderr
@@ -117,7 +116,6 @@ def good():
 @pytest.fixture(scope="session")
 def small(good, probgap, tmp_path_factory):
     """A fit to the small table, and what there was before its files were written."""
-    pytest.importorskip("skops")
     folder = tmp_path_factory.mktemp("small")
     (folder / "t.csv").write_text(good.csv())
     found = []

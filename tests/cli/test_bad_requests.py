@@ -1,18 +1,15 @@
 """Bad requests, one by one: columns, places, models and runs that cannot be used."""
 
 import hashlib
-import io
 import json
 import pickle
-import zipfile
+import re
 
 import numpy as np
 import pytest
 
 from probgap import PGPUClassifier
 from probgap import io as models
-
-pytest.importorskip("skops")
 
 FIT = "fit t.csv --label found --out out"
 COMPARE = "compare t.csv --label found"
@@ -59,14 +56,7 @@ def change_table(**keys):
 
 def newer_format(data):
     """Rewrite a model file as a later version would."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(buffer, "w") as new:
-        for name in old.namelist():
-            content = old.read(name)
-            if name == "probgap.json":
-                content = json.dumps(json.loads(content) | {"format": 99}).encode()
-            new.writestr(name, content)
-    return buffer.getvalue()
+    return re.sub(rb"^(probgap model) \d+", rb"\1 99", data)
 
 
 def flip(data):
@@ -258,23 +248,23 @@ BAD_REQUESTS = {
     "empty model file": (
         put("run/model.skops", b""),
         PREDICT,
-        "run/model.skops: it is empty.",
+        "run/model.skops: it is not a model file of probgap.",
     ),
     "truncated model": (
         change("model.skops", lambda d: d[:-99]),
         PREDICT,
-        "truncated or",
+        "it was cut off, damaged or changed",
     ),
-    "altered model": (change("model.skops", flip), PREDICT, "it is damaged ("),
-    "pickle called .skops": (
+    "altered model": (change("model.skops", flip), PREDICT, "damaged or changed"),
+    "pickle in place of a model": (
         put("run/model.skops", pickle.dumps({"a": 1})),
         PREDICT,
-        "it is a pickle, which can run any code when it is loaded",
+        "it is not a model file of probgap",
     ),
     "model of a later format": (
         change("model.skops", newer_format),
         PREDICT,
-        "Upgrade",
+        "upgrade probgap",
     ),
     "model is a folder": (
         replace_by_folder("run/model.skops"),
@@ -381,7 +371,7 @@ BAD_REQUESTS = {
     "run with a damaged model": (
         change("model.skops", flip),
         EXPLAIN,
-        "it is damaged (",
+        "damaged or changed",
     ),
 }
 

@@ -7,7 +7,6 @@ import pytest
 
 from probgap.cli import doctor as module
 
-pytest.importorskip("skops")
 pytest.importorskip("pandas")
 
 

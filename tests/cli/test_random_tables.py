@@ -11,8 +11,6 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("skops")
-
 NAMES = st.sampled_from(
     ["size", "id", "found", "date", "😀", "größe", "a,b", "=x", "row"]
 )

@@ -16,7 +16,6 @@ import typer
 from probgap import io
 from probgap.cli import _cluster
 
-pytest.importorskip("skops", reason="skops is not installed")
 N_ROWS = 600
 
 

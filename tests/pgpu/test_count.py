@@ -142,7 +142,6 @@ def test_the_boundary_keeps_what_was_weighed(fitted):
 def test_every_place_gives_the_same_answers(square, probgap, tmp_path, monkeypatch):
     """Attribute, notebook, terminal, page, run.json and blocks: one object's numbers."""
     dask = pytest.importorskip("dask")
-    pytest.importorskip("skops")
     from contextlib import contextmanager  # noqa: PLC0415
 
     from probgap import io  # noqa: PLC0415

@@ -62,7 +62,7 @@ class UnreliableFitWarning(ProbgapWarning):
 
 
 class ModelVersionWarning(ProbgapWarning):
-    """A model was saved with another version of scikit-learn than the installed one."""
+    """A model was saved with another version of scikit-learn or of probgap."""
 
 
 # A warning is no use to somebody who reads it at a line of these packages.

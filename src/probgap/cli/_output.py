@@ -24,7 +24,7 @@ FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json
 
 def check_libraries() -> None:
     """Raise, before a long run, if a library that the results need is missing."""
-    for library in ("pandas", "jinja2", "skops"):
+    for library in ("pandas", "jinja2"):
         if find_spec(library) is None:
             raise MissingLibraryError(
                 library=library, extra="tool", purpose="the commands"

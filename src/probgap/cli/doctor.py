@@ -19,7 +19,6 @@ _CORE = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "typer")
 _OPTIONAL = (
     ("pandas", "report", "tables"),
     ("jinja2", "report", "reports"),
-    ("skops", "io", "saving and loading models"),
     ("pyarrow", "tool", "Parquet files"),
     ("openpyxl", "excel", "Excel files"),
     ("starlette", "label", "questions in a browser, probgap label"),

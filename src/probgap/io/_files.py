@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-import io
+import hashlib
+import itertools
 import json
 import os
-import platform
+import re
 import warnings
-import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+import zlib
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy
@@ -22,38 +22,29 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import probgap
-from probgap._core import learners
-from probgap._core.errors import (
-    MissingLibraryError,
-    ModelFileError,
-    ModelVersionWarning,
-    load_library,
-)
+from probgap._core.errors import ModelFileError, ModelVersionWarning
 from probgap._core.output import whole_file
-from probgap.audit import CorrectedClassifier
-from probgap.io import _archive, _plan, _trees
-from probgap.io._archive import SCHEMA, refuse
-from probgap.io._checks import require_sound_parts, walk
-from probgap.io._older import bring_up_to_date, translate_format_1
+from probgap.io._codec import ROLES, Decoder, Encoder
+from probgap.io._trust import find, is_trusted
 
-# Trees of the default, and how files have them.
-_STORED: dict[type, Any] = {
-    learners.Forest: _trees.Forest,
-    learners.Boosting: _trees.Boosting,
-}
+FORMAT = 3
+_MAGIC = "probgap model"
+_LIBRARIES = {"probgap": probgap, "scikit-learn": sklearn, "numpy": np, "scipy": scipy}
+_VERSIONS = {name: str(each.__version__) for name, each in _LIBRARIES.items()}
+# What a model may unpack to, whatever the size of its file, and as a multiple of it.
+_MOST_BYTES, _MOST_TIMES = 2**26, 50
 
 
 def save(
-    model: BaseEstimator | CorrectedClassifier,
+    model: Any,
     path: str | os.PathLike[str],
     *,
     metadata: Mapping[str, Any] | None = None,
 ) -> None:
     """Write a fitted model to a file, without pickle.
 
-    The file is a zip of arrays, a plan that skops builds the model by, and a header: the
-    format, the versions of the libraries, a SHA-256 of each part, and ``metadata``. It
-    appears whole or not at all, and the same model makes the same bytes.
+    The file is JSON and the bytes of arrays. It appears whole or not at all, and the same
+    model makes the same bytes.
 
     Parameters
     ----------
@@ -61,15 +52,14 @@ def save(
         A fitted classifier of probgap, a pipeline that ends in one, or one corrected by
         :func:`probgap.audit.correct`.
     path : str or path
-        Where to write, usually ``*.skops``. A file that is there is replaced.
+        Where to write. A file that is there is replaced.
     metadata : mapping, default=None
         Anything that JSON can hold, to be read by :func:`read_metadata`.
 
     Raises
     ------
     ModelFileError
-        If the model is not fitted, holds something that cannot be saved (a lambda, a
-        class from a notebook), or the file cannot be written.
+        If the model is not fitted or cannot be saved, or the file cannot be written.
 
     Examples
     --------
@@ -80,51 +70,46 @@ def save(
     >>> X, y_true, posterior = make_square(200, random_state=0)
     >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("linear", 0.6), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
-    >>> path = Path(mkdtemp()) / "model.skops"
+    >>> path = Path(mkdtemp()) / "model.probgap"
     >>> io.save(model, path)
     >>> bool((io.load(path).predict(X) == model.predict(X)).all())
     True
     """
     kind = type(model).__name__
-    estimator = model.model if isinstance(model, CorrectedClassifier) else model
-    if not (isinstance(estimator, BaseEstimator) and hasattr(model, "predict")):
-        refuse(f"model must be an estimator that predicts. Got {kind}.")
+    if not hasattr(type(model), "predict"):
+        _refuse(f"model must be an estimator that predicts. Got {kind}.")
     try:
-        check_is_fitted(estimator)
+        if isinstance(model, BaseEstimator):
+            check_is_fitted(model)
         noted = json.loads(json.dumps(dict(metadata or {})))
     except NotFittedError as error:
-        refuse(f"model must be fitted. Got an unfitted {kind}.", error)
+        _refuse(f"model must be fitted. Got an unfitted {kind}.", error)
     except (TypeError, ValueError, RecursionError) as error:
-        refuse(f"metadata must be a mapping that JSON can hold. Got: {error}.", error)
-    about = {"versions": _versions(), "metadata": noted}
-    content = _archive.pack(_take_apart(model), about)
+        _refuse(f"metadata must be a mapping that JSON can hold. Got: {error}.", error)
+    content = _pack(_take_apart(model), noted)
     place = Path(path).resolve()
     try:
         with whole_file(place, binary=True) as file:
             file.write(content)
     except OSError as error:
-        refuse(f"Cannot write {place}: {error.strerror}.", error)
+        _refuse(f"Cannot write {place}: {error.strerror}.", error)
 
 
-def load(
-    path: str | os.PathLike[str], *, trusted: Collection[str | type] | None = None
-) -> Any:
+def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
     """Read a model that :func:`save` wrote.
 
-    Refused are a pickle; a file that is truncated, damaged or altered; a newer format; any
-    type or function that is neither on probgap's list (its own, and those of scikit-learn
-    that a table's pipeline needs) nor in ``trusted``; and arrays of the wrong shape or
-    type, with NaN where none is allowed, or with indices out of range. So a file can run
-    no code of its own. It can still be a wrong model: digests guard against accidents,
-    not against someone who forges a whole file. Get models from people you know.
+    A file runs no code of its own. It is refused if it is damaged or of another format, or
+    names a class or function that is neither probgap's, nor an estimator of scikit-learn,
+    nor in ``trusted``. It can still be a wrong model, or one that was made to crash Python:
+    get models from people you know.
 
     Parameters
     ----------
     path : str or path
         The file.
-    trusted : collection of str or type, default=None
-        Further types and functions to accept, by full name, such as
-        ``"package.module.Class"``. What is trusted may be called by the file.
+    trusted : collection of str, default=()
+        Further classes and functions, such as ``"package.module.Class"``. The file may
+        call them.
 
     Returns
     -------
@@ -140,35 +125,28 @@ def load(
     Warns
     -----
     ModelVersionWarning
-        If another version of scikit-learn wrote it.
+        If another version of scikit-learn or of probgap wrote it.
 
     Examples
     --------
     >>> from probgap import io
-    >>> io.load("model.skops")  # doctest: +SKIP
+    >>> io.load("model.probgap")  # doctest: +SKIP
     PGPUClassifier(random_state=0)
     """
-    items: Any = () if trusted is None else trusted
-    wrong = isinstance(items, str | type | bool)
-    if wrong or not all(isinstance(item, str | type) for item in items):
-        refuse(f"trusted must be a list of names or types. Got {trusted!r}.")
-    by_caller = [
-        item if isinstance(item, str) else f"{item.__module__}.{item.__qualname__}"
-        for item in items
-    ]
-    with _model_file_errors(path) as versions:
-        header, members = _archive.unpack(Path(path).read_bytes())
-        versions.update(header["versions"])
-        model = _put_together(header["format"], members, by_caller)
-    written = str(versions.get("scikit-learn"))[:40]
-    if written != sklearn.__version__:
-        warnings.warn(
-            f"{path} was saved with scikit-learn {written}, and this is "
-            f"{sklearn.__version__}: predictions may differ. Fit again, or install "
-            f"scikit-learn=={written}.",
-            ModelVersionWarning,
-            stacklevel=2,
-        )
+    if isinstance(trusted, str):
+        _refuse(f"trusted must be a list of names. Got {trusted!r}.")
+    with _model_file_errors(path) as written:
+        header, data = _unpack(Path(path).read_bytes())
+        written |= {name: str(header["versions"].get(name)) for name in written}
+        model = _put_together(data, set(trusted))
+    for name in ("probgap", "scikit-learn"):
+        if written[name] != _VERSIONS[name]:
+            warnings.warn(
+                f"{path} was saved with {name}=={written[name]}, and this is "
+                f"{_VERSIONS[name]}: predictions may differ. Fit again, or install that.",
+                ModelVersionWarning,
+                stacklevel=2,
+            )
     return model
 
 
@@ -188,120 +166,98 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     ModelFileError
-        If the file is not such a file, was damaged, or has a newer format.
+        If the file is not such a file, was damaged, or has another format.
 
     Examples
     --------
     >>> from probgap import io
-    >>> io.read_metadata("model.skops")  # doctest: +SKIP
+    >>> io.read_metadata("model.probgap")  # doctest: +SKIP
     {'columns': ['age', 'income']}
     """
     with _model_file_errors(path):
-        header, _ = _archive.unpack(Path(path).read_bytes())
+        header, _ = _unpack(Path(path).read_bytes())
     return dict(header["metadata"])
 
 
+def _refuse(reason: str, cause: BaseException | None = None) -> NoReturn:
+    raise ModelFileError(reason) from cause
+
+
 @contextlib.contextmanager
-def _model_file_errors(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """Turn any error into a ModelFileError, with the versions that differ."""
-    written: dict[str, Any] = {}
+def _model_file_errors(path: str | os.PathLike[str]) -> Iterator[dict[str, str]]:
+    """Turn any error into a ModelFileError, with the versions that the file tells."""
+    written = dict(_VERSIONS)
     try:
         with warnings.catch_warnings():
-            # scikit-learn warns once for each part, load once for the file.
             warnings.simplefilter("ignore", InconsistentVersionWarning)
             yield written
-    except MissingLibraryError:
-        raise
     except Exception as error:  # noqa: BLE001 (whatever a strange file leads to)
         reason = str(error)
         if isinstance(error, OSError):
             reason = f"it cannot be read ({error.strerror})"
-        elif isinstance(error, zipfile.BadZipFile):
-            reason = f"it is damaged ({error})"
         elif not isinstance(error, ModelFileError):
             reason = f"it does not load ({type(error).__name__}: {error})"
-        differ = [
-            f"{name}=={str(written[name])[:40]} (here {version})"
-            for name, version in (_versions() if written else {}).items()
-            if name != "python" and written.get(name, version) != version
-        ]
-        if differ:
-            others = ", ".join(differ)
+        others = ", ".join(f"{n}=={v}" for n, v in written.items() if v != _VERSIONS[n])
+        if others:
             reason += f". It was saved with {others}: install these, or fit again"
-        refuse(f"Cannot load {path}: {reason}.", error)
+        _refuse(f"Cannot load {path}: {reason}.", error)
 
 
-def _versions() -> dict[str, str]:
-    names = {"probgap": probgap, "scikit-learn": sklearn, "numpy": np, "scipy": scipy}
-    versions = {n: m.__version__ for n, m in {**names, "skops": _skops()}.items()}
-    return {"python": platform.python_version(), **versions}
+def _pack(model: bytes, metadata: Any) -> bytes:
+    """Return a file: its format and digest, a header, and the model, compressed."""
+    header = {"versions": _VERSIONS, "metadata": metadata, "size": len(model)}
+    rest = json.dumps(header).encode() + b"\n" + zlib.compress(model, 1)
+    return f"{_MAGIC} {FORMAT} {hashlib.sha256(rest).hexdigest()}\n".encode() + rest
 
 
-def _skops() -> Any:
-    # Imported when needed, as it is slow.
-    load_library("skops.io", extra="io", purpose="models in files")
-    return load_library("skops", extra="io", purpose="models in files")
+def _unpack(content: bytes) -> tuple[dict[str, Any], bytes]:
+    """Return the header of a file and the model, after checking the digest."""
+    start, _, rest = content.partition(b"\n")
+    found = re.fullmatch(rf"{_MAGIC} (\d{{1,9}}) (\S+)", start[:200].decode("latin-1"))
+    if found is None:
+        _refuse("it is not a model file of probgap")
+    if int(found[1]) != FORMAT:
+        advice = "fit again" if int(found[1]) < FORMAT else "upgrade probgap"
+        _refuse(f"it has format {found[1]}, and this version reads {FORMAT}: {advice}")
+    if hashlib.sha256(rest).hexdigest() != found[2]:
+        _refuse("it was cut off, damaged or changed: its SHA-256 is another")
+    start, _, packed = rest.partition(b"\n")
+    header = json.loads(start)
+    if not 0 < header["size"] <= max(_MOST_BYTES, _MOST_TIMES * len(packed)):
+        _refuse(f"it would unpack to {header['size']} bytes")
+    return header, zlib.decompressobj().decompress(packed, header["size"])
 
 
-def _take_apart(model: Any) -> dict[str, bytes]:
-    """Turn a model into the members of its file."""
-    makers = {kind: stored.of for kind, stored in _STORED.items()}
+def _take_apart(model: Any) -> bytes:
+    encoder = Encoder()
     try:
-        dumped = _skops().io.dumps(_swap(model, makers))
+        tree = encoder.encode(model)
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
-        refuse(f"model has a part that skops cannot save: {error}", error)
-    with zipfile.ZipFile(io.BytesIO(dumped)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    schema = json.loads(members[SCHEMA])
-    names = {name for _, name in _plan.names_in(schema)}
-    nameless = [n for n in sorted(names) if "<" in n or n.startswith("__main__.")]
-    if nameless:
-        refuse(
-            "model has classes or functions that cannot be imported: "
-            f"{', '.join(nameless)}. Put them into a module."
-        )
-    _plan.translate(schema)
-    files = _plan.rename_arrays(schema)
-    arrays = {
-        new: _archive.normalise_array(new, members[old]) for old, new in files.items()
+        _refuse(f"model has a part that cannot be saved: {error}", error)
+    for module, name in itertools.chain(*encoder.names.values()):
+        if "<" in name or module == "__main__":
+            _refuse(f"model has {module}.{name}, which no other process can import.")
+    names = {role: list(places) for role, places in encoder.names.items()}
+    plan = {"names": names, "dtypes": list(encoder.dtypes), "model": tree}
+    return json.dumps(plan, separators=(",", ":")).encode() + b"\n" + encoder.block
+
+
+def _put_together(data: bytes, by_caller: Collection[str]) -> Any:
+    """Build the model, after judging all that its file names."""
+    start, _, block = data.partition(b"\n")
+    plan = json.loads(start)
+    names = {role: plan["names"][role] for role in ROLES}
+    untrusted = {
+        f"{module}.{name}"
+        for role in ROLES
+        for module, name in names[role]
+        if f"{module}.{name}" not in by_caller and not is_trusted(role, module, name)
     }
-    return {SCHEMA: json.dumps(schema, separators=(",", ":")).encode(), **arrays}
-
-
-def _swap(model: Any, makers: Mapping[type, Callable[[Any], Any]]) -> Any:
-    """Return a model whose parts of some types are replaced by what is made of them."""
-    made = {id(t): makers[type(t)](t) for t in walk(model) if type(t) in makers}
-    return copy.deepcopy(model, made) if made else model
-
-
-def _put_together(
-    number: int, members: Mapping[str, bytes], by_caller: Collection[str]
-) -> Any:
-    """Build the model, after checking everything that its file names."""
-    schema = json.loads(members[SCHEMA])
-    if number == 1:
-        translate_format_1(schema)
-    _plan.require_sound(schema, members.keys() - {SCHEMA})
-    untrusted = _plan.find_untrusted(schema, by_caller)
-    names = ", ".join(name[:200] for name in untrusted[:20])
-    if number == 1 and any(name.startswith("probgap.") for name in untrusted):
-        refuse(f"this version of probgap does not have or trust {names}: fit again")
     if untrusted:
-        refuse(
-            f"it holds {len(untrusted)} type(s) or function(s) that are not trusted: "
-            f"{names}. If you know them and who made the file, name them in trusted"
-        )
-    _plan.resolve(schema)
-    for name, content in members.items():
-        _archive.check_array_size(name, content)
-    plan = {SCHEMA: json.dumps(schema).encode()}
-    # skops has a list of its own.
-    known = sorted({name for _, name in _plan.names_in(schema)})
-    model = _skops().io.loads(_archive.write_zip({**members, **plan}), trusted=known)
+        refused = ", ".join(sorted(untrusted))[:999]
+        _refuse(f"it names what is not trusted: {refused}. See trusted in io.load")
+    found = {role: [find(*place) for place in names[role]] for role in ROLES}
+    model = Decoder(found, plan["dtypes"], block).decode(plan["model"])
     if not hasattr(type(model), "predict"):
-        refuse(f"it holds a {type(model).__name__}, not a model")
-    if number == 1:
-        for thing in list(walk(model)):
-            bring_up_to_date(thing)
-    require_sound_parts(model)
-    return _swap(model, {kind: kind.restore for kind in _STORED.values()})
+        _refuse(f"it holds a {type(model).__name__}, not a model")
+    return model

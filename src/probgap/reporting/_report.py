@@ -34,7 +34,7 @@ from probgap.reporting._warnings import all_warnings
 from probgap.tables import Table
 
 FORMAT = 1  # of run.json
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "skops")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib")
 _MODULES = {"scikit-learn": "sklearn"}
 _TABLE: dict[str, Any] = {
     "name": "the table",

@@ -1,7 +1,7 @@
 """From a table to a matrix: the pipeline in front of a classifier, and its steps.
 
-Files of models name the functions ``to_...``, ``name_dates``, ``bend`` and ``hold`` of this
-module. Each computes from its arguments alone.
+Files of models may name the functions in ``IN_MODEL_FILES``. Each computes from its
+arguments alone.
 """
 
 from __future__ import annotations
@@ -37,6 +37,15 @@ from probgap.tables._cells import (
 from probgap.tables._kinds import TOKEN
 from probgap.tables._plan import ColumnPlan
 
+IN_MODEL_FILES = (
+    "bend",
+    "hold",
+    "name_dates",
+    "to_categories",
+    "to_dates",
+    "to_documents",
+    "to_numbers",
+)
 _MOST_LEVELS = 24
 # A block of more columns than the first is brought down to the second.
 _WIDE, _NARROW = 400, 200
