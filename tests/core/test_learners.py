@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 from sklearn.metrics import roc_auc_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probgap._core.defaults import DEFAULTS
 from probgap._core.learners import (
@@ -23,7 +22,6 @@ from probgap._core.learners import (
 from probgap._core.mixture import (
     Columns,
     Directions,
-    MixedClassifier,
     Mixture,
     Words,
     choose_weights,
@@ -287,11 +285,3 @@ def test_blocks_and_learners_without_weight_change_no_prediction():
     first = replace(mixture, weights=np.array([1.0, 0.0, 0.0, 0.0]), intercept=0.0)
     alone = Mixture(mixture.learners[:1], np.ones(1), 0.0)
     assert_array_equal(first.log_odds(X), alone.log_odds(X))
-
-
-@parametrize_with_checks([MixedClassifier()])
-@pytest.mark.slow
-def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        check(estimator)

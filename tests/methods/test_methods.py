@@ -1,4 +1,4 @@
-"""All methods: scikit-learn's contract; the older ones by hand and by formula."""
+"""All methods: what they share; the older ones by hand and by formula."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from probgap.datasets import hide_labels, make_square
 from probgap.exceptions import ProbgapWarning
@@ -50,56 +49,6 @@ FORMS = [
     NNPUClassifier(risk="upu", loss="sigmoid", kernel="linear"),
     PropensityWeightedClassifier(0.9, estimator=LogisticRegression()),
 ]
-
-
-# Of bags and rounds of EM, a few answer these checks as many do.
-FEWER = [PUBaggingClassifier(n_estimators=5), SAREMClassifier(tol=1e-3)]
-DEFAULTS = [model for model in ALL if repr(model).endswith("()")]
-QUICK = [m for m in DEFAULTS if not isinstance(m, PUBaggingClassifier)]
-
-
-# Checks of how samples and labels are taken and given back, by the class that all methods
-# extend, before and after a method's own part: a few methods stand for the others.
-OF_BASE = {
-    "check_classifier_data_not_an_array",
-    "check_classifiers_classes",
-    "check_dtype_object",
-    "check_estimator_sparse_array",
-    "check_estimator_sparse_matrix",
-    "check_estimator_sparse_tag",
-    "check_estimators_nan_inf",
-    "check_estimators_unfitted",
-    "check_f_contiguous_array_estimator",
-    "check_fit2d_predict1d",
-    "check_fit_score_takes_y",
-    "check_n_features_in_after_fitting",
-    "check_pipeline_consistency",
-    "check_positive_only_tag_during_fit",
-    "check_supervised_y_2d",
-}
-STAND_INS = (
-    NaiveClassifier,
-    SpyClassifier,
-    PUBaggingClassifier,
-    PropensityWeightedClassifier,  # has a fit of its own
-)
-
-
-def all_checks():
-    """Return scikit-learn's checks of all methods; what others stand for is slow."""
-    for model in (*QUICK, *FEWER):
-        for estimator, check in estimator_checks_generator(model):
-            name = check.func.__name__
-            quick = name not in OF_BASE or isinstance(model, STAND_INS)
-            marks = [] if quick else [pytest.mark.slow]
-            yield pytest.param(estimator, check, marks=marks, id=f"{model!r}-{name}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(all_checks()))
-@pytest.mark.filterwarnings("ignore::probgap.exceptions.ProbgapWarning")
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")

@@ -19,10 +19,6 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import (
-    estimator_checks_generator,
-    parametrize_with_checks,
-)
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap.exceptions import InvalidInputError
@@ -30,18 +26,6 @@ from probgap.gap import ObservedGapEstimator
 
 # Where a test is about labels, names or formats, any quick stages will do.
 LIGHT = {"gap_estimator": LogisticRegression(), "estimator": LogisticRegression()}
-# Checks of what the stages of the default make of a table. The others ask how tables,
-# labels and parameters are taken, before any stage sees them.
-OF_STAGES = {
-    "check_classifiers_one_label",
-    "check_classifiers_train",
-    "check_estimators_pickle",
-    "check_fit2d_1feature",
-    "check_fit2d_1sample",
-    "check_fit_idempotent",
-    "check_methods_sample_order_invariance",
-    "check_methods_subset_invariance",
-}
 QUICK_CV = {"boundaries": [-0.8, -0.6], "cv": 3}
 BOTH = [
     pytest.param(PGPUClassifier(random_state=0, **LIGHT), id="PGPUClassifier"),
@@ -49,58 +33,6 @@ BOTH = [
         PGPUClassifierCV(random_state=0, **LIGHT, **QUICK_CV), id="PGPUClassifierCV"
     ),
 ]
-
-
-# Checks of how samples and labels are taken and given back, by the class that both
-# estimators extend: the default with quick stages stands for the paper's settings.
-OF_BASE = {
-    "check_classifier_data_not_an_array",
-    "check_classifiers_classes",
-    "check_dtype_object",
-    "check_estimator_sparse_array",
-    "check_estimator_sparse_matrix",
-    "check_estimator_sparse_tag",
-    "check_estimators_nan_inf",
-    "check_estimators_unfitted",
-    "check_f_contiguous_array_estimator",
-    "check_fit2d_predict1d",
-    "check_fit_score_takes_y",
-    "check_n_features_in_after_fitting",
-    "check_pipeline_consistency",
-    "check_positive_only_tag_during_fit",
-    "check_supervised_y_2d",
-}
-CHECKED = {
-    "default": PGPUClassifier(),
-    "paper": PGPUClassifier.paper(),
-    "search": PGPUClassifierCV.paper(**QUICK_CV),
-}
-
-
-def all_checks():
-    """Return scikit-learn's checks; what the default stands for is slow."""
-    for name, model in CHECKED.items():
-        for estimator, check in estimator_checks_generator(model):
-            what = check.func.__name__
-            quick = what not in OF_BASE or name == "default"
-            marks = [] if quick else [pytest.mark.slow]
-            yield pytest.param(estimator, check, marks=marks, id=f"{name}-{what}")
-
-
-@pytest.mark.parametrize(("estimator", "check"), list(all_checks()))
-@pytest.mark.filterwarnings("ignore::probgap.exceptions.ProbgapWarning")
-def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
-    whole = not check.keywords and check.func.__name__ in OF_STAGES
-    if repr(estimator) == "PGPUClassifier()" and not whole:
-        estimator = clone(estimator).set_params(**LIGHT)
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks([PGPUClassifier(), PGPUClassifierCV()])
-@pytest.mark.filterwarnings("ignore::probgap.exceptions.ProbgapWarning")
-def test_scikit_learn_does_not_complain_about_defaults(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("as_given", [np.asarray, sp.csr_array])
