@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from probgap.metrics import (
-    pu_score,
-    pu_score_range,
-    recovered_share,
-)
+from probgap.metrics import pu_score, pu_score_range, recovered_share
 
 TRUE_SCORES = {
     "accuracy": metrics.accuracy_score,

@@ -17,12 +17,7 @@ from probgap._core.checks import decode_labels
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask, Vector
 
-__all__ = [
-    "ScoreRange",
-    "pu_score",
-    "pu_score_range",
-    "recovered_share",
-]
+__all__ = ["ScoreRange", "pu_score", "pu_score_range", "recovered_share"]
 
 # Metrics as functions of the shares of rows that are true positives, predicted positive
 # and positive. Each increases with the first share if the other two are fixed.

@@ -13,13 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap._core.estimators import clone_with_seed
-from probgap._core.runtime import (
-    as_generator,
-    draw_seed,
-    one_thread,
-    remark,
-    stage,
-)
+from probgap._core.runtime import as_generator, draw_seed, one_thread, remark, stage
 from probgap.exceptions import InvalidInputError
 from probgap.gap import ObservedGapEstimator
 from probgap.methods import (

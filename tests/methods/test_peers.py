@@ -7,11 +7,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from probgap._core.estimators import fit_on_shares
-from probgap.methods import (
-    ElkanNotoClassifier,
-    NNPUClassifier,
-    PUBaggingClassifier,
-)
+from probgap.methods import ElkanNotoClassifier, NNPUClassifier, PUBaggingClassifier
 from probgap.methods._closed import label_frequency, unlabelled_positive_chance
 from probgap.methods._risk import risk_terms
 

@@ -9,11 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap.datasets import hide_labels, make_square, make_triangles
-from probgap.exceptions import (
-    BoundaryWarning,
-    ProbgapWarning,
-    UnreliableFitWarning,
-)
+from probgap.exceptions import BoundaryWarning, ProbgapWarning, UnreliableFitWarning
 from probgap.gap import ObservedGapEstimator
 
 MOST = np.arange(30) < 25

@@ -28,10 +28,7 @@ GRID = [-0.8, -0.6]
 GAP = LogisticRegression()
 MODELS = {
     "fixed": PGPUClassifier(
-        gap_estimator=GAP,
-        boundary=-0.6,
-        reweight=KernelMeanMatching(),
-        random_state=0,
+        gap_estimator=GAP, boundary=-0.6, reweight=KernelMeanMatching(), random_state=0
     ),
     "paper": PGPUClassifier.paper(random_state=0),
     "search": PGPUClassifierCV(

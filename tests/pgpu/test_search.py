@@ -1,5 +1,7 @@
 """The search shares work between boundaries, and finds what plain refits find."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from joblib import parallel_config
@@ -159,3 +161,20 @@ def test_of_equally_good_boundaries_the_middle_one_wins(scores, best):
     model = search(X, s, grid, scoring=lambda *_: next(given))
     assert_array_equal(model.cv_results_["mean_test_score"], scores)
     assert model.boundary_.value == grid[best]
+
+
+class OwnPlatt(CalibratedClassifierCV):
+    """A user's class: what it does with samples is not ours to replace."""
+
+    widths: ClassVar[list[int]] = []
+
+    def fit(self, X, y):
+        self.widths.append(X.shape[1])
+        return super().fit(X, y)
+
+
+def test_a_calibration_of_the_users_own_is_fitted_to_samples():
+    X, s = labelled_data("curved", n=120)
+    gap = OwnPlatt(SVC(gamma="auto"), ensemble=False, cv=3)
+    search(X, s, [-0.7], gap_estimator__estimator=gap, estimator=SVC(gamma="auto"))
+    assert OwnPlatt.widths == [10] * 2  # of the fold, and of all samples

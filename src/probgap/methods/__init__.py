@@ -5,11 +5,7 @@ All have the fitted attributes of scikit-learn's classifiers (``classes_``,
 ``classes_[positive_index_]`` is the positive label.
 """
 
-from probgap.methods._closed import (
-    ElkanNotoClassifier,
-    PGlinClassifier,
-    PUSBClassifier,
-)
+from probgap.methods._closed import ElkanNotoClassifier, PGlinClassifier, PUSBClassifier
 from probgap.methods._negatives import (
     NaiveClassifier,
     PUBaggingClassifier,

@@ -129,7 +129,7 @@ class ElkanNotoClassifier(FinalProbabilities):
                     "The weighted form leaves no negatives to learn from: by the label "
                     f"frequency of {self.label_frequency_:.3g} every unlabelled sample "
                     "is positive. The quarter of them least likely to be labelled is "
-                    "taken as negative. Try form='scaling'.",
+                    "taken as negative. Try form='scaling'."
                 )
                 share[~labelled & (p <= np.quantile(p[~labelled], 0.25))] = 0.0
             self.estimator_ = self._make_final(rng)

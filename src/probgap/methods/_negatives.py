@@ -226,7 +226,7 @@ class SpyClassifier(MethodClassifier):
         if not reliable.any():
             warn(
                 "No unlabelled sample scores below the spies. The quarter with the lowest "
-                "scores is taken as negative. Try another spy_estimator, or more noise.",
+                "scores is taken as negative. Try another spy_estimator, or more noise."
             )
             least = np.quantile(score[~labels.labelled], 0.25)
             reliable = ~labels.labelled & (score <= least)

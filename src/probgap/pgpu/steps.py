@@ -34,12 +34,7 @@ from probgap._core.runtime import draw_seed, one_thread, spread_rows, stage
 from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.types import Mask, Matrix, Vector
 from probgap._device.estimators import DeviceSVM
-from probgap.boundary import (
-    Boundary,
-    check_rule,
-    describe_boundary,
-    estimate_boundary,
-)
+from probgap.boundary import Boundary, check_rule, describe_boundary, estimate_boundary
 from probgap.gap import GapClassifier, MixedGapEstimator, ObservedGapEstimator
 from probgap.reading import Reading, read
 from probgap.relabel import (
