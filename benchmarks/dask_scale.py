@@ -21,9 +21,11 @@ import pandas as pd
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
+from dask import dataframe
 from dask.distributed import Client, LocalCluster
 
-from probgap.dask import PGPUClassifier, read_parquet
+from probgap import PGPUClassifier
+from probgap.dask import DaskPGPUClassifier
 
 N_FEATURES = 20
 NAMES = [f"x{k}" for k in range(N_FEATURES)]
@@ -83,8 +85,8 @@ def measure(folder, n_rows, memory):
     workers = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": memory / 2}
     with LocalCluster(**workers, dashboard_address=":0") as cluster, Client(cluster):
         watch = Watch(cluster)
-        frame = read_parquet(f"{folder}/*.parquet", columns=[*NAMES, "flagged"])
-        model = PGPUClassifier(random_state=0, verbose=1)
+        frame = dataframe.read_parquet(f"{folder}/*.parquet")
+        model = DaskPGPUClassifier(PGPUClassifier(verbose=1), random_state=0)
         started, cpu = time.perf_counter(), time.process_time()
         model.fit(frame[NAMES], frame["flagged"])
         fitted = time.perf_counter()

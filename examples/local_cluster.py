@@ -10,9 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from dask import dataframe
 from dask.distributed import Client, LocalCluster
 
-from probgap.dask import PGPUClassifier, read_parquet
+from probgap import PGPUClassifier
+from probgap.dask import DaskPGPUClassifier
 
 N_FILES, N_ROWS = 4, 25_000
 NAMES = [f"x{k}" for k in range(8)]
@@ -40,13 +42,14 @@ def main() -> None:
         print("Watch it at", client.dashboard_link)
         for k in range(N_FILES):
             draw_rows(k).to_parquet(Path(folder) / f"part-{k}.parquet", index=False)
-        table = read_parquet(f"{folder}/*.parquet")
-        model = PGPUClassifier(random_state=0, verbose=1)
+        table = dataframe.read_parquet(f"{folder}/*.parquet")
+        model = DaskPGPUClassifier(PGPUClassifier(verbose=1), random_state=0)
         model.fit(table[NAMES], table["flagged"])
         called = model.predict(table[NAMES])  # nothing is computed yet
         right = (called == table["truth"]).mean().compute()
-        print(f"{model.n_samples_:,} rows, {model.n_labelled_:,} flagged")
-        low, high = model.reading_.n_hidden_interval
+        reading = model.model_.reading_
+        print(f"{len(table):,} rows, {reading.n_labelled:,.0f} flagged")
+        low, high = reading.n_hidden_interval
         print(f"{low:,.0f} to {high:,.0f} hidden; {right:.1%} of the calls are right")
         # What is left when the cluster is gone needs no dask.
         print(model.model_.predict(draw_rows(99)[NAMES])[:10])

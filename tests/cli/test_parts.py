@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from probgap.cli._prepare import label_values
 from probgap.exceptions import InvalidInputError
 from probgap.reading import read
 from probgap.reporting import cell_text, rank_hidden, score_rows
+from probgap.tables import LabelColumn
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_commands_run_outside_the_main_thread(predict):
     ],
 )
 def test_predictions_read_like_the_label_column(positive, values):
-    found = label_values(positive)
+    found = LabelColumn(positive, {}, 1).values
     assert found == values
     assert [type(value) for value in found] == [type(value) for value in values]
 

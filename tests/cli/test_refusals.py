@@ -26,8 +26,6 @@ REFUSED = {
     "fit t.csv --label nope --out out": "--label must name a column",
     "fit nowhere.csv --label found --out out": "No such file or directory",
     "fit bad.csv --label found --out out": "in data row 2",
-    "fit t.csv --label found --positive ja --out out": "never holds 'ja'",
-    "fit t.csv --label found --drop a,b --out out": "column to learn from",
     "fit t.csv --label found --out out --class-prior 7": "--class-prior must be a share",
     "fit t.csv --label found --out full": "which holds thesis.tex",
     "fit t.csv --label found --out out --scheduler x": "requires --engine dask",

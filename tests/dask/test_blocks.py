@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from probgap.dask.blocks import draw_sample, open_blocks
+from probgap.dask._blocks import draw_sample
 from probgap.exceptions import InvalidInputError, ProbgapWarning
 
 
@@ -18,12 +18,9 @@ def cut(n, cuts):
 
 def draw(labelled, chunks, n_rows, seed=0):
     X = np.column_stack([np.arange(labelled.size), np.ones(labelled.size)])
-    blocks = open_blocks(
-        da.from_array(X, chunks=(chunks, 1)),
-        da.from_array(labelled, chunks=(chunks,)),
-        None,
-    )
-    return draw_sample(blocks, 8 * 2 * n_rows, seed)
+    blocks = da.from_array(X, chunks=(chunks, 1))
+    labels = da.from_array(labelled, chunks=(chunks,))
+    return draw_sample(blocks, labels, None, 8 * 2 * n_rows, seed)
 
 
 @settings(max_examples=15, deadline=None)
@@ -38,19 +35,19 @@ def test_the_sample_depends_on_rows_and_seed_alone(n_labelled, cuts, room, seed)
     labelled = rng.permutation(np.arange(100) < n_labelled)
     whole = draw(labelled, (100,), room, seed)
     parts = draw(labelled, cut(100, cuts), room, seed)
-    for name in ("samples", "labelled", "rows"):
-        assert_array_equal(getattr(parts, name), getattr(whole, name))
+    assert_array_equal(parts.samples, whole.samples)
+    assert_array_equal(parts.rows, whole.rows)
     assert_array_equal(whole.samples[:, 0], whole.rows)
-    assert_array_equal(labelled[whole.rows], whole.labelled)
+    assert_array_equal(labelled[whole.rows], whole.labels.labelled)
     assert (np.diff(whole.rows) > 0).all()
     assert whole.rows.size == min(room, 100)
-    assert whole.labelled.sum() == n_labelled
+    assert whole.labels.labelled.sum() == n_labelled
     if room >= 100:
         assert whole.weight is None
     else:
-        assert_array_equal(whole.weight[whole.labelled], 1.0)
+        assert_array_equal(whole.weight[whole.labels.labelled], 1.0)
         assert whole.weight.sum() == pytest.approx(100)
-        assert len(np.unique(whole.weight[~whole.labelled])) == 1
+        assert len(np.unique(whole.weight[~whole.labels.labelled])) == 1
 
 
 def test_another_seed_draws_other_rows():
@@ -66,11 +63,11 @@ def test_labelled_rows_beyond_the_room_are_drawn_from_and_one_sentence_says_so()
         ProbgapWarning, match=r"The 60 labelled rows take more.* 20 of them are drawn"
     ):
         some = draw(labelled, (50, 50), 40)
-    assert (some.labelled.sum(), (~some.labelled).sum()) == (20, 20)
-    assert_array_equal(some.weight, np.where(some.labelled, 3.0, 2.0))
+    assert (some.labels.labelled.sum(), (~some.labels.labelled).sum()) == (20, 20)
+    assert_array_equal(some.weight, np.where(some.labels.labelled, 3.0, 2.0))
     with pytest.warns(ProbgapWarning, match="80 of them"):
         some = draw(np.arange(100) < 90, (50, 50), 90)
-    assert some.labelled.sum() == 80
+    assert some.labels.labelled.sum() == 80
 
 
 def test_room_for_no_row_is_refused():
@@ -85,4 +82,4 @@ def test_many_labels_are_too_many():
 
 def test_blocks_without_rows_are_refused_in_a_sentence():
     with pytest.raises(InvalidInputError, match=r"X must hold rows\. Got none"):
-        open_blocks(da.zeros((0, 2)), da.zeros(0), None)
+        draw_sample(da.zeros((0, 2)), da.zeros(0), None, 64, 0)

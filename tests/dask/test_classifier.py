@@ -1,11 +1,17 @@
 """The answer is that of one machine, whatever the blocks and the workers."""
 
+import os
+import signal
+import subprocess
+import sys
+
 import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from distributed import Client, LocalCluster
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -13,11 +19,10 @@ from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import probgap
-from probgap._core.checks import ObservedLabels
+from probgap import PGPUClassifier
 from probgap.boundary import MeanSmallest
-from probgap.dask import PGPUClassifier
-from probgap.exceptions import BoundaryWarning, InvalidInputError, UnreliableFitWarning
+from probgap.dask import DaskPGPUClassifier
+from probgap.exceptions import BoundaryWarning, InvalidInputError
 from probgap.gap import ObservedGapEstimator
 from probgap.reweight import KernelMeanMatching
 
@@ -37,18 +42,15 @@ def as_blocks(X, s, chunks, columns=4):
 LIGHT = {"gap_estimator": LogisticRegression(), "estimator": LogisticRegression()}
 
 
-def classifier(**settings):
-    return PGPUClassifier(**{"random_state": 7, **LIGHT, **settings})
-
-
-def default(**settings):
-    return PGPUClassifier(**{"random_state": 7, **settings})
+def classifier(max_memory=64e6, **parameters):
+    inner = PGPUClassifier(**{**LIGHT, **parameters})
+    return DaskPGPUClassifier(inner, max_memory=max_memory, random_state=7)
 
 
 @pytest.fixture(scope="module")
 def one(table):
     X, _, s = table
-    return classifier().on_one_machine().fit(X, s)
+    return PGPUClassifier(random_state=7, **LIGHT).fit(X, s)
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +69,12 @@ def few(table):
 @pytest.fixture(scope="module")
 def of_some(few):
     X, _, s = few
-    return classifier(max_memory=SOME).fit(*as_blocks(X, s, (1500,)))
+    return classifier(SOME).fit(*as_blocks(X, s, (1500,)))
 
 
 def assert_same_bits(model, one, X):
-    assert_array_equal(model.observed_gap_, one.observed_gap_)
     assert_array_equal(model.posterior_, one.posterior_)
     assert model.boundary_ == one.boundary_
-    assert model.reading_.n_hidden == one.reading_.n_hidden
     assert model.reading_.n_hidden_interval == one.reading_.n_hidden_interval
     assert_array_equal(model.decision_function(X), one.decision_function(X))
 
@@ -95,8 +95,11 @@ def test_blocks_do_not_change_a_bit(table, one, cuts, columns):
 
 def test_blocks_do_not_change_a_bit_of_the_default(table):
     X, s = table[0][:500], table[2][:500]
-    model = default().fit(*as_blocks(X, s, (100, 250, 150)))
-    assert_same_bits(model.model_, model.on_one_machine().fit(X, s), X)
+    model = DaskPGPUClassifier(random_state=7).fit(*as_blocks(X, s, (100, 250, 150)))
+    assert_same_bits(model.model_, PGPUClassifier(random_state=7).fit(X, s), X)
+    assert_same_bits(
+        DaskPGPUClassifier(random_state=7).fit(X, s).model_, model.model_, X
+    )
 
 
 @settings(
@@ -109,7 +112,7 @@ def test_blocks_do_not_change_a_bit_where_rows_are_drawn(few, of_some, cuts):
     X, _, s = few
     chunks = cut(s.size, cuts)
     with dask.config.set(scheduler="threads", num_workers=4):
-        model = classifier(max_memory=SOME).fit(*as_blocks(X, s, chunks))
+        model = classifier(SOME).fit(*as_blocks(X, s, chunks))
     assert_same_bits(model.model_, of_some.model_, X)
     assert_array_equal(model.sample_rows_, of_some.sample_rows_)
 
@@ -128,26 +131,24 @@ def test_blocks_do_not_change_a_bit_where_rows_are_drawn(few, of_some, cuts):
 @pytest.mark.filterwarnings("ignore::probgap.exceptions.UnreliableFitWarning")
 def test_the_answer_is_that_of_one_machine_on_the_same_sample(few, parameters):
     X, _, s = few
-    model = default(max_memory=8 * 4 * 400, **parameters)
+    inner = PGPUClassifier(random_state=7, **parameters)
+    model = DaskPGPUClassifier(inner, max_memory=8 * 4 * 400, random_state=7)
     model.fit(*as_blocks(X, s, (400, 700, 400)))
     rows = model.sample_rows_
     assert rows.size == 400
-    labels = ObservedLabels(s[rows] == 1, np.array([0, 1]), 1)
     weight = np.where(s[rows] == 1, 1.0, (1500 - s.sum()) / (400 - s.sum()))
-    one = model.on_one_machine()
-    one.n_features_in_ = 4
-    one._fit(X[rows], labels, np.random.default_rng(7), weight)
+    one = inner._fit_weighted(X[rows], s[rows], weight)
     assert_same_bits(model.model_, one, X)
-    assert model.n_labelled_ == s.sum()
+    assert model.model_.n_labelled_ == s.sum()
+    # All labelled rows are in the sample; the chance of a label is that among all rows.
     known = model.model_.gap_estimator_.predict_proba(X)[:, 1]
     assert known.mean() == pytest.approx(s.mean(), abs=0.02)
 
 
 def test_a_sample_counts_for_all_rows(few, of_some):
     X, y, s = few
-    whole = probgap.PGPUClassifier(random_state=7, **LIGHT).fit(X, s)
-    assert of_some.n_samples_ == 1500
-    reading, boundary = of_some.reading_, of_some.boundary_
+    whole = PGPUClassifier(random_state=7, **LIGHT).fit(X, s)
+    reading, boundary = of_some.model_.reading_, of_some.model_.boundary_
     assert reading.n_labelled + reading.n_unlabelled == pytest.approx(1500)
     counts = (boundary.n_negative, boundary.n_undecided, boundary.n_positive)
     assert sum(counts) == 1500
@@ -157,22 +158,6 @@ def test_a_sample_counts_for_all_rows(few, of_some):
     assert reading.n_hidden == pytest.approx(whole.reading_.n_hidden, rel=0.3)
     assert of_some.model_.score(X, y) > whole.score(X, y) - 0.03
     assert "1,500 samples" in of_some.model_._repr_html_()
-
-
-def test_warnings_that_the_method_cannot_work_are_those_of_one_machine(table):
-    X, _, s = table
-    by_a_coin = np.random.default_rng(0).permutation(s)
-    heard = []
-    for fit in (
-        lambda: classifier().on_one_machine().fit(X, by_a_coin),
-        lambda: classifier().fit(*as_blocks(X, by_a_coin, (400, 700, 400))),
-    ):
-        with pytest.warns(UnreliableFitWarning) as caught:
-            fit()
-        assert {w.filename for w in caught} == {__file__}
-        heard.append([w.message.code for w in caught])
-    assert heard[0] == heard[1]
-    assert "indistinct" in heard[0]
 
 
 def test_predictions_are_lazy_and_those_of_the_model_in_memory(table, plain):
@@ -211,23 +196,7 @@ def test_dataframes_keep_their_names_and_labels_may_be_words(table, plain):
     assert_array_equal(again.model_.posterior_, model.model_.posterior_)
 
 
-def test_what_is_in_memory_is_cut_into_blocks(table):
-    X, _, s = (np.tile(part.T, 80).T for part in table)  # 120,000 rows
-    room = {"max_memory": 8 * 4 * 60_000}
-    words = np.where(s == 1, "fraud", None)
-    frame = pd.DataFrame(X, columns=list("abcd"))
-    model = classifier(**room).fit(frame, words)
-    plain = classifier(**room).fit(*as_blocks(X, s, (70_000, 50_000)))
-    assert_array_equal(model.sample_rows_, plain.sample_rows_)
-    assert_array_equal(model.model_.posterior_, plain.model_.posterior_)
-    assert_array_equal(model.classes_, ["fraud", "not fraud"])
-    assert_array_equal(model.feature_names_in_, list("abcd"))
-    assert_array_equal(model.predict(frame) == "fraud", plain.predict(X) == 1)
-    model.fit(*as_blocks(X[:1500], s[:1500], (800, 700)))
-    assert not hasattr(model, "feature_names_in_")
-
-
-@parametrize_with_checks([PGPUClassifier(**LIGHT)])
+@parametrize_with_checks([DaskPGPUClassifier(PGPUClassifier(**LIGHT))])
 @pytest.mark.filterwarnings("ignore::probgap.exceptions.ProbgapWarning")
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)
@@ -247,7 +216,7 @@ def test_single_precision_and_empty_blocks_are_taken(table):
         lambda part: part.iloc[:0] if 400 in part.index else part
     )
     model = classifier().fit(some[list("abcd")], some["s"])
-    assert model.n_samples_ == 1125
+    assert model.sample_rows_.size == 1125
     assert model.model_.predict(frame[list("abcd")]).mean() > 0.1
 
 
@@ -289,10 +258,12 @@ def test_what_cannot_be_fitted_is_refused_in_a_sentence(table):
         pd.DataFrame({"a": [1.0, 1.0, 0.0, 0.0], "b": ["1", "2", "x", "3"]}),
         npartitions=1,
     )
-    with pytest.raises(InvalidInputError, match=r"'x' in column 'b', row 3"):
+    with pytest.raises(InvalidInputError, match=r"'x' \(block 1, rows 1 to 4\)"):
         classifier().fit(words, words["a"])
     frame = dd.from_pandas(pd.DataFrame(X[:900]), npartitions=1)
-    with pytest.raises(InvalidInputError, match="900 rows of X beside 500 of y"):
+    with pytest.raises(
+        InvalidInputError, match="900 rows of 4 columns beside 500 labels"
+    ):
         classifier().fit(frame, dd.from_pandas(pd.Series(s[:500]), npartitions=1))
 
 
@@ -301,10 +272,10 @@ def test_what_cannot_be_fitted_is_refused_in_a_sentence(table):
     [
         (lambda X: X[:, 0], "rows and columns. Got 1 dimension"),
         (lambda X: X[:, :0], "rows and columns. Got 2 dimension.* and no column"),
-        (lambda X: X.astype(complex), "values of type complex128, row 1"),
-        (lambda X: X.astype("M8[s]"), r"values of type datetime64\[s\], row 1"),
-        (lambda X: X.map_blocks(np.ma.masked_array), "a masked array, row 1"),
-        (lambda X: X.map_blocks(csr_matrix), "a sparse matrix, row 1"),
+        (lambda X: X.astype(complex), "ndarray of complex128 .block 1"),
+        (lambda X: X.astype("M8[s]"), r"ndarray of datetime64\[s\] .block 1"),
+        (lambda X: X.map_blocks(np.ma.masked_array), "a MaskedArray of float64"),
+        (lambda X: X.map_blocks(csr_matrix), "a csr_matrix of float64"),
         (lambda X: X * 1e200, "squares can be added up"),
     ],
     ids=["1-d", "no column", "complex", "dates", "masked", "sparse", "huge"],
@@ -313,7 +284,7 @@ def test_what_is_no_table_of_real_numbers_is_refused(table, change, message):
     X, _, s = table
     blocks, labels = as_blocks(X, s, (500, 500, 500))
     with pytest.raises(InvalidInputError, match=message):
-        default().fit(change(blocks), labels)
+        DaskPGPUClassifier().fit(change(blocks), labels)
 
 
 def test_empty_blocks_are_predicted_as_what_the_labels_are(table):
@@ -327,25 +298,63 @@ def test_empty_blocks_are_predicted_as_what_the_labels_are(table):
     assert set(model.predict(some).compute()) <= {"yes", "no"}
 
 
-def test_one_machine_gets_the_seed_that_was_drawn(table):
-    X, _, s = table
-    model = classifier(random_state=None).fit(*as_blocks(X, s, (500, 500, 500)))
-    one = model.on_one_machine()
-    assert one.random_state == model.seed_ == model.on_one_machine().random_state
-    assert model.set_params(random_state=4).on_one_machine().random_state == 4
-
-
 def test_a_boundary_without_negatives_says_so(table):
     X, _, s = table
     with pytest.warns(BoundaryWarning, match="must leave negatives"):
         model = classifier(boundary=-0.9999999).fit(*as_blocks(X, s, (750, 750)))
-    assert model.boundary_.fallback is not None
+    assert model.model_.boundary_.fallback is not None
 
 
 def test_a_seed_that_is_no_number_draws_one(table):
     X, _, s = table
-    rng = np.random.default_rng(3)
-    blocks = as_blocks(X, s, (750, 750))
-    one = classifier(random_state=rng).fit(*blocks)
-    other = classifier(random_state=rng).fit(*blocks)
-    assert not np.array_equal(one.model_.posterior_, other.model_.posterior_)
+    model = DaskPGPUClassifier(PGPUClassifier(**LIGHT))
+    model.set_params(random_state=np.random.default_rng(3))
+    one, other = (model.fit(*as_blocks(X, s, (750, 750))).model_ for _ in range(2))
+    assert one.random_state != other.random_state
+    assert not np.array_equal(one.posterior_, other.posterior_)
+
+
+def dying(blocks, marker):
+    """Let the worker that is the first to read a block be killed."""
+    here = os.getpid()
+
+    def read(part):
+        if os.getpid() != here and not marker.exists():
+            marker.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return part
+
+    return blocks.map_blocks(read, dtype=blocks.dtype)
+
+
+def test_a_worker_that_is_killed_changes_nothing(few, of_some, tmp_path):
+    X, _, s = few
+    blocks, labels = as_blocks(X, s, (500, 500, 500))
+    markers = [tmp_path / "in fit", tmp_path / "in predict"]
+    # Load libraries once for all workers: four are started, two of them anew.
+    forked = {"distributed.worker.multiprocessing-method": "forkserver"}
+    with (
+        dask.config.set({"scheduler": None, **forked}),
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        model = classifier(SOME).fit(dying(blocks, markers[0]), labels)
+        assert_same_bits(model.model_, of_some.model_, X)
+        lazy = model.predict_proba(dying(blocks, markers[1]))
+        assert_array_equal(lazy.compute(), of_some.model_.predict_proba(X))
+        killed = {int(marker.read_text()) for marker in markers}
+        assert len(killed) == 2
+        assert not killed & set(client.run(os.getpid).values())
+
+
+def test_without_dask_one_sentence_says_what_to_install():
+    script = "import sys; sys.modules['dask'] = None; import probgap.dask"
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 1
+    last = found.stderr.strip().splitlines()[-1]
+    assert "dask must be installed" in last
+    assert "pip install 'probgap[dask]'" in last

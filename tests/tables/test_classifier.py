@@ -44,7 +44,15 @@ def table():
     return frame, positive & (rng.random(n) < 0.7), positive
 
 
-@parametrize_with_checks([QUICK])
+BY_NAME = "columns are found by their names, in any order and with others among them"
+
+
+@parametrize_with_checks(
+    [QUICK],
+    expected_failed_checks=lambda _: {
+        "check_dataframe_column_names_consistency": BY_NAME
+    },
+)
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)
 
@@ -103,8 +111,36 @@ def test_columns_are_chosen_as_in_the_command(table):
     assert plan["mirror"].why.startswith("mirrors the label")
     with pytest.raises(InvalidInputError, match="did you mean 'team'"):
         TableClassifier(drop=["tem"]).fit(X, known)
-    with pytest.raises(ValueError, match="now missing:\n- team"):
+    with pytest.raises(ValueError, match="X has no column 'team'"):
         model.predict(chosen.drop(columns="team"))
+    others = chosen[[*reversed(chosen.columns)]].drop(columns=["mirror", "note"])
+    assert_array_equal(model.predict(others.assign(new=1)), model.predict(chosen))
+
+
+def test_labels_may_be_a_column_of_the_table(table):
+    X, known, _ = table
+    frame = X.assign(found=np.where(known, "Yes", ""), case=np.arange(len(X)))
+    model = TableClassifier(QUICK.estimator, id="case").fit(frame, "found")
+    assert (model.label_, model.labels_.positive) == ("found", "Yes")
+    assert model.classes_.tolist() == ["No", "Yes"]
+    uses = {column.name: column.use for column in model.plan_.columns}
+    assert (uses["found"], uses["case"]) == ("label", "id")
+    apart = TableClassifier(QUICK.estimator, drop=["case"])
+    apart.fit(frame.drop(columns="found"), known)
+    assert apart.label_ is None
+    assert_array_equal(model.predict_proba(X), apart.predict_proba(frame))
+    with pytest.raises(InvalidInputError, match="has no column 'foun'; did you mean"):
+        model.fit(frame, "foun")
+    with pytest.raises(InvalidInputError, match="marks 1 of 300 rows; a fit needs"):
+        model.fit(frame.assign(found=["Yes", *[""] * 299]), "found")
+
+
+def test_what_the_estimator_leaves_open_is_handed_on(table):
+    X, known, _ = table
+    inner = PGPUClassifier(class_prior=0.3, **LIGHT)
+    model = TableClassifier(inner, class_prior=0.2, random_state=3, n_jobs=1)
+    chosen = model.fit(X, known).pipeline_[-1].get_params(deep=False)
+    assert [chosen[n] for n in ("class_prior", "random_state", "n_jobs")] == [0.3, 3, 1]
 
 
 def test_any_classifier_and_any_search(table):

@@ -29,11 +29,12 @@ from probgap.tables import read_labels
     ],
 )
 def test_spellings(values, expected):
-    labels = read_labels(pd.Series(values, dtype=object))
-    assert labels.labelled.tolist() == expected
+    column = pd.Series(values, dtype=object)
+    labels = read_labels(column)
+    assert labels.find(column).tolist() == expected
     assert labels.n_labelled == sum(expected)
     assert sum(labels.unlabelled.values()) == len(values) - sum(expected)
-    assert read_labels(pd.Series(values)).labelled.tolist() == expected
+    assert labels.find(pd.Series(values)).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,8 @@ def test_spellings(values, expected):
     ],
 )
 def test_a_named_positive_is_taken_and_nothing_else(values, positive, expected):
-    assert read_labels(pd.Series(values), positive).labelled.tolist() == expected
+    column = pd.Series(values)
+    assert read_labels(column, positive).find(column).tolist() == expected
 
 
 def test_the_sentence_and_the_counts():

@@ -83,7 +83,7 @@ class Limits:
         Share of the unlabelled samples that is taken as negative if it does not: the
         lower quartile by gap holds few positives unless most samples are positive.
     sample_bytes : int
-        Memory for the rows that :class:`probgap.dask.PGPUClassifier` draws from blocks:
+        Memory for the rows that :class:`probgap.dask.DaskPGPUClassifier` draws from blocks:
         400,000 rows of 20 columns. With these, accuracy was 88.5% on tables of one million
         rows and of twenty million (``benchmarks/dask_scale.py``).
     """

@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probgap.cli._run import read_run, request_again
-from probgap.cli._terminal import caught_warnings
+from probgap.cli._run import read_run, read_same
+from probgap.cli._terminal import caught_warnings, refuse
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from probgap._core.types import Mask
     from probgap.audit import CorrectedClassifier
-    from probgap.cli._prepare import Prepared
+    from probgap.tables import ColumnPlan
 
 
 class FittedTable:
@@ -35,35 +35,61 @@ class FittedTable:
         self.described: dict[str, Any] = read_run(folder, "table")
 
     @cached_property
-    def _prepared(self) -> Prepared:
-        from probgap.cli._prepare import Request, prepare
-
-        return prepare(Request(**request_again(self.described, self._source)))
+    def _frame(self) -> pd.DataFrame:
+        return read_same(self.described, self._source)
 
     @cached_property
     def cells(self) -> pd.DataFrame:
         """All columns but the label, as they were read."""
-        return self._prepared.table.frame.drop(columns=self.described["label"])
+        return self._frame.drop(columns=self.described["label"])
 
-    @property
+    @cached_property
+    def plan(self) -> ColumnPlan:
+        """How the columns were used."""
+        from probgap.tables import ColumnPlan, ColumnUse
+
+        uses = (ColumnUse(**column) for column in self.described["columns"])
+        return ColumnPlan(tuple(uses), len(self._frame))
+
+    @cached_property
     def inputs(self) -> pd.DataFrame:
         """What the model learns from."""
-        return self._prepared.inputs
+        from probgap.tables import read_inputs
 
-    @property
+        return read_inputs(self._frame, self.plan)
+
+    @cached_property
     def labelled(self) -> Mask:
         """Which rows are known positives."""
-        return self._prepared.labels.labelled
+        from probgap.tables import read_labels
+
+        column = self._frame[self.described["label"]]
+        return read_labels(column, self.positive).find(column)
 
     @property
     def positive(self) -> str:
         """The value of the label column that marks them."""
-        return self._prepared.labels.positive
+        positive: str = self.described["positive"]
+        return positive
 
-    @property
+    @cached_property
     def ids(self) -> NDArray[Any]:
         """The user's names of the rows; None where no column holds them."""
-        return self._prepared.ids
+        from probgap.tables import ids_of
+
+        return ids_of(self._frame, self.described["id"])
+
+    def find_row(self, row: str) -> int:
+        """Return the place of a row that is named by its id or its number."""
+        named = self.described["id"] is not None
+        names = self.ids if named else [str(at) for at in range(1, len(self.ids) + 1)]
+        found = [at for at, name in enumerate(names) if name == row]
+        if len(found) != 1 and not named:
+            refuse(f"--row must be a number from 1 to {len(names)}. Got {row!r}.")
+        if len(found) != 1:
+            which = f"{len(found)} rows" if found else "no row"
+            refuse(f"--row must be the id of one row. Got {row!r}, the id of {which}.")
+        return found[0]
 
     @cached_property
     def model(self) -> Any:
@@ -75,6 +101,8 @@ class FittedTable:
 
     def describe(self, row: int) -> dict[str, Any]:
         """Return number, id and cells of a row as text."""
+        from probgap.reporting import cell_text
+
         cells = self.cells.iloc[row].items()
         shown = {str(name): cell_text(value) for name, value in cells}
         return {"row": row + 1, "id": self.ids[row], "cells": shown}
@@ -89,10 +117,3 @@ class FittedTable:
         asked, said = self.inputs.iloc[rows], list(answers.values())
         with caught_warnings():
             return correct(self.model, asked, said, probability=held_out)
-
-
-def cell_text(value: Any) -> str:
-    """Return a cell as text, at most 200 characters."""
-    from probgap import reporting
-
-    return reporting.cell_text(value)

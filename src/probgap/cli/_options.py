@@ -95,7 +95,7 @@ _PRIOR = (
 _SEED = "Random seed: the same seed gives the same results, bit for bit."
 _JOBS = "Number of processes; it does not change results."
 _ENGINE = (
-    "memory, if the table fits into it; or dask, for Parquet files in blocks, on --jobs "
+    "memory, if the table fits into it; or dask, which draws rows from larger files, on --jobs "
     "processes or a --scheduler."
 )
 _SCHEDULER = (

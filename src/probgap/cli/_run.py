@@ -1,20 +1,25 @@
-"""What a folder says about its fit, and the request that repeats it."""
+"""What a folder says about its fit, and its table, read again."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probgap.cli import _terminal as terminal
 
+if TYPE_CHECKING:
+    from probgap.tables._base import Frame
+
 # The parts of run.json that other commands read, and the types in them.
 _NUMBER = int | float
-_DRIVER = {"column": str, "importance": _NUMBER, "spread": _NUMBER}
+_COLUMN: Any = dict.fromkeys(("name", "use", "why", "example"), str)
+_COLUMN |= {"n_missing": int, "n_distinct": int, "day_first": bool}
+_DRIVER: Any = {"column": str, "importance": _NUMBER, "spread": _NUMBER}
 _SHAPES: dict[str, Any] = {
     "table": dict.fromkeys(("path", "sha256", "label", "positive"), str)
-    | {"id": str | None, "columns": [{"name": str, "use": str}]},
+    | {"id": str | None, "columns": [_COLUMN]},
     "drivers": {"scored_by": str, "score": _NUMBER, "columns": [_DRIVER]},
 }
 
@@ -62,33 +67,26 @@ def _has_shape(value: Any, shape: Any) -> bool:
     return isinstance(value, shape)
 
 
-def request_again(described: dict[str, Any], source: str | None) -> dict[str, Any]:
-    """Return the request of a fit: its table, with columns used as in the fit."""
-    from probgap.tables import find_tables, join_digests
+def read_same(described: dict[str, Any], source: str | None) -> Frame:
+    """Read the table of a fit again, or refuse another one."""
+    from probgap import tables
 
     source = source or described["path"]
     found = ""
     if source == "-":
         found = "none, and it came from standard input"
     else:
-        files = [Path(file) for file in find_tables(source)]
+        files = [Path(file) for file in tables.find_tables(source)]
         lacking = [file for file in files if not file.is_file()]
         if lacking:
             found = f"{source!r}, which is not a file"
-        elif join_digests(list(map(_digest, files))) != described["sha256"]:
+        elif tables.join_digests(list(map(_digest, files))) != described["sha256"]:
             found = f"a file with other contents: {source}"
     if found:
         terminal.refuse(
             f"--table must name the table that the model was fitted to. Got {found}."
         )
-    use = {column["name"]: column["use"] for column in described["columns"]}
-    return {
-        "source": source,
-        "drop": [name for name in use if use[name] == "left out"],
-        "category": [name for name in use if use[name] == "category"],
-        "keep": [name for name in use if use[name] in ("number", "date", "text")],
-        **{name: described[name] for name in ("label", "positive", "id")},
-    }
+    return tables.read_table(source).frame
 
 
 def _digest(path: Path) -> str:

@@ -64,7 +64,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return (
             "Error: not enough memory for this table. Use fewer rows or columns (--drop), "
-            "or Parquet files with fit --engine dask."
+            "or fit --engine dask."
         )
     return (
         f"Internal error ({type(error).__name__}: {error}). Please report it with the "

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from probgap._core.errors import InvalidInputError
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_libraries
+
+if TYPE_CHECKING:
+    from probgap._core.types import Mask
 
 _COSTS = {"Reading the table": 1.0, "Comparing": 60.0}
 # Keys, and their headings and formats.
@@ -81,16 +86,19 @@ def compare(
     """
     with terminal.plain_errors(debug=debug):
         check_libraries()
-        from probgap.cli._prepare import Request, prepare
+        from probgap.cli._table import Options, read_rows
 
-        columns = (table, label, positive, id_column, drop, category, truth)
-        request = Request(*columns, keep=keep)
+        asked = Options(table, label, positive, id_column, drop, category, keep, truth)
         with terminal.Progress(_COSTS, shown=not (quiet or as_json)) as progress:
             progress.begin("Reading the table")
-            prepared = prepare(request)
-            from probgap import diagnostics
-            from probgap.tables import make_preprocessor
+            frame = read_rows(asked).frame
+            from probgap import diagnostics, tables
 
+            labels = tables.read_labels(frame[label], positive)
+            tables.require_labels(labels.n_labelled, len(frame), label)
+            labelled = labels.find(frame[label])
+            chosen: Any = asked.choose_columns(list(frame.columns))
+            plan = tables.plan_labelled(frame, labelled, label=label, **chosen)
             known = list(diagnostics.METHODS)
             if unknown := [name for name in only or () if name not in known]:
                 names = ", ".join(known)
@@ -101,21 +109,50 @@ def compare(
             usual = [name for name in known if name not in skipped]
             options: dict[str, Any] = {
                 "methods": list(dict.fromkeys(only or usual)),
-                "preprocessor": make_preprocessor(prepared.plan),
+                "preprocessor": tables.make_preprocessor(plan),
                 "n_splits": folds,
                 "random_state": seed,
                 "n_jobs": jobs,
                 "progress": progress.advance,
             }
-            frame, labelled = prepared.inputs, prepared.labels.labelled
+            if truth is not None:
+                options["truth"] = _read_truth(frame[truth], labelled, labels.positive)
+            inputs = tables.read_inputs(frame, plan)
             with terminal.caught_warnings():
-                options["truth"] = prepared.truth
-                rows = diagnostics.compare_methods(frame, labelled, **options)
+                rows = diagnostics.compare_methods(inputs, labelled, **options)
         if as_json:
             terminal.print_json(rows)
         else:
             columns_shown = _WITHOUT_TRUTH if truth is None else _WITH_TRUTH
-            _show(rows, columns_shown, prepared.labels.sentence)
+            _show(rows, columns_shown, labels.sentence)
+
+
+def _read_truth(cells: Any, labelled: Mask, positive: str) -> Mask:
+    """Read which rows are truly positive, marked by the label's value or another."""
+    from probgap import tables
+
+    if len(levels := tables.count_levels(cells)) > 2:
+        named = [repr(value[:40]) if value else "empty cells" for value in levels]
+        terminal.refuse(
+            "--truth must have one value for positives and one for negatives, and no "
+            f"rows of unknown truth. Got {cells.name!r} with {terminal.listed(named, 4)}."
+        )
+    for word in (positive, None):
+        with suppress(InvalidInputError):
+            truth = tables.read_labels(cells, word).find(cells)
+            break
+    else:
+        shown = terminal.listed([repr(value[:40]) for value in levels], 4)
+        terminal.refuse(
+            "--truth must name a column with positives and negatives, spelt as in "
+            f"--label or as yes and no. Got {cells.name!r} with {shown}."
+        )
+    if not (truth & labelled).any():
+        terminal.refuse(
+            f"--truth must call labelled rows positive. Got {cells.name!r}, which calls "
+            "none of them positive."
+        )
+    return truth
 
 
 def _show(

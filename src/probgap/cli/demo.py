@@ -39,7 +39,7 @@ def demo(
     with plain_errors(debug=debug):
         check_folder(out, (TABLE, RESULTS), force=force)
         check_libraries()
-        from probgap.cli._prepare import MemoryEngine, Request
+        from probgap.cli._table import Options, read_rows
         from probgap.cli.fit import fit_into
         from probgap.tables import write_csv
 
@@ -55,10 +55,10 @@ def demo(
                 f"{n_true - n_labelled} are hidden among the unlabelled.\n"
             )
             typer.echo(f"$ {command}\n")
-        request = Request(str(path), _LABEL, id=_ID, seed=_SEED, command=command)
-        analysis = fit_into(results, MemoryEngine(request), force=True, shown=not quiet)
+        options = Options(str(path), _LABEL, id=_ID, seed=_SEED, command=command)
+        found = fit_into(results, options, read_rows, force=True, shown=not quiet)
         if not quiet:
-            typer.echo("\n" + _verdict(analysis.report.ranked, table, truth))
+            typer.echo("\n" + _verdict(found.ranked, table, truth))
 
 
 def make_table() -> tuple[pd.DataFrame, Mask]:

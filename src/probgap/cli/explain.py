@@ -9,8 +9,9 @@ import typer
 
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
+from probgap.cli._fitted import FittedTable
 from probgap.cli._output import check_libraries
-from probgap.cli._run import read_run, request_again
+from probgap.cli._run import read_run
 
 _MOST_COLUMNS = 20
 _N_NEAREST = 5
@@ -59,28 +60,23 @@ def _explain_row(
     folder: Path, row: str, source: str | None, seed: int
 ) -> dict[str, Any]:
     """Return why a row of the table of a fit has its score."""
-    described = read_run(folder, "table")
+    fit = FittedTable(folder, source)
     check_libraries()
-    from probgap.cli._prepare import Request, prepare
-
-    prepared = prepare(Request(**request_again(described, source)))
-    at = prepared.find_row(row)
+    at = fit.find_row(row)
     # Not earlier: a bad request is refused before scikit-learn is loaded.
     from probgap.inspection import (
         nearest_labelled,
         row_contributions,
         word_contributions,
     )
-    from probgap.io import load
     from probgap.reporting import cell_text, score_rows
 
-    model = load(folder / "model.skops")
-    classifier = model[-1]
+    model, classifier = fit.model, fit.model[-1]
     # As in scores.csv: by models that had not seen the row.
     held_out = (classifier.observed_gap_[[at]], classifier.probability_[[at]])
-    frame, labelled = prepared.inputs, prepared.labels.labelled
+    frame, labelled = fit.inputs, fit.labelled
     scores = score_rows(classifier, *held_out, labelled[[at]]).iloc[0]
-    one, cells = frame.iloc[[at]], prepared.table.frame.iloc[at]
+    one, cells = frame.iloc[[at]], fit.cells.iloc[at]
     parts = row_contributions(model, one, frame, random_state=seed)
     others = labelled.copy()
     others[at] = False
@@ -91,7 +87,7 @@ def _explain_row(
     ]
     contributions.sort(key=lambda part: -abs(part["log_odds"]))
     for part in contributions:
-        if part["column"] in prepared.plan.names("text"):
+        if part["column"] in fit.plan.names("text"):
             said = word_contributions(model, one, part["column"], random_state=seed)
             words = zip(said.columns, said.values.tolist(), strict=True)
             part["words"] = [
@@ -101,7 +97,7 @@ def _explain_row(
     names = [part["column"] for part in contributions]
     return {
         "row": at + 1,
-        "id": prepared.ids[at],
+        "id": fit.ids[at],
         "labelled": bool(labelled[at]),
         **{
             name: float(scores[name])
@@ -113,11 +109,10 @@ def _explain_row(
         "nearest_labelled": [
             {
                 "row": other + 1,
-                "id": prepared.ids[other],
+                "id": fit.ids[other],
                 "distance": away,
                 "values": {
-                    name: cell_text(prepared.table.frame[name].iloc[other])
-                    for name in names
+                    name: cell_text(fit.cells[name].iloc[other]) for name in names
                 },
             }
             for other, away in zip(index.tolist(), distance.tolist(), strict=True)

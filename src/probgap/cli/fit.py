@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
-from probgap.cli._output import FILES, check_folder, check_libraries, claim_folder
+from probgap.cli._output import (
+    FILES,
+    check_folder,
+    check_libraries,
+    claim_folder,
+    write_folder,
+)
 
 if TYPE_CHECKING:
-    from probgap.cli._analysis import Analysis
-    from probgap.cli._prepare import MemoryEngine
+    from probgap.cli._table import Options
+    from probgap.reporting import Report
+    from probgap.tables import Table, TableClassifier
 
 # The steps, and how long each takes relative to the others.
 _COSTS = {
@@ -22,6 +30,8 @@ _COSTS = {
     "Checking it": 18.0,
     "Writing the report": 7.0,
 }
+# What a model file notes about its table.
+_NOTED = ("name", "label", "id", "positive")
 
 
 def fit(
@@ -58,8 +68,8 @@ def fit(
 
     Example: probgap fit customers.csv --label bought --id customer --out results
 
-    With --engine dask the table may be larger than memory: Parquet files, from which
-    labelled rows and as many others as fit are drawn. The same files are written, except
+    With --engine dask the table may be larger than memory: all labelled rows are used, and
+    as many unlabelled ones as fit into memory. The same files are written, except
     scores.csv: score all rows with probgap predict.
 
     Example: probgap fit 'data/*.parquet' --label flagged --engine dask --out results
@@ -69,52 +79,115 @@ def fit(
         prior = given.read_class_prior(class_prior)
         if scheduler is not None and engine != given.EngineName.DASK:
             terminal.refuse("--scheduler requires --engine dask.")
-        from probgap.cli._prepare import MemoryEngine, Request
+        from probgap.cli._table import Options, read_rows
 
-        columns = (table, label, positive, id_column, drop, category)
-        request = Request(
-            *columns, seed=seed, jobs=jobs, class_prior=prior, keep=keep, fast=fast
+        options = Options(
+            table,
+            label,
+            positive,
+            id_column,
+            drop,
+            category,
+            keep,
+            class_prior=prior,
+            seed=seed,
+            jobs=jobs,
+            fast=fast,
+            engine=None if engine == given.EngineName.MEMORY else engine.value,
         )
-        shown = not (quiet or as_json)
-        chosen = MemoryEngine(request)
-        if engine == given.EngineName.DASK:
-            from probgap.cli._cluster import DaskEngine
+        shown, read = not (quiet or as_json), read_rows
+        if options.engine is not None:
+            from probgap.cli._cluster import draw_rows
 
-            chosen = DaskEngine(request, scheduler, shown=shown)
-        analysis = fit_into(out, chosen, force=force, shown=shown)
+            read = partial(draw_rows, scheduler=scheduler, shown=shown)
+        found = fit_into(out, options, read, force=force, shown=shown)
         if as_json:
-            terminal.print_json(analysis.to_dict())
+            terminal.print_json(found.to_dict())
 
 
-def fit_into(out: Path, engine: MemoryEngine, *, force: bool, shown: bool) -> Analysis:
+def fit_into(
+    out: Path,
+    options: Options,
+    read: Callable[[Options], Table],
+    *,
+    force: bool,
+    shown: bool,
+) -> Report:
     """Fit to a table and write the results, all of them or none; show the main points."""
-    allowed: Any = {"force": force, "read": engine.request.source}
+    allowed: Any = {"force": force, "read": options.source}
     check_folder(out, FILES, **allowed)
     with claim_folder(out), terminal.Progress(_COSTS, shown=shown) as progress:
-        analysis = analyse(engine, progress)
+        model, found = analyse(options, read, progress)
         check_folder(out, FILES, **allowed)  # somebody may have used it meanwhile
-        analysis.write(out)
+        write_results(out, model, found)
     if shown:
         from probgap.cli._summary import show_summary
 
-        show_summary(analysis.report, out)
-    return analysis
+        show_summary(found, out)
+    return found
 
 
-def analyse(engine: MemoryEngine, progress: terminal.Progress) -> Analysis:
+def analyse(
+    options: Options, read: Callable[[Options], Table], progress: terminal.Progress
+) -> tuple[TableClassifier, Report]:
     """Read, fit, check and describe; write nothing."""
     started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    with closing(engine):
-        progress.begin("Reading the table")
-        engine.read()
-        # Not earlier: a bad table is refused before scikit-learn is loaded.
-        from probgap.cli._analysis import Analysis, check_fit
+    progress.begin("Reading the table")
+    table = read(options)
+    # Not earlier: a bad table is refused before scikit-learn is loaded.
+    from probgap.reporting import report
+    from probgap.tables import TableClassifier, ids_of
 
-        progress.begin("Fitting the model")
-        with terminal.caught_warnings() as raised:
-            model, prepared = engine.fit()
+    progress.begin("Fitting the model")
+    frame = table.frame
+    model = TableClassifier(
+        **options.choose_columns(list(frame.columns)),
+        pos_label=options.positive,
+        class_prior=options.class_prior,
+        random_state=options.seed,
+        n_jobs=options.jobs,
+    )
+    with terminal.caught_warnings() as raised:
+        model._fit_weighted(frame, options.label, table.weight)
     progress.begin("Checking it")
-    found = check_fit(model, prepared, raised, progress, engine, started)
+    sampled = options.engine is not None  # scores.csv would lack most rows
+    with terminal.caught_warnings():  # of refits, which repeat those of the fit
+        found = report(
+            model,
+            frame,
+            ids=None if model.id is None else ids_of(frame, model.id),
+            table=table,
+            run={
+                "started": started,
+                "command": options.command,
+                "seed": options.seed,
+                "files": [n for n in FILES if not (sampled and n == "scores.csv")],
+                "engine": options.engine,
+            },
+            fast=options.fast,
+            random_state=options.seed,
+            n_jobs=options.jobs,
+            progress=progress.advance,
+            caught=raised,
+        )
     progress.begin("Writing the report")
     timings = {step: round(taken, 3) for step, taken in progress.seconds.items()}
-    return Analysis(model, prepared, found.with_run(timings=timings))
+    return model, found.with_run(timings=timings)
+
+
+def write_results(folder: Path, model: TableClassifier, found: Report) -> None:
+    """Write the files of the run: all of them, or none."""
+    from probgap.io import save
+    from probgap.tables import write_csv
+
+    table = found.tree["table"]
+    metadata = {name: table[name] for name in _NOTED} | {"ranges": model.ranges_}
+    metadata["sha256"] = table["sha256"] or ""
+    write: dict[str, Callable[[Path], object]] = {
+        "report.html": found.save,
+        "scores.csv": lambda path: write_csv(found.ranked, path),
+        "label_next.csv": lambda path: write_csv(found.label_next, path),
+        "model.skops": lambda path: save(model.pipeline_, path, metadata=metadata),
+        "run.json": found.save,
+    }
+    write_folder(folder, {name: write[name] for name in found.tree["run"]["files"]})

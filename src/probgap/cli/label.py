@@ -11,7 +11,7 @@ import typer
 from probgap._core.errors import InvalidInputError
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
-from probgap.cli._fitted import FittedTable, cell_text
+from probgap.cli._fitted import FittedTable
 from probgap.cli._output import check_libraries
 from probgap.cli._run import read_run
 from probgap.cli.audit import show, write_report
@@ -192,6 +192,8 @@ class RowView:
 
 
 def _shorten(value: Any, longest: int) -> str:
+    from probgap.reporting import cell_text
+
     text = value if isinstance(value, str) else cell_text(value)
     left = len(text) - longest
     return text if left <= 0 else f"{text[:longest]} … ({left:,} characters more)"

@@ -123,8 +123,6 @@ def _score(
             if model is None:
                 # Slow: it loads scikit-learn, which no check before it needs.
                 model, noted, watch = _load(path, strict=strict, quiet=quiet)
-                from probgap import reporting
-
                 if hasattr(model, "belief"):  # corrected by answers
                     corrected, model = model, model.model
                 if name is None and noted.get("id") in reader.columns:
@@ -144,7 +142,10 @@ def _score(
                 gap = classifier.gap_estimator_.transform(samples)[:, 0]
                 chances = scorer.predict_proba(samples)
                 chance = chances[:, classifier.positive_index_]
-                scored = reporting.score_rows(classifier, gap, chance)
+                # Not earlier: it loads scikit-learn.
+                from probgap.reporting import score_rows
+
+                scored = score_rows(classifier, gap, chance)
                 scored.insert(0, "row", range(n_done + 1, n_done + len(frame) + 1))
                 if name is not None:
                     ids = frame[name]
@@ -189,7 +190,7 @@ def _load(
 
 def _select_columns(reader: TableReader, model: Any, name: str | None) -> None:
     """Read only the columns that are needed, and the id column if there is one."""
-    from probgap.cli._prepare import require_column
+    from probgap.cli._table import require_column
     from probgap.tables import missing_columns, needed_columns
 
     missing = missing_columns(model, reader.columns)

@@ -1,6 +1,5 @@
-"""Fits on dask arrays and dataframes, for tables larger than memory."""
+"""Fits to tables larger than memory: a sample of their rows is fitted, all are predicted."""
 
-from probgap.dask._classifier import PGPUClassifier
-from probgap.dask.parquet import read_parquet
+from probgap.dask._classifier import DaskPGPUClassifier
 
-__all__ = ["PGPUClassifier", "read_parquet"]
+__all__ = ["DaskPGPUClassifier"]

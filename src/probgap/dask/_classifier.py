@@ -5,27 +5,21 @@ from __future__ import annotations
 import copy
 import pickle
 import zlib
-from dataclasses import replace
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.validation import check_is_fitted
 
-from probgap import pgpu
 from probgap._core._sklearn import Interval, fit_context
-from probgap._core.checks import check_fit_inputs
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import load_library
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
-from probgap.boundary import BoundaryRule
-from probgap.dask.blocks import Blocks, Sample, as_blocks, draw_sample, open_blocks
-from probgap.dask.engine import Lazy
-from probgap.pgpu.classifier import BasePGPU
-from probgap.reweight import KernelMeanMatching
+from probgap.dask._blocks import Lazy, draw_sample
+from probgap.pgpu import PGPUClassifier
 
 # Attributes about training rows, and those of the gap, which few predictions need.
 _OF_ROWS = {
@@ -39,7 +33,7 @@ _OF_ROWS = {
 _OF_GAP = {"gap_estimator_", "reading_"}
 
 
-class PGPUClassifier(ClassifierMixin, BaseEstimator):
+class DaskPGPUClassifier(ClassifierMixin, BaseEstimator):
     """Classify from positive and unlabelled data in blocks, on one machine or many.
 
     One pass over the blocks checks every value and draws a sample: all labelled rows, and
@@ -50,27 +44,25 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    boundary, class_prior, gap_estimator, relabelling, keep_labelled, reweight : object
-        As in :class:`probgap.PGPUClassifier`.
-    estimator, device, cv, pos_label, random_state, n_jobs, verbose : object
-        As in :class:`probgap.PGPUClassifier`.
+    classifier : PGPUClassifier, default=None
+        Fitted to the sample; ``None`` takes the default.
     max_memory : float, default=64e6
         Bytes that the rows drawn may take, in double precision; a fit takes about twenty
         times as much. Labelled rows that would take more than half are sampled, too.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the sample, and a classifier that leaves its own open.
 
     Attributes
     ----------
     model_ : probgap.PGPUClassifier
-        The fitted in-memory classifier, which is what to save. Its attributes about
-        training samples are about the rows drawn.
+        The fitted classifier, which is what to save. Its attributes about training samples
+        are about the rows drawn, its counts about all rows.
     sample_rows_ : ndarray of shape (n_drawn,)
         Indices of the rows drawn.
-    seed_ : int
-        The seed: ``random_state`` if that is an integer, or else drawn from it.
-    n_samples_ : int
-        Number of rows.
-    reading_, boundary_, n_labelled_, classes_, n_features_in_, feature_names_in_ : object
-        As in :class:`probgap.PGPUClassifier`, counted over all rows.
+    classes_ : ndarray of shape (2,)
+        The two labels, in ascending order.
+    n_features_in_ : int
+        Number of columns.
 
     Warns
     -----
@@ -86,53 +78,33 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
     Examples
     --------
     >>> import dask.array as da
-    >>> from probgap.dask import PGPUClassifier
+    >>> from probgap.dask import DaskPGPUClassifier
     >>> from probgap.datasets import hide_labels, make_square
     >>> X, y_true, posterior = make_square(400, random_state=0)
     >>> s = hide_labels(X, y_true, 2 * posterior - 1, ("linear", 0.6), random_state=1)
     >>> blocks = da.from_array(X, chunks=(100, 2))
-    >>> model = PGPUClassifier(random_state=0).fit(blocks, da.from_array(s, chunks=100))
+    >>> labels = da.from_array(s, chunks=100)
+    >>> model = DaskPGPUClassifier(random_state=0).fit(blocks, labels)
     >>> bool((model.predict(blocks).compute() == y_true).mean() > 0.95)
     True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **BasePGPU._parameter_constraints,
+        "classifier": [PGPUClassifier, None],
         "max_memory": [Interval(Real, 0, None, closed="neither")],
+        "random_state": "no_validation",
     }
 
     def __init__(
         self,
+        classifier: PGPUClassifier | None = None,
         *,
-        boundary: Literal["auto"] | float | BoundaryRule = "auto",
-        class_prior: float | tuple[float, float] | None = None,
-        gap_estimator: Any = None,
-        relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto",
-        keep_labelled: bool = True,
-        reweight: KernelMeanMatching | None = None,
-        estimator: Any = None,
-        device: str | None = None,
-        cv: Any = None,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
         max_memory: float = float(LIMITS.sample_bytes),
+        random_state: RandomStateLike = None,
     ) -> None:
-        self.boundary = boundary
-        self.class_prior = class_prior
-        self.gap_estimator = gap_estimator
-        self.relabelling = relabelling
-        self.keep_labelled = keep_labelled
-        self.reweight = reweight
-        self.estimator = estimator
-        self.device = device
-        self.cv = cv
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.classifier = classifier
         self.max_memory = max_memory
+        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Lazy, y: Lazy) -> Self:
@@ -141,64 +113,46 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : dask array or dataframe of shape (n_samples, n_features)
-            Samples: finite numbers. Data in memory are split into blocks.
+            Samples: finite numbers. Data in memory are fitted whole.
         y : dask array or series of shape (n_samples,)
             *Observed* labels, in blocks that match those of ``X``.
 
         Returns
         -------
-        PGPUClassifier
+        DaskPGPUClassifier
             The fitted classifier.
         """
-        pos_label = self.pos_label
-        names = list(getattr(X, "columns", ()))
-        if not (hasattr(X, "to_delayed") or hasattr(y, "to_delayed")):
-            samples, labels = check_fit_inputs(self, X, y, pos_label, single=True)
-            X, y, pos_label = as_blocks(samples, labels)
-        self.seed_ = self._draw_seed()
-        with stage(self.verbose, "reading all blocks"):
-            blocks = open_blocks(X, y, pos_label)
-            sample = draw_sample(blocks, self.max_memory, self.seed_)
-        model, seen = self.on_one_machine(), sample.samples
-        if names:
-            pandas = load_library("pandas", extra="dask", purpose="dask dataframes")
-            seen = pandas.DataFrame(seen, columns=names)
-        for each in (self, model):  # sets n_features_in_ and feature_names_in_
-            validate_data(each, seen, skip_check_array=True)
-        self._fit_sample(model, blocks, sample)
-        self.model_, self.sample_rows_ = model, sample.rows
-        self.reading_, self.boundary_ = model.reading_, model.boundary_
-        self.classes_, self.n_labelled_ = model.classes_, model.n_labelled_
-        self.n_samples_ = int(blocks.n_rows.sum())
+        seed = self._draw_seed()
+        model = PGPUClassifier() if self.classifier is None else clone(self.classifier)
+        if model.random_state is None:
+            model.set_params(random_state=seed)
+        if hasattr(X, "to_delayed") or hasattr(y, "to_delayed"):
+            self.sample_rows_ = self._fit_blocks(model, X, y, seed)
+        else:
+            model.fit(X, y)
+            self.sample_rows_ = np.arange(model.observed_gap_.size)
+        self.model_, self.classes_ = model, model.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
         return self
 
-    def _fit_sample(
-        self, model: pgpu.PGPUClassifier, blocks: Blocks, sample: Sample
-    ) -> None:
-        labels = replace(blocks.labels, labelled=sample.labelled)
-        rng = as_generator(model.random_state)
-        model._fit(sample.samples, labels, rng, sample.weight)
+    def _fit_blocks(self, model: PGPUClassifier, X: Lazy, y: Lazy, seed: int) -> Any:
+        with stage(model.verbose, "reading all blocks"):
+            sample = draw_sample(X, y, model.pos_label, self.max_memory, seed)
+        seen, labels = sample.samples, sample.labels
+        if names := list(getattr(X, "columns", ())):
+            seen = pandas().DataFrame(seen, columns=names)
+        at = np.where(labels.labelled, labels.positive, 1 - labels.positive)
+        model.set_params(pos_label=labels.name_of("labelled"))
+        model._fit_weighted(seen, labels.classes[at], sample.weight)
+        return sample.rows
 
     def _draw_seed(self) -> int:
         if isinstance(self.random_state, Integral):
             as_generator(self.random_state)  # raises if it is negative
             return int(self.random_state)
         return draw_seed(as_generator(self.random_state))
-
-    def on_one_machine(self) -> pgpu.PGPUClassifier:
-        """Return the classifier for data in memory with the same parameters.
-
-        Returns
-        -------
-        probgap.PGPUClassifier
-            Unfitted; after ``fit``, with the seed that was used. If all rows were drawn, it
-            gives the same results.
-        """
-        parameters = self.get_params(deep=False)
-        del parameters["max_memory"]
-        if hasattr(self, "seed_") and not isinstance(self.random_state, Integral):
-            parameters["random_state"] = self.seed_
-        return pgpu.PGPUClassifier(**parameters)
 
     def predict(self, X: Lazy) -> Lazy:
         """Predict the true label of each row, lazily.
@@ -254,23 +208,24 @@ class PGPUClassifier(ClassifierMixin, BaseEstimator):
             empty = np.empty((0, 2))
         model = _pack(self.model_)
         if hasattr(X, "map_partitions"):
-            meta = _predict_frame(X._meta, b"", method, empty, self.classes_)
-            return X.map_partitions(
-                _predict_frame, model, method, empty, self.classes_, meta=meta
-            )
+            about = (method, empty, self.classes_)
+            meta = _predict_frame(X._meta, b"", *about)
+            return X.map_partitions(_predict_frame, model, *about, meta=meta)
         X = X.rechunk({1: -1})
         form: dict[str, Any] = {"drop_axis": 1}
         if empty.ndim == 2:
             form = {"chunks": (X.chunks[0], (2,))}
-        return X.map_blocks(_predict, model, method, empty, dtype=empty.dtype, **form)
+        how = {"model": model, "method": method, "empty": empty}
+        return X.map_blocks(_predict, **how, dtype=empty.dtype, **form)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
         return tags
 
 
-def _pack(model: pgpu.PGPUClassifier) -> bytes:
+def _pack(model: PGPUClassifier) -> bytes:
     """Serialise only what predictions need, so that the graph stays small."""
     slim = copy.copy(model)
     if hasattr(slim.estimator_, "held_out_"):
@@ -298,8 +253,12 @@ def _predict(
 def _predict_frame(
     frame: Any, model: bytes, method: str, empty: NDArray[Any], classes: NDArray[Any]
 ) -> Any:
-    pd = load_library("pandas", extra="dask", purpose="dask dataframes")
     found = _predict(frame, model, method, empty)
     if found.ndim == 1:
-        return pd.Series(found, index=frame.index, name=method)
-    return pd.DataFrame(found, index=frame.index, columns=classes.tolist())
+        return pandas().Series(found, index=frame.index, name=method)
+    return pandas().DataFrame(found, index=frame.index, columns=classes.tolist())
+
+
+def pandas() -> Any:
+    """Return the library, which dask dataframes need."""
+    return load_library("pandas", extra="dask", purpose="dask dataframes")

@@ -312,7 +312,7 @@ class PGPUClassifier(BasePGPU):
         steps = choose_steps(self, samples.shape[0], self.boundary, self.cv)
         self._fit_steps(samples, labels, steps, rng, weight)
 
-    def _fit_weighted(self, X: Matrix, y: ArrayLike, weight: Vector) -> Self:
+    def _fit_weighted(self, X: Matrix, y: ArrayLike, weight: Vector | None) -> Self:
         """Fit to rows drawn from a larger table.
 
         ``weight`` is the number of rows that each one represents, constant within the

@@ -297,12 +297,12 @@ def _read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> _Fit:
         )
         raise InvalidInputError(msg)
     facts = _describe_table(model, classifier, y, table)
-    labelled = check_rows(X, _read_observed(classifier, X, y, facts["label"]))
+    labelled = check_rows(X, _read_observed(model, classifier, X, y))
     if (n_fitted := classifier.observed_gap_.size) != labelled.size:
         msg = f"X must hold the {n_fitted} rows of the fit. Got {labelled.size}."
         raise InvalidInputError(msg)
-    inputs = _as_frame(X)
-    cells = inputs if table is None else table.frame
+    cells = _as_frame(X) if table is None else table.frame
+    inputs = cells if pipeline is model else model.read_inputs(X)
     return _Fit(
         pipeline,
         X if pipeline is model else inputs,
@@ -315,13 +315,14 @@ def _read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> _Fit:
     )
 
 
-def _read_observed(classifier: Any, X: Any, y: Any, label: str | None) -> Any:
+def _read_observed(model: Any, classifier: Any, X: Any, y: Any) -> Any:
     """Return the mask of labelled rows, from labels as they were given to the fit."""
     if y is None:
+        label = getattr(model, "label_", None)
         if label is None or label not in getattr(X, "columns", ()):
             msg = "y must be given: X has no column that the model took for its label."
             raise InvalidInputError(msg)
-        y = X[label]
+        return model.labels_.find(X[label])
     if getattr(y, "dtype", None) == bool:
         return y
     return decode_labels(y, classifier.classes_[classifier.positive_index_]).labelled

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 from probgap.tables._labels import LabelColumn, read_labels
 from probgap.tables._labels import count_levels as count_levels
 from probgap.tables._labels import read_label_counts as read_label_counts
-from probgap.tables._parquet import RowGroups as RowGroups
+from probgap.tables._labels import require_labels as require_labels
 from probgap.tables._parquet import append_parquet as append_parquet
-from probgap.tables._parquet import list_row_groups as list_row_groups
-from probgap.tables._parquet import read_row_groups as read_row_groups
 from probgap.tables._plan import ColumnPlan, ColumnUse, plan_columns
 from probgap.tables._plan import missing_columns as missing_columns
 from probgap.tables._plan import needed_columns as needed_columns
+from probgap.tables._plan import plan_labelled as plan_labelled
+from probgap.tables._read import Piece as Piece
 from probgap.tables._read import Table, TableReader, open_table, read_table
+from probgap.tables._read import ids_of as ids_of
+from probgap.tables._read import list_pieces as list_pieces
+from probgap.tables._read import path_of as path_of
 from probgap.tables._source import find_tables as find_tables
 from probgap.tables._source import join_digests as join_digests
 from probgap.tables._write import write_csv
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from probgap.tables._drift import DriftWatch as DriftWatch
     from probgap.tables._drift import describe_ranges as describe_ranges
     from probgap.tables._steps import make_preprocessor
+    from probgap.tables._steps import read_inputs as read_inputs
 
 # Names that are not listed are there for other rooms.
 __all__ = [
@@ -45,6 +49,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Reading a table and refusing it needs no scikit-learn; preparing it does.
-    files = {"DriftWatch": "_drift", "describe_ranges": "_drift"}
+    files = {"DriftWatch": "_drift", "describe_ranges": "_drift"}  # else the steps
     file = files.get(name, "_classifier" if name == "TableClassifier" else "_steps")
     return getattr(import_module(f"probgap.tables.{file}"), name)

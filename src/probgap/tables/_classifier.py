@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,13 +14,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap._core._sklearn import HasMethods, fit_context, num_samples
 from probgap._core.checks import check_observed_labels
+from probgap._core.types import Mask, Vector
 from probgap.pgpu import PGPUClassifier
 from probgap.pgpu.html import fit_table
-from probgap.tables._base import Frame, pa, pd, refuse
+from probgap.tables._base import Frame, check_columns, pa, pd, refuse
 from probgap.tables._cells import to_frame
 from probgap.tables._drift import describe_ranges
-from probgap.tables._plan import plan_columns
-from probgap.tables._steps import make_preprocessor
+from probgap.tables._labels import LabelColumn, read_labels, require_labels
+from probgap.tables._plan import plan_labelled
+from probgap.tables._steps import make_preprocessor, read_inputs
+
+# Parameters of an estimator that it may leave open.
+_HANDED_ON = ("class_prior", "random_state", "n_jobs")
 
 
 def _estimator_has(method: str) -> Any:
@@ -45,6 +49,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier, default=None
         Fitted to the prepared columns. ``None`` takes :class:`probgap.PGPUClassifier`.
+    id : str, default=None
+        A column that names the rows, which is not learnt from.
     drop : iterable of str, default=()
         Columns to leave out.
     category : iterable of str, default=()
@@ -55,13 +61,17 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         The value of ``y`` that marks a labelled positive; handed on to an estimator that
         leaves it open. ``None`` takes the greater of the two; between two strings such
         as "fraud" and "ok", of which none is known to mean unlabelled, ``fit`` asks for it.
-    random_state : int, Generator, RandomState or None, default=None
-        Handed on to an estimator that leaves it open.
+    class_prior, random_state, n_jobs : object, default=None
+        Handed on to an estimator that leaves them open, as the default does.
 
     Attributes
     ----------
     plan_ : ColumnPlan
         How each column is used, and why.
+    label_ : str or None
+        Name of the label column, if it is one of the table.
+    labels_ : LabelColumn or None
+        How its values were read.
     pipeline_ : Pipeline
         The preparation of the columns and the fitted classifier, for those functions of
         :mod:`probgap.diagnostics` and :mod:`probgap.inspection` that take a pipeline.
@@ -84,7 +94,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     columns that mirror the label. ``plan_`` says which and why.
 
     :func:`probgap.io.save` writes it to a file that ``probgap predict`` takes, too, and
-    notices columns that left their training range.
+    notices columns that left their training range. Columns of new rows are found by their
+    names, in any order, and columns that are not learnt from may be missing.
 
     Examples
     --------
@@ -105,84 +116,138 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     >>> new = pd.DataFrame({"age": [60, 30], "team": ["red", "blue"]})
     >>> model.predict(new).tolist()
     ['fraud', 'not fraud']
+
+    The labels may also be a column of the table, which is named:
+
+    >>> model = TableClassifier(random_state=0).fit(X.assign(known=y), "known")
+    >>> model.labels_.sentence
+    "Reading 'fraud' as labelled positive (29 rows), empty cells as unlabelled."
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
+        "id": [str, None],
         "drop": "no_validation",  # checked by plan_columns
         "category": "no_validation",
         "keep": "no_validation",
         "pos_label": "no_validation",
+        "class_prior": "no_validation",  # checked by the estimator
         "random_state": "no_validation",
+        "n_jobs": "no_validation",
     }
 
     def __init__(
         self,
         estimator: Any = None,
         *,
+        id: str | None = None,
         drop: Iterable[str] = (),
         category: Iterable[str] = (),
         keep: Iterable[str] = (),
         pos_label: object = None,
+        class_prior: float | tuple[float, float] | None = None,
         random_state: Any = None,
+        n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
+        self.id = id
         self.drop = drop
         self.category = category
         self.keep = keep
         self.pos_label = pos_label
+        self.class_prior = class_prior
         self.random_state = random_state
+        self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: str | ArrayLike) -> Self:
         """Decide how columns are used, prepare them, and fit the classifier.
 
         Parameters
         ----------
         X : DataFrame of pandas or polars, Arrow table or array
-            The table, without the label column: one row for each case. Another library's
-            frame is taken if it can be read as an Arrow table.
-        y : array-like of shape (n_samples,)
-            *Observed* labels: labelled positive, or unlabelled. Two values, of which
-            the greater is positive (or see ``pos_label``), or one value beside NaN,
-            None or pandas.NA.
+            The table: one row for each case. Another library's frame is taken if it can
+            be read as an Arrow table.
+        y : str or array-like of shape (n_samples,)
+            *Observed* labels: labelled positive, or unlabelled. The name of a column of
+            ``X``, whose cells are understood as by :func:`read_labels`; or the labels
+            themselves: two values, of which the greater is positive (or see
+            ``pos_label``), or one value beside NaN, None or pandas.NA.
 
         Returns
         -------
         TableClassifier
             The fitted classifier.
         """
-        frame = self._as_frame(X, reset=True)
-        estimator = (
-            PGPUClassifier() if self.estimator is None else clone(self.estimator)
-        )
-        own = estimator.get_params(deep=False)
-        pos_label = own.get("pos_label", self.pos_label)
-        if pos_label is None:
-            pos_label = self.pos_label
-        labels = check_observed_labels(self, y, len(frame), pos_label)
-        ours = {"pos_label": labels.name_of("labelled")}
-        if own.get("random_state", 0) is None:
-            ours["random_state"] = self.random_state
-        estimator.set_params(**{name: ours[name] for name in ours if name in own})
-        label = str(getattr(y, "name", None) or "y")
-        while label in frame:
-            label += "_"
-        plan = plan_columns(
-            frame.assign(**{label: labels.labelled.astype(int)}),
-            label=label,
+        return self._fit_rows(self._as_frame(X, reset=True), y)
+
+    def _fit_weighted(self, frame: Frame, y: str, weight: Vector | None) -> Self:
+        """Fit to rows drawn from a larger table, which their index numbers."""
+        self._as_frame(frame, reset=True)
+        return self._fit_rows(frame, y, weight)
+
+    def _fit_rows(
+        self, frame: Frame, y: str | ArrayLike, weight: Vector | None = None
+    ) -> Self:
+        """Fit to rows, each of which represents as many as ``weight`` says."""
+        self.label_ = y if isinstance(y, str) else None
+        self.labels_: LabelColumn | None = None
+        estimator, pos_label = self._make_estimator()
+        if isinstance(y, str):
+            labelled, classes = self._read_column(frame, y, pos_label)
+        else:
+            labels = check_observed_labels(self, y, len(frame), pos_label)
+            labelled = labels.labelled
+            classes = labels.classes[[1 - labels.positive, labels.positive]]
+        if "pos_label" in estimator.get_params(deep=False):
+            estimator.set_params(pos_label=classes.tolist()[1])
+        self.plan_ = plan_labelled(
+            frame,
+            labelled,
+            label=self.label_,
+            id=self.id,
             drop=self.drop,
             category=self.category,
             keep=self.keep,
         )
-        uses = tuple(column for column in plan.columns if column.use != "label")
-        self.plan_ = replace(plan, columns=uses)
-        steps = [("columns", make_preprocessor(plan)), ("classifier", estimator)]
-        at = np.where(labels.labelled, labels.positive, 1 - labels.positive)
-        self.pipeline_ = Pipeline(steps).fit(frame, labels.classes[at])
+        inputs = read_inputs(frame, self.plan_)
+        steps = [
+            ("columns", make_preprocessor(self.plan_)),
+            ("classifier", estimator),
+        ]
+        self.pipeline_ = Pipeline(steps)
+        observed = classes[labelled.astype(int)]
+        if weight is None:
+            self.pipeline_.fit(inputs, observed)
+        else:
+            samples = steps[0][1].fit_transform(inputs)
+            estimator._fit_weighted(samples, observed, weight)
         self.classes_ = self.pipeline_.classes_
-        self.ranges_ = describe_ranges(frame, self.plan_)
+        self.ranges_ = describe_ranges(inputs, self.plan_)
         return self
+
+    def _make_estimator(self) -> tuple[Any, object]:
+        """Return the classifier to fit, and which label is positive, if that is given."""
+        estimator = (
+            PGPUClassifier() if self.estimator is None else clone(self.estimator)
+        )
+        own = estimator.get_params(deep=False)
+        ours = {name: getattr(self, name) for name in _HANDED_ON}
+        left_open = {name: ours[name] for name in ours if own.get(name, 0) is None}
+        estimator.set_params(**left_open)
+        pos_label = own.get("pos_label")
+        return estimator, self.pos_label if pos_label is None else pos_label
+
+    def _read_column(
+        self, frame: Frame, name: str, positive: object
+    ) -> tuple[Mask, NDArray[Any]]:
+        """Return which rows are labelled, and what unlabelled and labelled are called."""
+        check_columns([name], list(frame.columns), "The table")
+        named = None if positive is None else str(positive)
+        labels = read_labels(frame[name], named)
+        require_labels(labels.n_labelled, len(frame), name)
+        self.labels_ = labels
+        return labels.find(frame[name]), np.array(labels.values)
 
     @property
     def reading_(self) -> Any:
@@ -202,8 +267,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             Values of ``classes_``.
         """
-        frame = self._as_frame(X)
-        return self.pipeline_.predict(frame)
+        inputs = self.read_inputs(X)
+        return self.pipeline_.predict(inputs)
 
     @available_if(_estimator_has("predict_proba"))
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -219,8 +284,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples, 2)
             Probabilities, in the order of ``classes_``.
         """
-        frame = self._as_frame(X)
-        return self.pipeline_.predict_proba(frame)
+        inputs = self.read_inputs(X)
+        return self.pipeline_.predict_proba(inputs)
 
     @available_if(_estimator_has("decision_function"))
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -236,24 +301,43 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             The score of the classifier.
         """
+        inputs = self.read_inputs(X)
+        return self.pipeline_.decision_function(inputs)
+
+    def read_inputs(self, X: Any) -> Frame:
+        """Return what the classifier learns from, as ``pipeline_`` takes it.
+
+        Parameters
+        ----------
+        X : DataFrame of pandas or polars, Arrow table or array
+            Rows with the columns of ``fit``; others among them are left out.
+
+        Returns
+        -------
+        DataFrame
+            The columns that are used, with numbers parsed.
+        """
+        check_is_fitted(self)
         frame = self._as_frame(X)
-        return self.pipeline_.decision_function(frame)
+        check_columns(self.plan_.inputs, list(frame.columns), "X")
+        return read_inputs(frame, self.plan_)
 
     def _as_frame(self, X: Any, *, reset: bool = False) -> Frame:
         """Return a table as a pandas DataFrame, its rows numbered from 0."""
-        if not reset:
-            check_is_fitted(self)
         if not hasattr(X, "columns"):
             how: Any = {"dtype": None, "ensure_all_finite": False}
             cells = validate_data(self, X, reset=reset, **how)
-            return pd.DataFrame(cells, columns=[f"x{k}" for k in range(cells.shape[1])])
-        validate_data(self, X, reset=reset, skip_check_array=True)
+            numbered = [f"x{k}" for k in range(cells.shape[1])]
+            names = getattr(self, "feature_names_in_", numbered)
+            return pd.DataFrame(cells, columns=names)
+        if reset:
+            validate_data(self, X, skip_check_array=True)
         if not num_samples(X):
             refuse("X must hold rows. Got none.")
         if not isinstance(X, pd.DataFrame):
             return to_frame(pa.table(X).to_batches(), start=0)
-        names = [str(name) for name in X.columns]
-        return X.set_axis(names, axis=1).set_axis(pd.RangeIndex(len(X)), axis=0)
+        columns = [str(name) for name in X.columns]
+        return X.set_axis(columns, axis=1).set_axis(pd.RangeIndex(len(X)), axis=0)
 
     def _repr_html_inner(self) -> str:
         diagram: str = super()._repr_html_inner()

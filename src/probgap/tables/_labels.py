@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,31 +18,57 @@ from probgap.tables._cells import to_cells, to_levels
 
 _ALIASES = {"1": "true", "true": "1", "0": "false", "false": "0"}
 _MORE = "more values"
+# The word for "not positive" beside a word for positive, so that predictions read like
+# the label column.
+_OPPOSITES = {
+    style(positive): style(negative)
+    for style in (str.lower, str.capitalize, str.upper)
+    for positive, negative in (("yes", "no"), ("y", "n"), ("t", "f"))
+}
 
 
 @dataclass(frozen=True, slots=True)
 class LabelColumn:
-    """A label column, read.
+    """How the values of a label column are read.
 
     Attributes
     ----------
-    labelled : ndarray of shape (n_rows,)
-        True where a row is a labelled positive.
     positive : str
-        The value that marks them.
+        The value that marks labelled positives.
     unlabelled : dict of str to int
         The values taken as unlabelled and how often each occurs; "" is an empty cell.
     n_labelled : int
         How many rows are labelled.
-    sentence : str
-        How the values were read, in words.
     """
 
-    labelled: Mask
     positive: str
     unlabelled: dict[str, int]
     n_labelled: int
-    sentence: str
+
+    @property
+    def sentence(self) -> str:
+        """How the values are read, in words."""
+        return (
+            f"Reading {self.positive!r} as labelled positive ({self.n_labelled:,} "
+            f"row{'s' if self.n_labelled != 1 else ''}), "
+            f"{listed(self.unlabelled, _MORE)} as unlabelled."
+        )
+
+    @property
+    def values(self) -> tuple[Any, Any]:
+        """The two values that a model predicts: negative and positive."""
+        word = self.positive.strip()
+        if word.lower() in ("true", "false"):
+            return word.lower() != "true", word.lower() == "true"
+        with suppress(ValueError):
+            if float(word) == 1.0:
+                return 0, 1
+        return _OPPOSITES.get(word, f"not {self.positive}"), self.positive
+
+    def count(self, counts: dict[str, int]) -> int:
+        """Return how many rows are labelled, by the counts of their values."""
+        marker = self.positive.casefold()
+        return sum(n for value, n in counts.items() if value.casefold() == marker)
 
     def find(self, column: Series) -> Mask:
         """Return which rows of the column, or of a part of it, are labelled."""
@@ -51,7 +79,7 @@ class LabelColumn:
 
 
 def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
-    """Find the labelled positives in a column.
+    """Find out which value of a column marks the labelled positives.
 
     Case does not matter, and 1, 1.0 and "1" are the same. Without ``positive``, the
     column must hold one value besides those that mean unlabelled: empty or missing, 0,
@@ -70,20 +98,20 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     Returns
     -------
     LabelColumn
-        The mask of labelled rows, and how the values were read.
+        The value, how often it and others occur; its ``find`` gives the mask of rows.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from probgap.tables import read_labels
-    >>> labels = read_labels(pd.Series(["fraud", None, "no", "fraud"]))
-    >>> labels.labelled.tolist()
-    [True, False, False, True]
+    >>> column = pd.Series(["fraud", None, "no", "fraud"])
+    >>> labels = read_labels(column)
     >>> labels.sentence
     "Reading 'fraud' as labelled positive (2 rows), empty cells, 'no' as unlabelled."
+    >>> labels.find(column).tolist()
+    [True, False, False, True]
     """
-    found = read_label_counts(count_levels(column), positive, name=column.name)
-    return replace(found, labelled=found.find(column))
+    return read_label_counts(count_levels(column), positive, name=column.name)
 
 
 def count_levels(column: Series) -> dict[str, int]:
@@ -101,7 +129,7 @@ def _encode(column: Series) -> tuple[list[str], NDArray[np.intp]]:
 def read_label_counts(
     counts: dict[str, int], positive: str | None = None, *, name: object = None
 ) -> LabelColumn:
-    """Read labels from the counts of values: a LabelColumn without a mask of rows."""
+    """Read labels from the counts of values."""
     name = f"The label column {name!r}" if name else "The label column"
     key = _find_marker(name, list(counts), positive)
     marked = {v: n for v, n in counts.items() if v.casefold() == key}
@@ -111,12 +139,16 @@ def read_label_counts(
         refuse(f"{name} holds {only!r} in every row; some rows must be unlabelled.")
     marker = max(marked, key=lambda value: (marked[value], value))
     others = dict(sorted(others.items(), key=lambda item: (item[0] != "", -item[1])))
-    n_labelled = sum(marked.values())
-    sentence = (
-        f"Reading {marker!r} as labelled positive ({n_labelled:,} "
-        f"row{'s' if n_labelled != 1 else ''}), {listed(others, _MORE)} as unlabelled."
-    )
-    return LabelColumn(np.zeros(0, bool), marker, others, n_labelled, sentence)
+    return LabelColumn(marker, others, sum(marked.values()))
+
+
+def require_labels(n_labelled: int, n_rows: int, column: str) -> None:
+    """Refuse a label column from which nothing can be learnt."""
+    if min(n_labelled, n_rows - n_labelled) < 2:
+        refuse(
+            f"The label column {column!r} marks {n_labelled} of {n_rows} rows; a fit needs "
+            "at least 2 labelled rows (30 before the numbers mean much) and 2 unlabelled."
+        )
 
 
 def _find_marker(name: str, values: list[str], positive: str | None) -> str:

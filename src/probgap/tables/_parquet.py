@@ -1,17 +1,16 @@
-"""Parquet files: columns in plain form, in bounded memory; files in pieces."""
+"""Parquet files: columns in plain form, in bounded memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
 from typing import Any
 
 from probgap._core.errors import InvalidInputError
 from probgap.tables._base import Frame, Series, pa, pq, refuse
-from probgap.tables._cells import NestedCellsError, to_cells, to_frame, to_plain
+from probgap.tables._cells import NestedCellsError, to_cells, to_plain
 from probgap.tables._csv import tidy_names
-from probgap.tables._source import PARQUET, OpenSource
+from probgap.tables._source import OpenSource
 
 _BATCH_ROWS = 8_192
 _INDEX_PREFIX = "__index_level_"
@@ -27,7 +26,10 @@ class ParquetRows:
         self._source, self._name = source, source.name
         with self._explained():
             self._file = pq.ParquetFile(source.as_file(), pre_buffer=False)
-        self.metadata = self._file.metadata
+            about = self._file.metadata
+            groups = range(about.num_row_groups)
+            self.group_sizes = [about.row_group(at).num_rows for at in groups]
+            self._n_rows = about.num_rows
         schema = self._file.schema_arrow
         # An index that pandas stored is no column of the table.
         stored = [name for name in schema.names if not name.startswith(_INDEX_PREFIX)]
@@ -35,7 +37,7 @@ class ParquetRows:
         if len(stored) < len(schema):
             source.note("the index that pandas stored is left out")
         self._stored = dict(zip(self.columns, stored, strict=True))
-        if self.metadata.num_rows == 0 or not stored:
+        if self._n_rows == 0 or not stored:
             refuse(f"{self._name} is empty: it has no rows or no columns.")
 
     def batches(
@@ -49,7 +51,7 @@ class ParquetRows:
                 _BATCH_ROWS, row_groups=row_groups, columns=stored
             ):
                 n_read += batch.num_rows
-                share = n_read / self.metadata.num_rows
+                share = n_read / self._n_rows
                 self._source.counted.bytes_read = int(share * n_bytes)
                 arrays = [
                     self._plain(batch.column(name), column)
@@ -81,47 +83,6 @@ class ParquetRows:
         except (pa.ArrowException, OSError, ValueError) as error:
             what = " ".join(str(error).split()).rstrip(".")[:160]
             refuse(f"{self._name} is a truncated or damaged Parquet file: {what}.")
-
-
-@dataclass(frozen=True, slots=True)
-class RowGroups:
-    """Row groups of a Parquet file that are read at once; ``first`` is their first row."""
-
-    file: str
-    groups: tuple[int, ...]
-    first: int
-    n_rows: int
-
-
-def list_row_groups(
-    file: str, *, max_rows: int = 250_000
-) -> tuple[list[RowGroups], tuple[str, ...]]:
-    """Return the row groups of a file in pieces of at most some rows, and the columns."""
-    with _open(file) as rows:
-        stored, columns = rows.metadata, rows.columns
-    pieces = [RowGroups(file, (), 0, 0)]
-    for group in range(stored.num_row_groups):
-        last, size = pieces[-1], stored.row_group(group).num_rows
-        if last.groups and last.n_rows + size > max_rows:
-            last = RowGroups(file, (), last.first + last.n_rows, 0)
-            pieces.append(last)
-        groups, n_rows = (*last.groups, group), last.n_rows + size
-        pieces[-1] = replace(last, groups=groups, n_rows=n_rows)
-    return pieces, columns
-
-
-def read_row_groups(piece: RowGroups, columns: Sequence[str]) -> Frame:
-    """Read a piece of a Parquet file, with rows indexed by their place in the file."""
-    with _open(piece.file) as rows:
-        return to_frame(list(rows.batches(columns, piece.groups)), start=piece.first)
-
-
-@contextmanager
-def _open(file: str) -> Iterator[ParquetRows]:
-    with closing(OpenSource(file)) as source:
-        if not source.begins_with(PARQUET):
-            refuse(f"{file} is not a Parquet file, or it is gzipped.")
-        yield ParquetRows(source)
 
 
 @contextmanager

@@ -174,39 +174,60 @@ def plan_columns(
     team | category | 2 values
     won | label | marks the known positives
     """
-    names = list(frame.columns)
-    if len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
-        refuse(f"The columns must have distinct strings as names. Got {names[:10]}.")
-    drop, category, keep = tuple(drop), tuple(category), tuple(keep)
-    named = (label, *(() if id is None else (id,)), *drop, *category, *keep)
-    check_columns(named, names, "The table")
-    if taken := [name for name in keep if name in (label, id, *drop)]:
-        refuse(
-            f"A kept column must be neither label, id nor dropped. Got {taken[0]!r}."
-        )
-    if label == id or label in drop:
-        refuse(f"The label column must be neither id nor dropped. Got {label!r}.")
+    _check_names(frame, label)
     try:
-        labelled = read_labels(frame[label], positive).labelled
+        labelled = read_labels(frame[label], positive).find(frame[label])
     except InvalidInputError:
         # Reported where the labels are read; without them no column mirrors the label.
         labelled = np.zeros(len(frame), dtype=bool)
+    chosen = {"drop": drop, "category": category, "keep": keep}
+    return plan_labelled(frame, labelled, label=label, id=id, **chosen)
+
+
+def plan_labelled(
+    frame: Frame,
+    labelled: Mask,
+    *,
+    label: str | None,
+    id: str | None,
+    drop: Iterable[str],
+    category: Iterable[str],
+    keep: Iterable[str],
+) -> ColumnPlan:
+    """Plan the columns of a table whose labels were read; ``label`` may be apart."""
+    drop, category, keep = tuple(drop), tuple(category), tuple(keep)
+    apart = tuple(name for name in (label, id) if name is not None)
+    _check_names(frame, *apart, *drop, *category, *keep)
+    if taken := [name for name in keep if name in (*apart, *drop)]:
+        refuse(
+            f"A kept column must be neither label, id nor dropped. Got {taken[0]!r}."
+        )
+    if label is not None and (label == id or label in drop):
+        refuse(f"The label column must be neither id nor dropped. Got {label!r}.")
     fixed = dict.fromkeys(category, ("category", "taken for a category on request"))
     fixed |= dict.fromkeys(drop, ("left out", "dropped on request"))
     fixed |= {} if id is None else {id: ("id", "names the rows")}
-    fixed |= {label: ("label", "marks the known positives")}
+    fixed |= {} if label is None else {label: ("label", "marks the known positives")}
     seen: dict[bytes, str] = {}
     uses = [
         _use_of(frame[name], fixed.get(name), labelled, seen, keep=name in keep)
-        for name in names
+        for name in frame.columns
     ]
     plan = ColumnPlan(tuple(uses), len(frame))
     if not plan.inputs:
         out = [f"{c.name!r} ({c.why})" for c in uses if c.use == "left out"]
         more = f" and {len(out) - 5} more" if len(out) > 5 else ""
         why = ", ".join(out[:5]) + more if out else "the table has no other column"
-        refuse(f"There is no column to learn from besides {label!r}: {why}.")
+        besides = "" if label is None else f" besides {label!r}"
+        refuse(f"There is no column to learn from{besides}: {why}.")
     return plan
+
+
+def _check_names(frame: Frame, *wanted: str) -> None:
+    names = list(frame.columns)
+    if len(set(names)) < len(names) or not all(isinstance(n, str) for n in names):
+        refuse(f"The columns must have distinct strings as names. Got {names[:10]}.")
+    check_columns(wanted, names, "The table")
 
 
 def needed_columns(model: Any) -> tuple[str, ...]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
+from probgap._core.types import Vector
 from probgap.tables._base import Frame, check_columns, listed, pd, refuse
 from probgap.tables._cells import to_frame
 from probgap.tables._csv import CsvRows
@@ -37,19 +40,25 @@ class Table:
         where they are empty; columns of a Parquet file are numbers, booleans or text.
     name : str
         Name of the file; of several, that of their folder or their pattern.
+    path : str
+        The path or pattern, absolute; "-" for standard input, "" for a stream.
     sha256 : str
         Of the file's bytes; of several files, of their digests one after the other.
     notes : tuple of str
         How the file was read, where there was a choice.
     files : tuple of str
         The files, where there are several.
+    weight : ndarray or None
+        How many rows each represents, where they were drawn from a larger table.
     """
 
     frame: Frame
     name: str
+    path: str
     sha256: str
     notes: tuple[str, ...]
     files: tuple[str, ...] = ()
+    weight: Vector | None = None
 
 
 def read_table(source: Source) -> Table:
@@ -101,11 +110,26 @@ def read_table(source: Source) -> Table:
             if others := set(reader.columns).difference(frames[0].columns):
                 more = listed(sorted(others))
                 notes |= {f"left out of {reader.name}, not in all files: {more}": None}
+    path = path_of(source)
     if len(files) == 1:
-        return Table(frames[0], reader.name, digests[0], tuple(notes))
+        return Table(frames[0], reader.name, path, digests[0], tuple(notes))
     frame = pd.concat(frames, ignore_index=True)
     name, every = Path(str(source)).name or str(source), tuple(map(str, files))
-    return Table(frame, name, join_digests(digests), tuple(notes), every)
+    return Table(frame, name, path, join_digests(digests), tuple(notes), every)
+
+
+def path_of(source: Source) -> str:
+    """Return where a table is, absolute; "-" is standard input, "" a stream."""
+    if not isinstance(source, str | os.PathLike):
+        return ""
+    return "-" if source == "-" else str(Path(source).absolute())
+
+
+def ids_of(frame: Frame, column: str | None) -> Any:
+    """Return the user's names of the rows; None where no column holds them."""
+    if column is None:
+        return np.full(len(frame), None)
+    return frame[column].astype("string").fillna("").to_numpy(dtype=object)
 
 
 def open_table(
@@ -163,11 +187,12 @@ class TableReader:
         *,
         chunk_rows: int = 50_000,
         columns: Iterable[str] | None = None,
+        groups: Sequence[int] | None = None,
     ) -> None:
         if chunk_rows < 1:
             refuse(f"chunk_rows must be at least 1. Got {chunk_rows!r}.")
         _ = pd.DataFrame  # a missing library is named before the file is opened
-        self._chunk_rows = chunk_rows
+        self._chunk_rows, self._groups = chunk_rows, groups
         self._source = OpenSource(source)
         self.name, self.n_bytes = self._source.name, self._source.n_bytes
         with ExitStack() as on_error:
@@ -200,7 +225,9 @@ class TableReader:
 
     def batches(self) -> Iterator[Any]:
         """Return the rows as Arrow batches, in the sizes in which they come."""
-        return self._rows.batches(self._wanted)
+        rows: Any = self._rows
+        some = () if self._groups is None else (self._groups,)
+        return rows.batches(self._wanted, *some)
 
     def finish(self) -> str:
         """Read to the end and return the SHA-256 of the file."""
@@ -230,3 +257,33 @@ class TableReader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a table that is read at a time: a file, or row groups of a Parquet file."""
+
+    file: str
+    groups: tuple[int, ...] | None = None
+
+    def read(self, columns: Iterable[str]) -> Iterator[Frame]:
+        """Yield the rows, chunk by chunk."""
+        with TableReader(self.file, columns=columns, groups=self.groups) as reader:
+            yield from reader
+
+
+def list_pieces(file: str, *, max_rows: int = 250_000) -> list[Piece]:
+    """Return a file in pieces, each of at most some rows if it is a Parquet file."""
+    with TableReader(file) as reader:
+        if not isinstance(reader._rows, ParquetRows):
+            return [Piece(file)]
+        sizes = reader._rows.group_sizes
+    pieces: list[list[int]] = []
+    room = 0
+    for group, size in enumerate(sizes):
+        if size > room or not pieces:
+            pieces.append([])
+            room = max_rows
+        pieces[-1].append(group)
+        room -= size
+    return [Piece(file, tuple(groups)) for groups in pieces]

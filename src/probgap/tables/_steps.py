@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 )
 
 from probgap._core.types import Array, Vector
-from probgap.tables._base import Frame, Series, pc, refuse_cell
+from probgap.tables._base import Frame, Series, pc, pd, refuse_cell
 from probgap.tables._cells import (
     LARGEST,
     to_cells,
@@ -163,6 +163,14 @@ def _text(width: int) -> Pipeline:
 def _narrow(n_columns: int) -> list[tuple[str, Any]]:
     narrow = ("narrow", TruncatedSVD(_NARROW, random_state=0))
     return [narrow] if n_columns > _WIDE else []
+
+
+def read_inputs(frame: Frame, plan: ColumnPlan) -> Frame:
+    """Return the columns that a model learns from, with numbers parsed."""
+    names = list(plan.names("number"))
+    others = frame[list(plan.names("date", "category", "text"))]
+    numbers = pd.DataFrame(to_numbers(frame[names]), frame.index, names)
+    return pd.concat([numbers, others], axis=1)
 
 
 def to_numbers(frame: Frame) -> Array:

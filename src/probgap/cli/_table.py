@@ -1,0 +1,110 @@
+"""The table of a command: its columns as the options name them, and its rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from probgap import tables
+from probgap._core.runtime import free_memory
+from probgap.cli._terminal import command_line, listed, one_line, refuse
+from probgap.tables import Table
+
+# A table takes at least as many times the size of its files.
+_TIMES_IN_MEMORY = 3
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a user asks ``fit`` or ``compare`` to do."""
+
+    source: str
+    label: str
+    positive: str | None = None
+    id: str | None = None
+    drop: Sequence[str] | None = None
+    category: Sequence[str] | None = None
+    keep: Sequence[str] | None = None
+    truth: str | None = None  # a column to judge by, never to learn from
+    class_prior: tuple[float, float] | None = None
+    seed: int = 0
+    jobs: int = 1
+    fast: bool = False  # leave out the checks that fit something else
+    engine: str | None = None  # "dask", if rows are drawn from blocks
+    command: str = field(default_factory=command_line)
+
+    def choose_columns(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return which columns have a use of their own, or refuse one that is not there."""
+        taken: dict[str, str] = {}
+        for option in ("label", "id", "truth"):
+            name = getattr(self, option)
+            if name is not None:
+                require_column(f"--{option}", name, names)
+                if name in taken:
+                    refuse(
+                        f"--{option} must name another column than --{taken[name]}. Got "
+                        f"{name!r} for both."
+                    )
+                taken[name] = option
+        drop = _split_columns("--drop", self.drop, names)
+        return {
+            "id": self.id,
+            "drop": drop if self.truth is None else [*drop, self.truth],
+            "category": _split_columns("--category", self.category, names),
+            "keep": _split_columns("--keep", self.keep, names),
+        }
+
+
+def _split_columns(
+    option: str, given: Sequence[str] | None, names: Sequence[str]
+) -> list[str]:
+    """Read repeated, comma-separated column names; a name may itself hold a comma."""
+    chosen: list[str] = []
+    for entry in given or []:
+        parts = [entry] if entry in names else map(str.strip, entry.split(","))
+        chosen += [part for part in parts if part]
+    for name in chosen:
+        require_column(option, name, names)
+    return chosen
+
+
+def require_column(option: str, name: str, names: Sequence[str]) -> None:
+    """Refuse a column that the table does not have, and suggest a similar one."""
+    if name in names:
+        return
+    close = get_close_matches(name, names, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    if len(names) == 1 and name in re.split(r"[,;|]", names[0]):
+        hint = (
+            " The table was read as one column: a file named .tsv is cut at tabs alone."
+        )
+    has = listed([one_line(column) for column in names], 8)
+    rule = f"{option} must name a column of the table, which has {has}."
+    refuse(f"{rule} Got {name!r}.{hint}")
+
+
+def read_rows(options: Options) -> Table:
+    """Read the whole table, or refuse it, as soon as it shows that it will not do."""
+    files = tables.find_tables(options.source)
+    if Path(files[0]).is_file():  # anything else can be read only once
+        with tables.open_table(files[0]) as reader:
+            options.choose_columns(reader.columns)
+        _require_memory(options.source, files)
+    table = tables.read_table(options.source)
+    options.choose_columns(list(table.frame.columns))
+    return table
+
+
+def _require_memory(source: str, files: Sequence[str]) -> None:
+    """Refuse a table that cannot fit into memory, before the time is spent."""
+    needed = _TIMES_IN_MEMORY * sum(Path(file).stat().st_size for file in files)
+    free = free_memory()
+    if free is not None and needed > free:
+        refuse(
+            f"{source} takes about {needed / 1e9:.1f} GB in memory, where {free / 1e9:.1f} "
+            "GB are free; use probgap fit --engine dask, or fewer rows or columns."
+        )

@@ -1,0 +1,257 @@
+"""Blocks of rows: calls on workers, and a sample of labelled and unlabelled rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from probgap._core.checks import (
+    ObservedLabels,
+    decode_labels,
+    is_missing,
+    require_labelled_and_unlabelled,
+)
+from probgap._core.errors import InvalidInputError, ProbgapWarning, load_library
+from probgap._core.runtime import one_thread
+from probgap._core.types import Mask, Rows, Vector
+
+dask = load_library("dask", extra="dask", purpose="a fit on blocks")
+
+Lazy = Any  # dask's Delayed, which has no types
+
+# Most distinct labels counted in a block: two, and some more to show in an error.
+_MOST_LABELS = 6
+# Fewest rows of each kind to fit on.
+_FEWEST = 2
+_BYTES_OF_A_VALUE = 8
+
+
+def on_workers(
+    function: Callable[..., Any], calls: Iterable[Sequence[Any]]
+) -> list[Any]:
+    """Return what a pure function makes of the arguments of each call."""
+    run = dask.delayed(_on_one_thread, pure=False)
+    return list(dask.compute(*(run(function, *arguments) for arguments in calls)))
+
+
+def _on_one_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+    # So that results do not depend on how many threads a worker has.
+    with one_thread():
+        return function(*arguments)
+
+
+# How rows are chosen.
+
+
+def draw_ranks(
+    sizes: Rows, max_memory: float, n_columns: int, seed: int
+) -> tuple[list[tuple[Rows, Rows]], tuple[float, float] | None]:
+    """Draw all labelled rows, and as many unlabelled ones as memory allows.
+
+    Returns for each block their ranks among its labelled and its unlabelled rows, whose
+    numbers are in ``sizes``; and how many rows a labelled and an unlabelled one
+    represents, None if all are drawn. The sample depends on the order of the rows and on
+    the seed, not on how they are split into blocks.
+    """
+    numbers = sizes.sum(axis=1).tolist()
+    drawn = _divide_memory(n_columns, numbers, max_memory)
+    rng = np.random.default_rng([seed, 1])
+    by_kind = []
+    for n, few, inside in zip(numbers, drawn, sizes, strict=True):
+        ranks = np.arange(n)
+        if few < n:
+            ranks = np.sort(rng.choice(n, few, replace=False, shuffle=False))
+        by_kind.append(split_ranks(ranks, inside))
+    weights = (numbers[0] / drawn[0], numbers[1] / drawn[1])
+    return list(zip(*by_kind, strict=True)), None if drawn == numbers else weights
+
+
+def _divide_memory(n_columns: int, numbers: list[int], max_memory: float) -> list[int]:
+    """Return how many labelled rows to draw, and how many unlabelled ones."""
+    most = int(max_memory // (_BYTES_OF_A_VALUE * n_columns))
+    if most < 2 * _FEWEST:
+        needed = 2 * _FEWEST * _BYTES_OF_A_VALUE * n_columns
+        msg = f"max_memory must hold some rows: {needed:,} bytes. Got {max_memory!r}."
+        raise InvalidInputError(msg)
+    n_labelled, n_unlabelled = numbers
+    few = min(n_labelled, max(most // 2, most - n_unlabelled))
+    if few < n_labelled:
+        warnings.warn(
+            f"The {n_labelled:,} labelled rows take more than half of max_memory="
+            f"{max_memory:.3g}: {few:,} of them are drawn, and as many others, each "
+            "weighted to represent all. Use a larger max_memory to fit to more.",
+            ProbgapWarning,
+            stacklevel=2,
+        )
+    return [few, min(n_unlabelled, most - few)]
+
+
+def split_ranks(ranks: Rows, sizes: Rows) -> Iterator[Rows]:
+    """Yield the ranks that fall into each block, counted from its first."""
+    first = np.concatenate([[0], np.cumsum(sizes)])
+    at = np.searchsorted(ranks, first)
+    for k in range(sizes.size):
+        yield ranks[at[k] : at[k + 1]] - first[k]
+
+
+# Rows of dask arrays and dataframes.
+
+
+class Sample(NamedTuple):
+    """Rows drawn from blocks, in the order of the table."""
+
+    samples: NDArray[Any]
+    labels: ObservedLabels
+    rows: Rows  # their indices in the table
+    weight: Vector | None  # how many rows each represents; None if all were taken
+
+
+def draw_sample(
+    X: Any, y: Any, pos_label: object, max_memory: float, seed: int
+) -> Sample:
+    """Draw rows in one pass over the blocks, which checks every value."""
+    pairs = _pair_blocks(X, y)
+    counted = on_workers(_count_labels, ([labels] for _, labels in pairs))
+    kinds = list(sum(counted, Counter()))
+    if not kinds:
+        msg = "X must hold rows. Got none."
+        raise InvalidInputError(msg)
+    known = np.array(kinds, dtype=object if None in kinds else None)
+    labels = decode_labels(known, pos_label)
+    positive, n_rows = labels.name_of("labelled"), [part.total() for part in counted]
+    of_kind = np.array([part[positive] for part in counted])
+    sizes = np.stack([of_kind, n_rows - of_kind])
+    require_labelled_and_unlabelled(labels, counts=sizes.sum(axis=1).tolist())
+    ranks, weights = draw_ranks(sizes, max_memory, X.shape[1], seed)
+    first = np.cumsum([0, *n_rows])
+    calls = zip(pairs, first[:-1], ranks, strict=True)
+    taken = on_workers(
+        _take,
+        (
+            (*pair, positive, X.shape[1], at, start, *inside)
+            for at, (pair, start, inside) in enumerate(calls)
+        ),
+    )
+    for part in taken:
+        if isinstance(part, str):
+            raise InvalidInputError(part)
+    samples, labelled, rows = map(np.concatenate, zip(*taken, strict=True))
+    weight = None if weights is None else np.where(labelled, *weights)
+    found = ObservedLabels(labelled, labels.classes, labels.positive)
+    return Sample(samples, found, rows, weight)
+
+
+def _pair_blocks(X: Any, y: Any) -> list[tuple[Lazy, Lazy]]:
+    """Return the blocks of X, each with the labels of its rows."""
+    blocks = _blocks_of(X, "X")
+    if X.ndim != 2 or X.shape[1] == 0:
+        more = "" if X.ndim != 2 else " and no column"
+        msg = f"X must have rows and columns. Got {X.ndim} dimension(s){more}."
+        raise InvalidInputError(msg)
+    if hasattr(X, "chunks") and hasattr(y, "chunks") and sum(X.chunks[0]) == y.shape[0]:
+        # Blocks of unknown length are assumed to match, and checked when they are read.
+        y = y.rechunk((X.chunks[0], *y.chunks[1:]))
+    labels = _blocks_of(y, "y")
+    if len(blocks) != len(labels):
+        msg = (
+            "y must have as many blocks as X, or be a dask array of known length. Got "
+            f"{len(labels)} blocks beside {len(blocks)}."
+        )
+        raise InvalidInputError(msg)
+    return list(zip(blocks, labels, strict=True))
+
+
+def _blocks_of(collection: Any, name: str) -> list[Lazy]:
+    if not hasattr(collection, "to_delayed"):
+        msg = (
+            f"{name} must be a dask array or a dask dataframe. Got "
+            f"{type(collection).__name__}; probgap.PGPUClassifier takes what is in "
+            "memory."
+        )
+        raise InvalidInputError(msg)
+    if hasattr(collection, "chunks") and collection.ndim == 2:
+        collection = collection.rechunk({1: -1})
+    if hasattr(collection, "simplify"):
+        # By itself, dask may merge the blocks of a few columns, but not those of others.
+        blocks = collection.simplify().to_delayed(optimize_graph=False)
+    else:
+        blocks = collection.to_delayed()
+    return list(np.ravel(np.asarray(blocks, dtype=object)))
+
+
+# What workers do with a block.
+
+
+def _as_labels(y: Any) -> NDArray[Any]:
+    values = np.asarray(y)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+def _count_labels(y: Any) -> Counter[Any]:
+    labels = _as_labels(y)
+    missing = is_missing(labels)
+    counts = Counter(labels[~missing].tolist()).most_common(_MOST_LABELS)
+    return Counter(dict(counts)) + Counter({None: int(missing.sum())})
+
+
+def _take(
+    X: Any,
+    y: Any,
+    positive: Any,
+    n_columns: int,
+    at: int,
+    first: int,
+    labelled: Rows,
+    others: Rows,
+) -> tuple[NDArray[Any], Mask, Rows] | str:
+    """Take rows of a block by their ranks among labelled and unlabelled rows.
+
+    Returns the samples, the mask of labelled ones and their indices in the table; or an
+    error message about the block.
+    """
+    labels = _as_labels(y)
+    mask = ~is_missing(labels)
+    mask[mask] = labels[mask] == positive
+    values, fault = _read_numbers(X, mask.size, n_columns, first)
+    if values is None:
+        return (
+            "X must hold finite numbers, as many in every row, and y one label for each "
+            f"row. Got {fault} (block {at + 1}, rows {first + 1:,} to "
+            f"{first + X.shape[0]:,})."
+        )
+    chosen = [np.flatnonzero(mask)[labelled], np.flatnonzero(~mask)[others]]
+    inside = np.sort(np.concatenate(chosen))
+    return values[inside], mask[inside], inside + first
+
+
+def _read_numbers(
+    X: Any, n_labels: int, n_columns: int, first: int
+) -> tuple[NDArray[Any] | None, str]:
+    """Return a block as finite floating point numbers, or what is wrong with it."""
+    if X.shape != (n_labels, n_columns):
+        shape = f"{X.shape[0]:,} rows of {X.shape[1]} columns"
+        return None, f"{shape} beside {n_labels:,} labels, in place of {n_columns}"
+    kinds = list(getattr(X, "dtypes", [getattr(X, "dtype", None)]))
+    strange = [kind for kind in kinds if getattr(kind, "kind", "O") in "cmMSUV"]
+    if strange or issparse(X) or isinstance(X, np.ma.MaskedArray):
+        return None, f"a {type(X).__name__} of {[*strange, *kinds][0]}"
+    try:
+        values = np.asarray(X)
+        if values.dtype not in (np.float64, np.float32):
+            values = values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        return None, str(error)
+    bad = np.argwhere(~np.isfinite(values))
+    if len(bad):
+        row, column = bad[0]
+        name = f"feature {column}"
+        if hasattr(X, "columns"):
+            name = f"column {str(X.columns[column])!r}"
+        return None, f"{values[row, column]} in {name}, row {first + row + 1:,}"
+    return np.ascontiguousarray(values), ""

@@ -1,0 +1,125 @@
+"""A sample of the rows of files that are larger than memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from probgap import tables
+from probgap._core.defaults import LIMITS
+from probgap._core.errors import load_library
+from probgap._core.runtime import spread_rows
+from probgap._core.types import Rows
+from probgap.dask._blocks import draw_ranks, on_workers, split_ranks
+from probgap.tables import LabelColumn, Piece, Table
+
+# Labelled and other rows that show how wide the prepared columns are.
+_TO_MEASURE = (2000, 20_000)
+
+
+def draw_table(
+    source: str,
+    label: str,
+    *,
+    positive: str | None = None,
+    seed: int = 0,
+    max_memory: float = float(LIMITS.sample_bytes),
+    **columns: Any,
+) -> Table:
+    """Draw all labelled rows of some files, and as many others as memory allows.
+
+    The sample depends on the order of the rows and on the seed, not on who reads them.
+    ``columns`` says how columns are to be used, as for ``plan_labelled``; ``max_memory`` is
+    for the prepared columns.
+
+    Returns
+    -------
+    Table
+        The rows, indexed by their place in all rows, and how many each represents.
+    """
+    files = tables.find_tables(source)
+    with tables.open_table(files[0]) as reader:
+        names = reader.columns
+    pieces = [piece for file in files for piece in tables.list_pieces(file)]
+    counted = on_workers(_count, ((piece, label) for piece in pieces))
+    total = dict(sum(counted, Counter()))
+    labels = tables.read_label_counts(total, positive, name=label)
+    n_rows = np.array([part.total() for part in counted])
+    tables.require_labels(labels.n_labelled, int(n_rows.sum()), label)
+    labelled = np.array([labels.count(part) for part in counted])
+    sizes = np.stack([labelled, n_rows - labelled])
+
+    def take(ranks: list[tuple[Rows, Rows]]) -> Any:
+        first = np.cumsum(n_rows) - n_rows
+        calls = zip(pieces, first, ranks, strict=True)
+        parts = on_workers(_take, ((*call, names, label, labels) for call in calls))
+        return _concat(parts)
+
+    by_kind = [
+        split_ranks(spread_rows(n, min(n, most)), inside)
+        for n, most, inside in zip(sizes.sum(axis=1), _TO_MEASURE, sizes, strict=True)
+    ]
+    sample = take(list(zip(*by_kind, strict=True)))
+    width = _measure(sample, labels, label, columns)
+    ranks, weights = draw_ranks(sizes, max_memory, width, seed)
+    frame = take(ranks)
+    name = Path(source).name if len(files) > 1 else Path(files[0]).name
+    if weights is None:
+        return Table(frame, name, tables.path_of(source), "", (), tuple(files))
+    known = labels.find(frame[label])
+    note = (
+        f"{len(frame):,} of {n_rows.sum():,} rows were drawn to fit and to check, "
+        f"{known.sum():,} of {labels.n_labelled:,} labelled ones among them; counts "
+        "are scaled to all rows."
+    )
+    weight = np.where(known, *weights)
+    return Table(frame, name, tables.path_of(source), "", (note,), tuple(files), weight)
+
+
+def _measure(sample: Any, labels: LabelColumn, label: str, columns: Any) -> int:
+    """Return the number of columns that a classifier would see."""
+    known = labels.find(sample[label])
+    plan = tables.plan_labelled(sample, known, label=label, **columns)
+    inputs = tables.read_inputs(sample, plan)
+    width: int = tables.make_preprocessor(plan).fit_transform(inputs).shape[1]
+    return width
+
+
+def _count(piece: Piece, label: str) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for frame in piece.read([label]):
+        counts.update(tables.count_levels(frame[label]))
+    return counts
+
+
+def _take(
+    piece: Piece,
+    first: int,
+    ranks: tuple[Rows, Rows],
+    names: tuple[str, ...],
+    label: str,
+    labels: LabelColumn,
+) -> Any:
+    """Take rows of a piece by their ranks among labelled and unlabelled ones."""
+    parts, before = [], [0, 0]
+    for frame in piece.read(names) if any(map(len, ranks)) else ():
+        known = labels.find(frame[label])
+        inside: list[NDArray[np.intp]] = []
+        for kind, mask in enumerate((known, ~known)):
+            rows = np.flatnonzero(mask)
+            wanted = ranks[kind] - before[kind]
+            inside.append(rows[wanted[(wanted >= 0) & (wanted < rows.size)]])
+            before[kind] += rows.size
+        parts.append(frame.iloc[np.sort(np.concatenate(inside))])
+    taken = _concat(parts)
+    return None if taken is None else taken.set_axis(taken.index + first)
+
+
+def _concat(parts: list[Any]) -> Any:
+    pd = load_library("pandas", extra="dask", purpose="tables in blocks")
+    parts = [part for part in parts if part is not None]
+    return pd.concat(parts) if parts else None
