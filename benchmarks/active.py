@@ -47,12 +47,10 @@ def base_of(model):
 
 
 def by_suggestion(model, X, known, n, rng):
-    """Ask what suggest() says."""
     return suggest(model, X, n, labelled=known, random_state=rng)
 
 
 def at_random(_, __, known, n, rng):
-    """Ask about any rows."""
     return rng.permutation(np.flatnonzero(~known))[:n]
 
 
@@ -66,7 +64,6 @@ def undecided_at_random(model, X, known, n, rng):
 
 
 def likeliest(model, X, known, n, _):
-    """Ask about the rows that are most likely positive."""
     return _least(-model.predict_proba(X)[:, 1], known, n)
 
 
@@ -90,7 +87,6 @@ STRATEGIES = {
 
 
 def measure_cell(cell, strategies):
-    """Yield a row for each way to choose."""
     seed, rate = cell["seed"], cell["rate"]
     drawn = tables.draw(cell["data"], N_TRAIN, seed)
     rng = np.random.default_rng([seed, *rate.encode()])
@@ -104,7 +100,6 @@ def measure_cell(cell, strategies):
 
 
 def accuracy_of(model, drawn):
-    """Return the accuracy on test rows."""
     return float(np.mean(model.predict(drawn.X_test) == drawn.y_test))
 
 
@@ -128,7 +123,6 @@ def simulate(drawn, s, choose, cell):
 
 
 def summarise(rows):
-    """Print a line a strategy: answers needed, and shares on the way."""
     curves = pd.DataFrame(rows["accuracy"].tolist(), index=rows.index)
     curves.columns = [PER_ROUND * turn for turn in curves]
     shares = curves.sub(rows["naive"], axis=0).div(

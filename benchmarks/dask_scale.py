@@ -46,7 +46,6 @@ def draw_rows(n, seed):
 
 
 def write_table(folder, n_rows):
-    """Write a table of so many rows, in files of a million."""
     for k, first in enumerate(range(0, n_rows, ROWS_IN_A_FILE)):
         X, y, s = draw_rows(min(ROWS_IN_A_FILE, n_rows - first), k)
         columns = dict(zip(NAMES, X.T, strict=True))
@@ -81,7 +80,6 @@ class Watch:
 
 
 def measure(folder, n_rows, memory):
-    """Fit and predict, and return what it took."""
     workers = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": memory / 2}
     with LocalCluster(**workers, dashboard_address=":0") as cluster, Client(cluster):
         watch = Watch(cluster)

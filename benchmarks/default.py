@@ -14,9 +14,8 @@ is one data set under one labelling with one seed. Of each method:
   point. Naive and clean are SVC() on observed and on true labels;
 - below: cells in which it is more than a point below naive (2 points in "random"; in "nothing"
   half a point below the same learners fitted to the true labels), and the worst two;
-- hidden auc, hidden ap: ranking of hidden positives among the unlabelled training rows, by
-  ``posterior_`` where a model has it, otherwise by its decision function;
-- at 0.9: unlabelled rows with a probability of at least 0.9, and how many of them are positive;
+- gain: accuracy above naive; hidden ap: average precision of hidden positives among the
+  unlabelled training rows, by ``posterior_`` where a model has it, else by its decision function;
 - covers, width: of the 90% interval of the number of hidden positives, in percent of the
   unlabelled rows; warned: fits with a warning among the bad ones (more than a point below naive,
   or an interval that misses) and among the good ones.
@@ -31,11 +30,7 @@ import numpy as np
 import pandas as pd
 import tables
 from others import OTHERS
-from sklearn.metrics import (
-    average_precision_score,
-    balanced_accuracy_score,
-    roc_auc_score,
-)
+from sklearn.metrics import average_precision_score
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier
@@ -43,10 +38,8 @@ from probgap.exceptions import ProbgapWarning
 
 NAIVE, CLEAN, DEFAULT = "naive SVM", "clean SVM", "default"
 SAME_CLEAN = "same learners, clean"
-SURE = 0.9
 WORTH_MEASURING = 0.005  # shares are not computed where clean - naive is less
-PERCENT = ("accuracy", "balanced", "auc", "hidden auc", "hidden ap", "gain")
-PERCENT += ("covers", "width")
+PERCENT = ("accuracy", "gain", "hidden ap", "covers", "width")
 POINTS_BELOW = {"random": 2.0, "nothing": 0.5}  # 1 in other panels
 METHODS = {
     NAIVE: lambda _: SVC(),
@@ -56,7 +49,6 @@ METHODS = {
 
 
 def measure_cell(cell, methods):
-    """Yield a row for each method."""
     drawn = tables.draw(cell["data"], cell["size"], cell["seed"])
     s = tables.observe(drawn, cell["labelling"], cell["seed"])
     for name in methods:
@@ -75,8 +67,6 @@ def measure(model, drawn, s, *, is_clean=False):
         row = {
             "seconds": seconds,
             "accuracy": float(np.mean(predicted == drawn.y_test)),
-            "balanced": float(balanced_accuracy_score(drawn.y_test, predicted)),
-            "auc": float(roc_auc_score(drawn.y_test, scores(model, drawn.X_test))),
             "rows": s.size,
             "labelled": int(s.sum()),
             "hidden": int(np.sum(drawn.y) - np.sum(s)),
@@ -88,7 +78,6 @@ def measure(model, drawn, s, *, is_clean=False):
 
 
 def scores(model, X):
-    """Return what rows are ranked by."""
     if hasattr(model, "decision_function"):
         return model.decision_function(X)
     return model.predict_proba(X)[:, 1]
@@ -99,17 +88,10 @@ def ranking(model, drawn, s):
     unlabelled = s != 1
     truth = drawn.y[unlabelled]
     posterior = getattr(model, "posterior_", None)
-    row = {}
-    if truth.any() and not truth.all():
-        score = scores(model, drawn.X) if posterior is None else posterior
-        row["hidden auc"] = float(roc_auc_score(truth, score[unlabelled]))
-        row["hidden ap"] = float(average_precision_score(truth, score[unlabelled]))
-    if posterior is None and hasattr(model, "predict_proba"):
-        posterior = model.predict_proba(drawn.X)[:, 1]
-    if posterior is not None:
-        sure = posterior[unlabelled] >= SURE
-        row |= {"sure": int(sure.sum()), "sure right": int(truth[sure].sum())}
-    return row
+    if not truth.any() or truth.all():
+        return {}
+    score = (scores(model, drawn.X) if posterior is None else posterior)[unlabelled]
+    return {"hidden ap": float(average_precision_score(truth, score))}
 
 
 def count(model, s, hidden):
@@ -162,16 +144,7 @@ def below(rows):
     return f"{(rows['loss'] > points).sum()} of {len(rows)} ({named})"
 
 
-def sure(rows):
-    """Return how many rows shown as sure are positive."""
-    if "sure" not in rows or not rows["sure"].sum():
-        return ""
-    n, right = rows["sure"].sum(), rows["sure right"].sum()
-    return f"{right:.0f} of {n:.0f} ({right / n:.0%})"
-
-
 def warned(rows):
-    """Return how many bad and good fits came with a warning."""
     missed = rows["covers"].eq(False) if "covers" in rows else False
     bad = (rows["gain"] < -0.01) | missed
     parts = [rows[bad]["warned"] > 0, rows[~bad]["warned"] > 0]
@@ -179,7 +152,6 @@ def warned(rows):
 
 
 def summarise(rows):
-    """Print each panel: a line a method, shares by data set, accuracy, tests."""
     rows = add_losses(rows)
     for (half, panel), found in rows.groupby(["half", "panel"], sort=False):
         percent = {
@@ -196,7 +168,6 @@ def summarise(rows):
             **{
                 "CPU s": "seconds",
                 "below": below,
-                f"at {SURE}": sure,
                 "warned": warned,
             },
         )
@@ -220,7 +191,6 @@ def print_shares(rows, half, panel):
 
 
 def print_tests(rows):
-    """Print differences between the default and other methods, with Wilcoxon's p."""
     lines = {}
     for name in ("hidden ap", "accuracy"):
         wide = rows.pivot(

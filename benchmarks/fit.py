@@ -41,7 +41,6 @@ def draw(n, d):
 
 
 def fit_once(n, d):
-    """Return CPU seconds and accuracy of one fit."""
     X, s, test = draw(n, d)
     with harness.quietly():
         seconds, model = harness.cpu_seconds(PGPUClassifier(random_state=0).fit, X, s)
@@ -49,7 +48,6 @@ def fit_once(n, d):
 
 
 def measure_large(sizes):
-    """Print what fits take, each in a process of its own."""
     runs = [harness.alone(fit_once, n, d) for n, d in sizes]
     lines = [row | {"peak GB": peak} for row, peak in runs]
     harness.show(pd.DataFrame(lines), 2, "Fits", accuracy=".4f")

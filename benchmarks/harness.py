@@ -134,27 +134,17 @@ def run_cells(
     """
     _check_out(options)
     cells = [dict(cell) for cell in cells]
-    places = {
-        _key(c, c, m): place for place, (c, m) in enumerate(_pairs(cells, methods))
-    }
-    names = list(cells[0])
-    rows = read_rows(options.out)
+    names, rows = list(cells[0]), read_rows(options.out)
     if not options.only_summary:
         known = {_key(row, names, row.get("method")) for row in rows}
         lacking = [
-            (c, [m for m in methods if _key(c, c, m) not in known]) for c in cells
+            (c, [m for m in methods if _key(c, names, m) not in known]) for c in cells
         ]
         rows += _measure_all([pair for pair in lacking if pair[1]], measure, options)
-    found = [(places.get(_key(row, names, row.get("method"))), row) for row in rows]
-    kept = [pair for pair in found if pair[0] is not None]
-    kept.sort(key=lambda pair: pair[0])
-    return pd.DataFrame([row for _, row in kept])
-
-
-def _pairs(
-    cells: Iterable[Cell], methods: Sequence[str | None]
-) -> Iterator[tuple[Cell, str | None]]:
-    return ((cell, method) for cell in cells for method in methods)
+    wanted = {_key(cell, names, m) for cell in cells for m in methods}
+    return pd.DataFrame(
+        [row for row in rows if _key(row, names, row.get("method")) in wanted]
+    )
 
 
 def _key(row: Cell, names: Iterable[str], method: str | None) -> tuple[Hashable, ...]:
@@ -194,13 +184,15 @@ def summarise(
     rows: pd.DataFrame,
     by: str | list[str],
     /,
+    total: str = "",
     **columns: str | Callable[[pd.DataFrame], Any],
 ) -> pd.DataFrame:
     """Return a table: a line for each value of ``by``, in the order of the rows.
 
-    A column is the mean of a number, or what a function makes of the rows of a group.
+    A column is the mean of a number, or what a function makes of the rows of a group. A
+    last line, of the name ``total``, is about all rows.
     """
-    groups = rows.groupby(by, sort=False)
+    groups = [*rows.groupby(by, sort=False), *([(total, rows)] if total else [])]
     lines = {}
     for name, group in groups:
         lines[name] = {

@@ -1,13 +1,12 @@
 """Measure kernel mean matching: CPU time, and how good the weights are.
 
     python benchmarks/kmm.py                     # n = 1000, 2000, 5000; d = 2, 10, 32
-    python benchmarks/kmm.py --growth            # n = 5k to 80k, d = 2, and the exponent
     python benchmarks/kmm.py --large             # n = 20,000: time, and peak memory
     python benchmarks/kmm.py --cases             # 88 cases that are harder
 
 The source is normal and the target shifted, n samples each. "range" is the share of what
 can be gained over uniform weights that is left, against the best objective any solver
-found, with weights put inside the bounds first; "box" is how far they were outside. The
+found, with weights put inside the bounds first. The
 floor is one kernel matrix by scikit-learn and 36 products with it. Solvers take turns,
 the best of several rounds counts, on one thread.
 
@@ -37,7 +36,6 @@ from probgap.reweight import kernel_mean_matching
 
 UPPER = 1000.0
 N, D = (1000, 2000, 5000), (2, 10, 32)
-GROWING = (5000, 10_000, 20_000, 40_000, 80_000)
 LARGE = ((20_000, 2), (20_000, 10))
 
 
@@ -51,7 +49,6 @@ def floor(source, target):
 
 
 def by_ours(source, target):
-    """Return our weights."""
     return kernel_mean_matching(source, target, upper=UPPER).weights
 
 
@@ -77,7 +74,6 @@ def by_cvxopt(source, target):
 
 
 def by_skada(source, target):
-    """Return skada's weights."""
     from skada import KMMReweightAdapter  # noqa: PLC0415 (a peer that may be missing)
 
     domain = np.repeat([1, -2], [len(source), len(target)])
@@ -87,7 +83,6 @@ def by_skada(source, target):
 
 
 def by_adapt(source, target):
-    """Return adapt's weights, of blocks of 1000 samples."""
     from adapt.instance_based import KMM  # noqa: PLC0415 (a peer that may be missing)
 
     gamma = median_gamma(target)
@@ -105,7 +100,6 @@ SOLVERS = {
 
 
 def is_installed(name):
-    """Return whether a solver can be tried, and say so if not."""
     try:
         SOLVERS[name](*make(60, 2))
     except ImportError as error:
@@ -115,13 +109,11 @@ def is_installed(name):
 
 
 def make(n, d):
-    """Draw a source and a target that is shifted."""
     rng = np.random.default_rng(n + d)
     return rng.normal(size=(n, d)), rng.normal(0.5 / np.sqrt(d), 0.9, size=(n, d))
 
 
 def band(n):
-    """Return the bounds of the mean weight."""
     slack = 1.0 - 1.0 / np.sqrt(n)
     return 1.0 - slack, 1.0 + slack
 
@@ -135,7 +127,6 @@ def put_inside(weights):
 
 
 def measure(n, d, names, rounds):
-    """Return a line for each solver."""
     source, target = make(n, d)
     tasks = {name: lambda name=name: SOLVERS[name](source, target) for name in names}
     seconds, weights = harness.best_of(tasks, rounds)
@@ -154,21 +145,9 @@ def measure(n, d, names, rounds):
         line = {"n": n, "d": d, "solver": name, "CPU s": seconds[name]}
         line["/ ours"] = seconds[name] / seconds["ours"]
         if name in values:
-            w = weights[name]
             line["range"] = (values[name] - best) / gain
-            line["box"] = float(max(0.0, -w.min(), w.max() - UPPER))
         lines.append(line)
     return lines
-
-
-def grow(sizes, rounds):
-    """Print how time grows with the number of samples."""
-    data = {n: make(n, 2) for n in sizes}
-    tasks = {n: lambda n=n: by_ours(*data[n]) for n in sizes}
-    seconds, _ = harness.best_of(tasks, rounds)
-    harness.show(pd.Series(seconds, name="CPU s").rename_axis("n").to_frame(), 3)
-    slope = np.polyfit(np.log(sizes), np.log(list(seconds.values())), 1)[0]
-    print(f"time grows as n to the power {slope:.2f}")
 
 
 def solve_once(n, d):
@@ -177,7 +156,6 @@ def solve_once(n, d):
 
 
 def describe(source, target, upper):
-    """Solve, and return how it went."""
     with harness.quietly():
         seconds, result = harness.cpu_seconds(
             lambda: kernel_mean_matching(source, target, upper=upper)
@@ -226,7 +204,6 @@ def real():
 
 
 def measure_cases(cases):
-    """Print how all cases go."""
     lines = [
         {"case": name, "source": len(source), "target": len(target), "upper": upper}
         | describe(source, target, upper)
@@ -237,8 +214,7 @@ def measure_cases(cases):
 
 
 def show(table, **formats):
-    """Print a table of solutions."""
-    small = dict.fromkeys(("range", "box", "KKT", "gap"), ".1e")
+    small = dict.fromkeys(("range", "KKT", "gap"), ".1e")
     harness.show(table, 3, **small, **formats)
 
 
@@ -248,7 +224,7 @@ def main():
     parser.add_argument("--d", type=int, nargs="+", default=D)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without", nargs="*", default=[], choices=list(SOLVERS))
-    for name in ("growth", "large", "cases"):
+    for name in ("large", "cases"):
         parser.add_argument(f"--{name}", action="store_true")
     options = harness.parse(parser)
     quick, last = options.quick, 1 if options.quick else None
@@ -256,8 +232,6 @@ def main():
         options.n, options.rounds = [1000], 1
     if options.cases:
         measure_cases(synthetic(300) if quick else [*synthetic(2000), *real()])
-    elif options.growth:
-        grow(GROWING[: 2 if quick else None], options.rounds)
     elif options.large:
         runs = [harness.alone(solve_once, *size) for size in LARGE[:last]]
         show(pd.DataFrame([line | {"peak GB": peak} for line, peak in runs]))

@@ -47,7 +47,6 @@ LEVEL = 0.05
 
 
 def measure_cell(cell, methods):
-    """Return one row for each method."""
     drawn = tables.draw(cell["data"], N_ROWS, cell["seed"])
     s = tables.observe(drawn, cell["labelling"], cell["seed"]) == 1
     truth = drawn.y == 1
@@ -143,7 +142,6 @@ def draw_ranks(rows, path):
 
 
 def tables_of(rows):
-    """Return the tables of the page, as Markdown."""
     lines = summarise(rows).rename(index={OURS: f"**{OURS}**"})
     p_values = {name: ".1g" for name in lines if name.startswith("p, ")}
     ranks = [f"rank, {name}" for name in SCORES.values()]
@@ -156,7 +154,6 @@ def tables_of(rows):
 
 
 def write_page(rows, path):
-    """Write the tables and the chart."""
     chart = path.with_suffix(".svg")
     draw_ranks(rows, chart)
     ranks = ranks_of(rows, "accuracy")

@@ -43,7 +43,6 @@ METHODS = {
 
 
 def draw(n, d, seed):
-    """Draw rows and true labels, with the posterior."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     posterior = expit(3.0 * (X[:, 0] + 0.7 * X[:, 1] ** 2 - 0.7))
@@ -60,7 +59,6 @@ def propensity_of(labelling, X, posterior):
 
 
 def measure_cell(cell, names):
-    """Yield the accuracy and CPU seconds of each method."""
     n, d, seed = cell["rows"], cell["columns"], cell["seed"]
     X, y, posterior, rng = draw(n, d, seed)
     propensity = propensity_of(cell["labelling"], X, posterior)

@@ -31,33 +31,35 @@ class NaiveForest(ExtraTreesClassifier):
 
 
 class OutOfFold(ClassifierMixin, BaseEstimator):
-    """A classifier of labelled against unlabelled, with out-of-fold posteriors."""
+    """A classifier of labelled against unlabelled, with out-of-fold posteriors.
 
-    def __init__(self, estimator, seed):
-        self.estimator, self.seed = estimator, seed
+    As PGlin (Gerych et al., AAAI 2022) it takes the rate of labelling to be linear in the
+    posterior, so that P(s=1 | x) = max P(s=1) P(y=1 | x)^2, which is solved for P(y=1 | x).
+    Otherwise the posterior is taken to be the probability of a label.
+    """
+
+    def __init__(self, estimator, seed, *, pg_lin=False):
+        self.estimator, self.seed, self.pg_lin = estimator, seed, pg_lin
 
     def fit(self, X, s):
         """Fit the classifier, and one for each fold."""
         n_folds = min(5, np.count_nonzero(s))
         folds = StratifiedKFold(n_folds, shuffle=True, random_state=self.seed)
-        chance = cross_val_predict(
+        held_out = cross_val_predict(
             self.estimator, X, s, cv=folds, method="predict_proba"
-        )
-        self.classes_ = np.unique(s)
-        self.fitted_ = clone(self.estimator).fit(X, s)
-        self.posterior_ = self.posterior_of(chance[:, 1], chance[:, 1].max())
+        )[:, 1]
+        self.classes_, self.fitted_ = np.unique(s), clone(self.estimator).fit(X, s)
         self.highest_ = self.fitted_.predict_proba(X)[:, 1].max()
+        self.posterior_ = self._posterior(held_out, held_out.max())
         return self
 
-    def posterior_of(self, chance, highest):
-        """Return P(y=1 | x), taken to be the chance of a label."""
-        del highest
-        return chance
+    def _posterior(self, chance, highest):
+        return np.sqrt(np.minimum(chance / highest, 1.0)) if self.pg_lin else chance
 
     def predict_proba(self, X):
         """Return the posterior of both classes."""
         chance = self.fitted_.predict_proba(X)[:, 1]
-        posterior = self.posterior_of(chance, self.highest_)
+        posterior = self._posterior(chance, self.highest_)
         return np.column_stack([1.0 - posterior, posterior])
 
     def predict(self, X):
@@ -65,18 +67,7 @@ class OutOfFold(ClassifierMixin, BaseEstimator):
         return (self.predict_proba(X)[:, 1] > 0.5).astype(np.int64)
 
 
-class PGLin(OutOfFold):
-    """PGlin (Gerych et al., AAAI 2022): the rate of labelling is linear in P(y=1 | x).
-
-    Then P(s=1 | x) = max P(s=1) P(y=1 | x)^2, which is solved for P(y=1 | x).
-    """
-
-    def posterior_of(self, chance, highest):
-        """Return sqrt(P(s=1 | x) / max P(s=1))."""
-        return np.sqrt(np.minimum(chance / highest, 1.0))
-
-
-class BaggedTrees(ClassifierMixin, BaseEstimator):
+class BaggedTrees(OutOfFold):
     """PU bagging (Mordelet and Vert): trees of the labelled and as many unlabelled."""
 
     def __init__(self, seed, n_trees=100):
@@ -104,28 +95,20 @@ class BaggedTrees(ClassifierMixin, BaseEstimator):
         """Return the mean vote for both classes."""
         return np.mean([tree.predict_proba(X) for tree in self.trees_], axis=0)
 
-    def predict(self, X):
-        """Return 1 or 0."""
-        return (self.predict_proba(X)[:, 1] > 0.5).astype(np.int64)
-
 
 def naive_forest(seed):
-    """Return a forest of labelled against unlabelled rows."""
-    return NaiveForest(
-        300, min_samples_leaf=3, bootstrap=True, oob_score=True, random_state=seed
-    )
+    settings = {"min_samples_leaf": 3, "bootstrap": True, "oob_score": True}
+    return NaiveForest(300, random_state=seed, **settings)
 
 
 def naive_boosting(seed):
-    """Return boosted trees of labelled against unlabelled rows."""
     return OutOfFold(HistGradientBoostingClassifier(random_state=seed), seed)
 
 
 def pg_lin(seed):
-    """Return PGlin with logistic regression on features of an RBF kernel."""
     features = Nystroem(n_components=300, random_state=seed)
     model = make_pipeline(features, LogisticRegression(C=10.0, max_iter=1000))
-    return PGLin(model, seed)
+    return OutOfFold(model, seed, pg_lin=True)
 
 
 OTHERS = {

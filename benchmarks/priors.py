@@ -27,7 +27,6 @@ OURS, RIVAL = "consensus", "dedpul"
 
 
 def measure_cell(cell, methods):
-    """Yield a row for each method."""
     seed = cell["seed"]
     drawn = tables.draw(cell["data"], cell["size"], seed)
     s = tables.observe(drawn, cell["labelling"], seed)
@@ -49,14 +48,12 @@ def measure_cell(cell, methods):
 
 
 def estimate(X, log_odds, s, name, seed):
-    """Estimate the class prior by a method, from log-odds or from features."""
     if name in FROM_SCORES:
         return estimate_class_prior_from_scores(log_odds, s, name)
     return estimate_class_prior(X, s, name, random_state=seed)
 
 
 def covers(rows):
-    """Return the share of the intervals that have the truth."""
     known = rows[rows["interval"].notna()]
     held = [
         low <= t <= high
@@ -66,7 +63,6 @@ def covers(rows):
 
 
 def summarise(rows):
-    """Print errors by method and panel, paired tests, coverage and time."""
     rows["error"] = abs(rows["value"] - rows["truth"])
     rows["bias"] = rows["value"] - rows["truth"]
     wide = rows.pivot(

@@ -51,7 +51,6 @@ CANDIDATES = [
 
 
 def make(candidate, seed):
-    """Return a candidate."""
     choice, name = candidate.split(": ")
     if choice == "C, naive":
         return SVC(C=float(name), class_weight="balanced")
@@ -74,7 +73,6 @@ def scorers(true_prior, estimated_prior):
 
 
 def measure_cell(cell, candidates):
-    """Yield a row for each candidate."""
     seed = cell["seed"]
     drawn = tables.draw(cell["data"], cell["size"], seed)
     s = tables.observe(drawn, cell["labelling"], seed)

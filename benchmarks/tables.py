@@ -25,7 +25,6 @@ Panels:
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from importlib.resources import files
@@ -205,13 +204,6 @@ class FewLabels:
         return 1.0 - self.c * np.maximum(gap, 0.0) ** self.k
 
 
-@dataclass(frozen=True)
-class Places:
-    """A rule that names positives to label by their place among positives."""
-
-    choose: Callable[..., np.ndarray]
-
-
 def by_rank(drawn, rng, steepness, share=0.3):
     """Draw a share of the positives with weights exp(steepness * rank by a forest)."""
     weight = np.exp(steepness * _rank(drawn.forest[drawn.y == 1]))
@@ -266,6 +258,15 @@ PAPER_RATES = [
     *(("constant", a) for a in (0.1, 0.2, 0.3)),
 ]
 PAPER = {f"paper {rate}": rate for rate in PAPER_RATES}
+# Rules name positives to label by their place among positives.
+RULES = {
+    "forest rank, steep": partial(by_rank, steepness=5.0),
+    "forest rank, mild": partial(by_rank, steepness=2.0),
+    "forest, top 40%": top_by_forest,
+    "two labellers": by_two,
+    "region skipped": but_a_region,
+    "one column": by_column,
+}
 LABELLINGS = {
     "inverse(0.1, 0.5)": ("inverse", 0.1, 0.5),
     "inverse(0.2, 1.5)": ("inverse", 0.2, 1.5),
@@ -274,12 +275,7 @@ LABELLINGS = {
     **{f"constant({a})": ("constant", a) for a in (0.2, 0.3)},
     **{f"few({c}, {k})": FewLabels(c, k) for c in (0.2, 0.4, 0.5) for k in (1, 2)},
     **{f"random({a})": ("constant", a) for a in (0.6, 0.8)},
-    "forest rank, steep": Places(partial(by_rank, steepness=5.0)),
-    "forest rank, mild": Places(partial(by_rank, steepness=2.0)),
-    "forest, top 40%": Places(top_by_forest),
-    "two labellers": Places(by_two),
-    "region skipped": Places(but_a_region),
-    "one column": Places(by_column),
+    **RULES,
     "nothing hidden": ("constant", 0.0),
     **PAPER,
 }
@@ -290,9 +286,9 @@ def observe(drawn, labelling, seed):
     rule = LABELLINGS[labelling]
     rng = np.random.default_rng([seed, *labelling.encode()])
     positive = np.flatnonzero(drawn.y == 1)
-    if isinstance(rule, Places):
+    if labelling in RULES:
         s = np.zeros_like(drawn.y)
-        s[positive[rule.choose(drawn, rng)]] = 1
+        s[positive[rule(drawn, rng)]] = 1
     else:
         s = hide_labels(drawn.X, drawn.y, drawn.gap, rule, random_state=rng)
     if s.sum() < FEWEST_LABELS:

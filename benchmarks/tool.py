@@ -11,7 +11,7 @@ Tables are drawn: numbers, three categories and a date, with cells missing; one 
 one of many columns that are mostly 0. Labels go to the clearest positives first. Every command
 runs in a process of its own, with one thread; its CPU time includes the start of Python.
 
---predict fits 3000 rows of 18 numbers and 2 categories, and predicts CSV files of more such rows.
+--predict fits 3000 rows of 20 columns, and predicts CSV files of more such rows.
 --imports takes the best of 15 rounds; imports are less the start of an empty interpreter.
 ``import probgap`` loads its parts when they are asked for; what a user waits for in the end is
 ``from probgap import PGPUClassifier``, which loads them. A command that cannot do what it is
@@ -46,7 +46,6 @@ THINGS += ["train", "phone", "answer", "parcel", "ticket", "message", "money", "
 THINGS += ["offer", "cash", "account", "reward", "prize"]
 TIMES = ["today", "tomorrow", "now", "tonight", "later", "at five", "on Monday"]
 LENGTHS = (100_000, 400_000, 1_000_000)  # of files to predict
-CHUNK = 50_000
 STATEMENTS = (
     "pass",
     "import sklearn.svm",
@@ -126,26 +125,11 @@ def messages(n, _, rng):
     return pd.DataFrame({"message": texts}), score
 
 
-def plain(n, rng):
-    """Draw numbers and two categories, and labels of the clearest of the positives."""
-    X = rng.normal(size=(n, 18))
-    region, channel = rng.integers(4, size=n), rng.integers(12, size=n)
-    score = X[:, 0] + 0.7 * X[:, 1] ** 2 - 1.5 + 0.8 * (region == 1) + 0.1 * channel
-    chance = expit(3.0 * score)
-    labelled = rng.random(n) < 0.7 * np.clip(2.0 * chance - 1.0, 0.0, 1.0) ** 2
-    frame = pd.DataFrame(X.round(4), columns=[f"x{i}" for i in range(18)])
-    frame["region"] = np.array(["north", "east", "south", "west"])[region]
-    frame["channel"] = np.array([f"channel {i}" for i in range(12)])[channel]
-    return frame, labelled
-
-
 def took(ran):
-    """Return what a command took, as columns of a table."""
     return {"wall s": ran.wall, "CPU s": ran.cpu, "peak GB": ran.peak}
 
 
 def measure_shapes(folder, options):
-    """Print what ``probgap fit`` or ``compare`` takes on tables of several shapes."""
     lines = {}
     for shape in options.shape:
         path = folder / f"{shape}.csv"
@@ -164,11 +148,7 @@ def measure_shapes(folder, options):
 
 
 def measure_predictions(folder, lengths, n_fitted=3000):
-    """Print what ``probgap predict`` takes on files of several lengths."""
-    frame, labelled = plain(n_fitted, np.random.default_rng(0))
-    frame.assign(found=np.where(labelled, "yes", "")).to_csv(
-        folder / "train.csv", index=False
-    )
+    draw(n_fitted, 20).to_csv(folder / "train.csv", index=False)
     words = [
         "fit",
         folder / "train.csv",
@@ -176,24 +156,13 @@ def measure_predictions(folder, lengths, n_fitted=3000):
         "found",
         "--out",
         folder / "results",
-        "-q",
     ]
-    harness.must_run(*harness.PROBGAP, *words)
+    harness.must_run(*harness.PROBGAP, *words, "-q")
     lines = []
     for n in lengths:
-        path, rng = folder / "rows.csv", np.random.default_rng(1)
-        path.unlink(missing_ok=True)
-        for start in range(0, n, CHUNK):
-            part, _ = plain(min(CHUNK, n - start), rng)
-            part.to_csv(path, mode="a", header=start == 0, index=False)
-        words = [
-            "predict",
-            folder / "results",
-            path,
-            "--out",
-            folder / f"{n}.csv",
-            "-q",
-        ]
+        path, scores = folder / "rows.csv", folder / f"{n}.csv"
+        draw(n, 20, seed=1).drop(columns="found").to_csv(path, index=False)
+        words = ["predict", folder / "results", path, "--out", scores, "-q"]
         ran = harness.must_run(*harness.PROBGAP, *words)
         line = {"rows": n, "CSV, MB": path.stat().st_size / 1e6}
         lines.append(line | took(ran) | {"rows / CPU s": round(n / ran.cpu)})
@@ -201,7 +170,6 @@ def measure_predictions(folder, lengths, n_fitted=3000):
 
 
 def measure_imports(folder, rounds):
-    """Print what imports and refusals take."""
     (folder / "t.csv").write_text("a,b,found\n1,2,yes\n2,3,\n3,1,yes\n4,4,\n")
     words = {text: (sys.executable, "-c", text) for text in STATEMENTS}
     words |= {text: (*harness.PROBGAP, *text.split(" ")) for text in REFUSALS}

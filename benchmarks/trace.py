@@ -64,7 +64,6 @@ class Trace:
 
 
 def trace(task, found):
-    """Trace one call of a function."""
     with harness.quietly():
         threading.setprofile(found)
         sys.setprofile(found)
@@ -77,7 +76,6 @@ def trace(task, found):
 
 
 def trace_fit(n_samples):
-    """Trace a default fit."""
     from probgap import PGPUClassifier  # noqa: PLC0415 (the command loads it itself)
     from probgap.datasets import hide_labels, make_square  # noqa: PLC0415
 

@@ -6,10 +6,9 @@
     PYTHONPATH=src python3 benchmarks/gpu/run.py --out benchmarks/gpu/h200.jsonl --only-summary
 
 Parts: "kmm" (matching at the default tolerance, and at KKT residual 1e-4), "fit" (the paper's
-algorithm: Platt-scaled SVM and its five folds, kernel mean matching, weighted SVM), "default"
-(PGPUClassifier() with the device and without: its gap is estimated on the processor either way),
-"others" (the fit on data of other kinds), "cpu" (scikit-learn's SVC and the processor's matching
-at 5,000 and 10,000 rows, and whether both sides give the same answer).
+algorithm: Platt-scaled SVM and its five folds, kernel mean matching, weighted SVM), "others" (the
+fit on data of other kinds), "cpu" (scikit-learn's SVC and the processor's matching at 5,000 and
+10,000 rows, and whether both sides give the same answer).
 
 Rows have 20 features and a curved border between overlapping classes; labels are hidden by the
 inverse rate (0.2, 1) of the true gap. The boundary is the 2% quantile: the mean of the three
@@ -51,7 +50,6 @@ SIZES, CPU_SIZES, OTHERS_SIZE = (10_000, 30_000, 100_000), (5000, 10_000), 30_00
 
 
 def curved(n, seed):
-    """Draw samples with a curved border between overlapping classes."""
     return tables.curved(n, N_FEATURES, seed)
 
 
@@ -65,7 +63,6 @@ def clusters(n, seed):
 
 
 def rare(n, seed):
-    """Draw a class of one sample in twenty."""
     X, y, gap = curved(n, seed)
     keep = (y == 0) | (np.random.default_rng(seed).random(n) < 0.05)
     return X[keep], y[keep], gap[keep]
@@ -87,7 +84,6 @@ DRAWS = {f.__name__: f for f in (curved, clusters, rare, coarse, wide)}
 
 
 def hidden(n, draw=curved):
-    """Return samples and observed labels."""
     X, y, gap = draw(n, 0)
     return X, hide_labels(X, y, gap, ("inverse", 0.2, 1.0), random_state=1)
 
@@ -118,7 +114,6 @@ def stages():
 
 
 def describe(result):
-    """Return what a solver reports."""
     row = {
         "kkt": float(np.max(result.kkt_residual)),
         "passes": result.n_passes,
@@ -132,14 +127,12 @@ def describe(result):
 
 
 def wall(task):
-    """Return the seconds that a call took, and what it returned."""
     started = time.perf_counter()
     result = task()
     return time.perf_counter() - started, result
 
 
 def measure_kmm(device, n):
-    """Yield a row for each tolerance."""
     for tol in (1e-2, 1e-4):
         match = partial(kernel_mean_matching, *biased(n), tol=tol, device=device)
         seconds, result = wall(match)
@@ -156,7 +149,6 @@ def measure_kmm(device, n):
 
 
 def measure_fit(device, n, name="curved"):
-    """Yield the row of the paper's algorithm."""
     X, s = hidden(n, DRAWS[name])
     model = PGPUClassifier.paper(boundary=Quantile(), random_state=0, device=device)
     with stages() as found:
@@ -176,22 +168,8 @@ def measure_fit(device, n, name="curved"):
 
 
 def measure_others(device, n):
-    """Yield a row for each other kind of data."""
     for name in list(DRAWS)[1:]:
         yield from measure_fit(device, n, name)
-
-
-def measure_default(device, n):
-    """Yield the rows of the default with the device and without."""
-    X, s = hidden(n)
-    X_test, y_test, _ = curved(N_TEST, 99)
-    for name in (device, None):
-        model = PGPUClassifier(random_state=0, device=name)
-        with stages() as found:
-            seconds, _ = wall(lambda model=model: model.fit(X, s))
-        row = {"part": f"default on {name or 'the processor'}", "n": n}
-        row |= {"seconds": seconds, "stages": found}
-        yield row | {"accuracy": model.score(X_test, y_test)}
 
 
 def measure_cpu(device, n):
@@ -238,7 +216,6 @@ def measure_cpu(device, n):
 PARTS = {
     "kmm": measure_kmm,
     "fit": measure_fit,
-    "default": measure_default,
     "others": measure_others,
     "cpu": measure_cpu,
 }
@@ -257,7 +234,6 @@ def measure_cell(cell, _):
 
 
 def plain(value):
-    """Return a number of Python."""
     return value.item() if hasattr(value, "item") else value
 
 
