@@ -31,7 +31,7 @@ help:
 	@echo "make slow    the slow tests: theory at growing n, the full accuracy table"
 	@echo "make floors  the tests at the oldest supported versions"
 	@echo "make peers   the methods against other people's code"
-	@echo "make reproduce  the paper's experiments, resumed where they stopped (an hour on two cores)"
+	@echo "make reproduce  the paper's experiments, resumed where they stopped (70 minutes on two cores)"
 	@echo "make reading    simulate tasks and fit the network of the default (an hour)"
 	@echo "make dist    wheel and sdist, checked, and tried in environments of their own"
 	@echo "make bench-accuracy | figures | lock | clean"
@@ -122,11 +122,10 @@ reproduce: $(VENV)/.dev
 	$(BIN)/python -m research.paper --out reproduction --resume
 
 # Keep the rows of a full run, and the page and figures made of them, in the repository.
-# Other rows: make docs-reproduction ROWS=other.jsonl COMMAND='the command that made them'
+# Other rows: make docs-reproduction ROWS=other.jsonl
 ROWS ?= reproduction/rows.jsonl
-COMMAND ?= make reproduce
 docs-reproduction: $(VENV)/.dev
-	$(BIN)/python -m research.paper.keep $(ROWS) --command '$(COMMAND)'
+	$(BIN)/python -m research.paper.keep $(ROWS)
 
 # The network that reads boundary and count off scores: simulate tasks, then fit it. The
 # package holds the result; an hour on two cores.

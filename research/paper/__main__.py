@@ -54,7 +54,7 @@ def main(words: Sequence[str] | None = None) -> None:
         made = _run(planned, path, options)
     except (ProbgapError, OSError, ImportError) as error:
         sys.exit(f"Error: {error}")
-    _report(made, options, command=_command())
+    _report(made, options)
     _tell_failures(made, options.compare)
 
 
@@ -73,14 +73,15 @@ def _read_options(words: Sequence[str] | None) -> argparse.Namespace:
         metavar="DIR",
         help="folder for all that is made",
     )
-    which = "a table to run: 1 to 8, boundaries or figure1; may be repeated"
+    which = "a table to run: 1 to 8, boundaries, figure1, raw, raw1000, weighted, "
+    which += "smallest3 or smallest10; may be repeated"
     add("--table", action="append", default=[], metavar="N", help=which)
     which = "which rows of each table, such as 1-3,5"
     add("--rows", type=_read_selection, metavar="ROWS", help=which)
     which = "a table of your own, as TOML, in place of the paper's"
     add("--spec", type=Path, action="append", default=[], metavar="FILE", help=which)
     add("--splits", type=_positive, metavar="N", help="the most splits of each cell")
-    quick = "two splits of 400 samples: two minutes, to see that all works"
+    quick = "two splits of 400 samples: three minutes, to see that all works"
     add("--quick", action="store_true", help=quick)
     what = parser.add_mutually_exclusive_group()
     resume = "continue an earlier run: keep the rows in the folder"
@@ -121,7 +122,7 @@ def _run(planned: list[Job], path: Path, options: argparse.Namespace) -> list[Ro
         todo = pending(planned, made)
         cost, spent = {job.key: job.cost for job in todo}, 0.0
         try:
-            for row in run(todo, n_jobs=options.jobs):
+            for row in run(todo, n_jobs=options.jobs, command=_command()):
                 file.append(row)
                 made.append(row)
                 spent += cost[row["key"]]
@@ -149,10 +150,8 @@ def _command() -> str:
     return shlex.join(["python", "-m", "research.paper", *words])
 
 
-def _report(
-    rows: list[Row], options: argparse.Namespace, command: str | None = None
-) -> None:
-    files = build_report(rows, options.out, command=command)
+def _report(rows: list[Row], options: argparse.Namespace) -> None:
+    files = build_report(rows, options.out)
     if not options.quiet:
         print(f"{len(rows)} rows. Report: {files.html} and {files.markdown}")
 

@@ -65,6 +65,15 @@ class Labelling:
         return -float(np.asarray(self.function()(np.zeros(1)))[0])
 
 
+class Sample(NamedTuple):
+    """What splits are drawn from: a data set, its labels, size and scale of features."""
+
+    data: str
+    labelling: Labelling
+    size: int
+    standardise: bool = True
+
+
 class Problem(NamedTuple):
     """Samples with true and observed labels."""
 
@@ -106,25 +115,22 @@ def seed_for(*parts: object) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) // 2
 
 
-def draw_split(
-    data: str, labelling: Labelling, max_rows: int | None, split: int, share: float
-) -> tuple[Problem, Problem]:
-    """Draw a training and a test part, standardised by the training part."""
-    X, y, s = _draw_problem(data, labelling, max_rows)
-    seed = seed_for("split", data, labelling, split)
+def draw_split(sample: Sample, split: int, share: float) -> tuple[Problem, Problem]:
+    """Draw a training and a test part, standardised by the training part if at all."""
+    X, y, s = _draw_problem(sample)
+    seed = seed_for("split", sample.data, sample.labelling, split)
     train, test = train_test_split(
         np.arange(y.size), test_size=share, random_state=seed
     )
-    scaler = StandardScaler().fit(X[train])
-    return (
-        Problem(scaler.transform(X[train]), y[train], s[train]),
-        Problem(scaler.transform(X[test]), y[test], s[test]),
-    )
+    if sample.standardise:
+        X = StandardScaler().fit(X[train]).transform(X)
+    return Problem(X[train], y[train], s[train]), Problem(X[test], y[test], s[test])
 
 
 @cache
-def _draw_problem(data: str, labelling: Labelling, max_rows: int | None) -> Problem:
+def _draw_problem(sample: Sample) -> Problem:
     """Draw or load the samples, and hide labels: once for all splits."""
+    data, labelling, size, standardise = sample
     if (data in _PROTEINS) != (labelling.rate == _REAL):
         rule = repr(_REAL) if data in _PROTEINS else "a function: no observed labels"
         msg = f"the rate of {data} must be {rule}. Got {labelling}."
@@ -134,17 +140,18 @@ def _draw_problem(data: str, labelling: Labelling, max_rows: int | None) -> Prob
         X = tcdb.load_vectors(_PROTEINS[data])
     else:
         if data in _DRAWN:
-            seed, n = seed_for("data", data, labelling), SIZES[data]
-            drawn = _DRAWN[data](min(n, max_rows or n), random_state=seed)
-            X, y, gap = drawn.X, drawn.y > 0, _gap(data, drawn.X, drawn.y)
+            seed = seed_for("data", data, labelling)
+            drawn = _DRAWN[data](size, random_state=seed)
+            X, y = drawn.X, drawn.y > 0
+            gap = _gap(data, X, drawn.y, standardise=standardise)
         else:
             X, y, gap = _load(data)
         seed = seed_for("labels", data, labelling)
         s = datasets.hide_labels(X, y, gap, labelling.function(), seed).astype(np.bool_)
-    if max_rows is None or y.size <= max_rows:
+    if y.size == size:
         return Problem(X, y, s)
     rng = np.random.default_rng(seed_for("rows", data))
-    rows = np.sort(rng.choice(y.size, max_rows, replace=False))
+    rows = np.sort(rng.choice(y.size, size, replace=False))
     return Problem(X[rows], y[rows], s[rows])
 
 
@@ -154,7 +161,9 @@ def _load(data: str) -> tuple[Array, Mask, Vector]:
     return X, y > 0, _gap(data, X, y)
 
 
-def _gap(data: str, X: Array, y: NDArray[np.generic]) -> Vector:
+def _gap(
+    data: str, X: Array, y: NDArray[np.generic], *, standardise: bool = True
+) -> Vector:
     with one_thread():
-        scaled = StandardScaler().fit_transform(X)
+        scaled = StandardScaler().fit_transform(X) if standardise else X
         return datasets.platt_gap(scaled, y, random_state=seed_for("gap", data))

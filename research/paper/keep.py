@@ -2,8 +2,7 @@
 
     python -m research.paper.keep reproduction/rows.jsonl
 
-Without rows, those that are kept already are used again, with the command line that the
-page shows; otherwise --command is the command line that made them.
+Without rows, those that are kept already are used again.
 """
 
 from __future__ import annotations
@@ -21,18 +20,14 @@ def main() -> None:
     """Write rows.jsonl.gz, report.md and the figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("rows", type=Path, nargs="?", help="a file of rows")
-    parser.add_argument("--command", help="the command line that made the rows")
     options = parser.parse_args()
-    kept, command = FOLDER / "rows.jsonl.gz", options.command
-    if options.rows is None:
-        page = (FOLDER / "report.md").read_text(encoding="utf-8")
-        command = page.partition("Command line: <code>")[2].partition("</code>")[0]
+    kept = FOLDER / "rows.jsonl.gz"
     rows = latest_rows(read_rows(options.rows or kept))
     rows.sort(key=lambda row: row["key"])
     write_rows(kept, rows)
     for old in (FOLDER / "figures").glob("*.svg"):
         old.unlink()
-    files = build_report(rows, FOLDER, command=command)
+    files = build_report(rows, FOLDER)
     files.html.unlink()  # the documentation makes its own of the other
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from probgap.exceptions import InvalidInputError
-from research.paper.data import SIZES, Labelling
+from research.paper.data import SIZES, Labelling, Sample
 from research.paper.methods import METHODS
 
 _SPECS = Path(__file__).parent / "specs"
@@ -30,7 +30,10 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """One table: random splits of each cell, the SVM that all methods share, and blocks."""
+    """One table: random splits of each cell, the SVM that all methods share, and blocks.
+
+    A variant of the paper's tables may take features as they are, or draw fewer points.
+    """
 
     table: str
     title: str
@@ -38,6 +41,8 @@ class TableSpec:
     test_share: float
     svm: Mapping[str, Any]
     blocks: tuple[Block, ...]
+    standardise: bool = True
+    points: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,8 @@ class Job:
     svm: Mapping[str, Any]
     split: int
     test_share: float
+    standardise: bool = True
+    points: int | None = None
     max_rows: int | None = None
 
     @property
@@ -64,13 +71,27 @@ class Job:
         """All that the numbers of the row depend on, beside its key."""
         svm, share = dict(self.svm), self.test_share
         shared = {"svm": svm, "test_share": share, "max_rows": self.max_rows}
+        if not self.standardise:
+            shared["standardise"] = False
+        if self.points is not None:
+            shared["points"] = self.points
         return {**self.parameters, **shared}
+
+    @property
+    def size(self) -> int:
+        """Number of samples, training and test together."""
+        most = SIZES[self.data]
+        return min(most, self.points or most, self.max_rows or most)
+
+    @property
+    def sample(self) -> Sample:
+        """What the split is drawn from: the same of all jobs that may share fits."""
+        return Sample(self.data, self.labelling, self.size, self.standardise)
 
     @property
     def cost(self) -> float:
         """Relative duration, for progress and for the order of jobs."""
-        size = min(SIZES[self.data], self.max_rows or SIZES[self.data])
-        return _COST.get(self.method, 1.0) * (size + (size / 500.0) ** 2)
+        return _COST.get(self.method, 1.0) * (self.size + (self.size / 500.0) ** 2)
 
 
 def load_spec(path: Path) -> TableSpec:
@@ -81,7 +102,8 @@ def load_spec(path: Path) -> TableSpec:
     except (OSError, TypeError, ValueError) as error:
         msg = f"{path} must be a TOML file of values that JSON can hold. Got {error}."
         raise InvalidInputError(msg) from None
-    _check_keys(content, "table title splits test_share svm block", str(path))
+    keys = "table title splits test_share svm block"
+    _check_keys(content, keys, str(path), optional=("standardise", "points"))
     blocks = tuple(_read_block(block, path) for block in content.pop("block"))
     return TableSpec(**content, blocks=blocks)
 
@@ -97,7 +119,7 @@ def _read_block(block: Any, path: Path) -> Block:
 
 
 def paper_specs() -> list[TableSpec]:
-    """Return the eight tables of the paper, its figure, and the boundaries it mentions."""
+    """Return the paper's eight tables, its figure, what it leaves out, and variants."""
     specs = [load_spec(path) for path in _SPECS.glob("*.toml")]
     return sorted(specs, key=lambda spec: spec.table)
 
@@ -148,6 +170,8 @@ def _jobs_of(
             svm=spec.svm,
             split=split,
             test_share=spec.test_share,
+            standardise=spec.standardise,
+            points=spec.points,
             max_rows=max_rows,
         )
         for number, (data, labelling, methods) in enumerate(lines, start=1)
@@ -183,8 +207,10 @@ def _check_one_of(value: object, known: Collection[str], what: str) -> None:
         raise InvalidInputError(msg)
 
 
-def _check_keys(content: Any, keys: str, what: str) -> None:
-    if set(content) != set(keys.split()):
+def _check_keys(
+    content: Any, keys: str, what: str, optional: Collection[str] = ()
+) -> None:
+    if set(content).difference(optional) != set(keys.split()):
         msg = (
             f"{what} must have the keys {sorted(keys.split())}. Got {sorted(content)}."
         )

@@ -48,15 +48,13 @@ class ReportFiles:
     figures: tuple[Path, ...]
 
 
-def build_report(
-    rows: Sequence[Mapping[str, Any]], out: Path, *, command: str | None = None
-) -> ReportFiles:
+def build_report(rows: Sequence[Mapping[str, Any]], out: Path) -> ReportFiles:
     """Write a report of a run beside the numbers that the paper prints.
 
     It depends on the rows alone, not on their order, and names what is missing where
-    they are incomplete. ``command`` is the command line of the run.
+    they are incomplete.
     """
-    summary = summarise(rows, command=command)
+    summary = summarise(rows)
     out.mkdir(parents=True, exist_ok=True)
     figures = draw_figures(summary, out / "figures")
     markdown, html = out / "report.md", out / "report.html"

@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import signal
+import subprocess
 import threading
 import time
 import warnings
@@ -15,34 +16,40 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import joblib
 import numpy as np
 from sklearn import metrics
 
+import probgap
 from probgap._core.runtime import one_thread
-from research.paper.data import Problem, draw_split, seed_for
+from research.paper.data import Problem, Sample, draw_split, seed_for
 from research.paper.methods import CLEAN, FIGURE, Fits, make_method
 from research.paper.plan import Job
 from research.paper.rows import Row
 
-_LIBRARIES = ("probgap", "numpy", "scipy", "scikit-learn", "joblib", "gensim")
+_HERE = Path(__file__).parent
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "joblib", "gensim")
 _SCORES = ("accuracy", "balanced_accuracy", "f1", "auc", "seconds")
 _DIGITS = 4
 
 
-def run(jobs: Sequence[Job], *, n_jobs: int | None = None) -> Iterator[Row]:
+def run(
+    jobs: Sequence[Job], *, n_jobs: int | None = None, command: str | None = None
+) -> Iterator[Row]:
     """Run jobs, several splits at once, and yield rows as they are ready.
 
     The jobs of a split run in one process, on one thread, and share fits that several
     methods need. joblib chooses the backend: within
     ``joblib.parallel_config(backend="dask")`` they run on a cluster. The numbers depend
-    neither on that nor on the order.
+    neither on that nor on the order. Each row holds the ``command`` line and the commit.
     """
-    splits: dict[tuple[str, str, int], list[Job]] = defaultdict(list)
+    made_by = {"commit": _commit(), "command": command}
+    splits: dict[tuple[Sample, int], list[Job]] = defaultdict(list)
     for job in jobs:
-        splits[job.table, f"{job.data} {job.labelling}", job.split].append(job)
+        splits[job.sample, job.split].append(job)
     # The longest first, so that no long one runs alone at the end.
     ordered = sorted(splits.values(), key=lambda split: -sum(job.cost for job in split))
     if n_jobs is not None:
@@ -53,7 +60,19 @@ def run(jobs: Sequence[Job], *, n_jobs: int | None = None) -> Iterator[Row]:
     for rows in work(
         joblib.delayed(_run_split)(split, os.getpid()) for split in ordered
     ):
-        yield from rows
+        yield from (row | made_by for row in rows)
+
+
+def _commit() -> str | None:
+    """Return what git calls the commit of this file, with changes marked; None without git."""
+    words = ["git", "describe", "--always", "--dirty"]
+    try:
+        said = subprocess.run(
+            words, cwd=_HERE, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return said.stdout.strip()
 
 
 # Names of glibc's malloc.h.
@@ -119,9 +138,7 @@ def _run_job(job: Job, fits: Fits) -> Row:
 
 
 def _measure(job: Job, fits: Fits) -> Row:
-    train, test = draw_split(
-        job.data, job.labelling, job.max_rows, job.split, job.test_share
-    )
+    train, test = draw_split(job.sample, job.split, job.test_share)
     seed = seed_for("method", job.data, job.labelling, job.split)
     model = make_method(job.method, job.parameters, job.svm, seed, fits)
     observed = train.y if job.method == CLEAN else train.s
@@ -168,7 +185,7 @@ def _first_sentence(caught: warnings.WarningMessage) -> str:
 
 @cache
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "probgap": probgap.__version__}
     for library in _LIBRARIES:
         try:
             found[library] = version(library)

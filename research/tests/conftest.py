@@ -97,6 +97,8 @@ def make_row(table, data, rate, alpha, beta, method, seed, **changes):
         "machine": {"processor": "x86_64", "system": "Linux", "cpus": 2},
         "finished": f"2026-11-16T03:{seed:02d}:00Z",
         "profile": "full",
+        "commit": "0a1b2c3",
+        "command": "make reproduce",
     }
     return row | changes
 
@@ -156,13 +158,13 @@ def full_rows():
 
 @pytest.fixture(scope="session")
 def full_summary(full_rows):
-    return summarise(full_rows, command="make reproduce")
+    return summarise(full_rows)
 
 
 @pytest.fixture(scope="session")
 def full_report(full_rows, tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
-    return build_report(full_rows, folder, command="make reproduce")
+    return build_report(full_rows, folder)
 
 
 SMALL_TABLE = """

@@ -17,7 +17,7 @@ from research.paper.rows import RowFile, read_rows
 
 ROOT = Path(__file__).parents[2]
 N_JOBS = 20
-PASSING = ("seconds", "finished", "machine")
+PASSING = ("seconds", "finished", "machine", "command")
 
 
 def lasting(path):

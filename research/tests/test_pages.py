@@ -120,7 +120,8 @@ def test_the_order_of_rows_changes_nothing(make_rows, table_specs, tmp_path):
 
 def test_part_of_a_run_gives_a_page_that_says_so(make_rows, table_specs, tmp_path):
     rows = make_rows(table_specs[:1], seeds=2, methods=("SVM", "clean", "probgap"))
-    quick = [row | {"profile": "quick"} for row in rows[:-1]]
+    quick = [row | {"profile": "quick", "commit": None} for row in rows[:-1]]
+    quick = [{**row, "command": None} for row in quick]
     report = build_report(quick, tmp_path)
     text = "".join(Page(report.html.read_text(encoding="utf-8")).text)
     assert "Not run: Table 2" in text
@@ -177,7 +178,7 @@ def test_what_rows_say_is_never_taken_for_markup(make_row, tmp_path):
         for seed in range(2)
     ]
     rows.append(make_row("7", name, "inverse", 0.1, 0.5, "probgap", 0, accuracy=0.93))
-    report = build_report(rows, tmp_path, command=f"run '{name}'")
+    report = build_report([row | {"command": name} for row in rows], tmp_path)
     page = Page(report.html.read_text(encoding="utf-8"))
     assert page.all("script") == []
     assert name in "".join(page.text)
@@ -252,10 +253,11 @@ def test_a_report_replaces_an_older_one_and_leaves_nothing_else(make_row, tmp_pa
     job = ("8", "tcdb", "real", None, None)
     scores = {"SVM": 0.9, "clean": 0.902, "probgap": 0.903}
     rows = [make_row(*job, method, 0, accuracy=a) for method, a in scores.items()]
-    build_report(rows, tmp_path, command="first")
-    report = build_report(rows, tmp_path, command="second")
+    build_report([row | {"command": "first"} for row in rows], tmp_path)
+    report = build_report([row | {"command": "second"} for row in rows], tmp_path)
     text = report.markdown.read_text(encoding="utf-8")
-    assert "second" in text
+    assert "command first" not in text
+    assert "- Made by (3 jobs): command second, commit 0a1b2c3" in text
     assert "| **+0.30 pts** |" in text  # labels cost too little for a share
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {"report.html", "report.md", "figures"}

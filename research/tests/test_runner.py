@@ -2,14 +2,18 @@
 
 import ctypes
 import random
+import subprocess
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import joblib
 import numpy as np
 import pytest
 
+import probgap
 from probgap.exceptions import InvalidInputError
+from research.paper import run as runner
 from research.paper.data import check_data
 from research.paper.plan import load_spec, paper_specs, pending, plan, rows_of
 from research.paper.rows import RowFile, read_rows
@@ -33,7 +37,21 @@ def jobs(small_table, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def rows(jobs):
-    return lasting(run(jobs))
+    return lasting(run(jobs, command="make reproduce"))
+
+
+def test_rows_name_the_commit_they_were_made_at_and_none_outside_git(
+    jobs, tmp_path, monkeypatch
+):
+    git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True)
+    monkeypatch.setattr(runner, "_HERE", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert next(run(jobs[:1]))["commit"] is None
+    git(["git", "init"])
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    git(["git", *who, "commit", "--allow-empty", "-m", "first"])
+    head = git(["git", "rev-parse", "HEAD"]).stdout.decode()
+    assert head.startswith(next(run(jobs[:1]))["commit"])
 
 
 def test_a_row_says_what_was_run_and_what_came_out(jobs, rows):
@@ -51,7 +69,9 @@ def test_a_row_says_what_was_run_and_what_came_out(jobs, rows):
         )
         assert all(0.5 < row[m] <= 1.0 for m in ("accuracy", "f1", "auc"))
         assert row["parameters"]["svm"] == {"C": 1.0, "gamma": "auto"}
-        assert row["versions"].keys() >= {"probgap", "python", "numpy", "scikit-learn"}
+        assert row["versions"].keys() >= {"python", "numpy", "scikit-learn"}
+        assert row["versions"]["probgap"] == probgap.__version__
+        assert row["command"] == "make reproduce"
     searched = next(row for row in rows if row["method"] == "PGPUcv")
     assert searched["details"]["boundary"] in (-0.8, -0.6)
     assert searched["details"]["true_boundary"] in (-1.0 / 1.5, -0.3)
@@ -59,7 +79,7 @@ def test_a_row_says_what_was_run_and_what_came_out(jobs, rows):
 
 def test_rows_depend_neither_on_the_order_nor_on_processes_or_company(jobs, rows):
     some = random.Random(1).sample(jobs, 12)
-    assert lasting(run(some, n_jobs=2)) == [
+    assert lasting(run(some, n_jobs=2, command="make reproduce")) == [
         row for row in rows if row["key"] in {job.key for job in some}
     ]
 
@@ -74,7 +94,9 @@ def test_a_dask_cluster_gives_the_same_rows(jobs, rows):
         distributed.Client(cluster),
         joblib.parallel_config(backend="dask"),
     ):
-        assert lasting(run(some)) == [row for row in rows if row["method"] == "SVM"]
+        assert lasting(run(some, command="make reproduce")) == [
+            row for row in rows if row["method"] == "SVM"
+        ]
 
 
 def test_a_job_that_fails_is_a_row_with_its_error(small_spec):
