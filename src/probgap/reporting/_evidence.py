@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from probgap._core.estimators import classifier_of, sample_rows, samples_of, take_rows
+from probgap._core.estimators import sample_rows, samples_of, take_rows
 from probgap._core.output import count_range, plural
-from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
-from probgap._core.types import Mask, Vector
+from probgap._core.runtime import draw_seed
+from probgap._core.types import Vector
 from probgap.audit import suggest
 from probgap.diagnostics._compare import Progress, compare_with_fit
 from probgap.diagnostics._held_out import (
@@ -28,6 +28,7 @@ from probgap.diagnostics._held_out import (
 from probgap.diagnostics._scar import scar_test
 from probgap.inspection import column_importance
 from probgap.plotting import count_gaps
+from probgap.reporting._fit import Fit
 from probgap.reweight import left_out_bound
 
 # Share, least and greatest number of rows for checks that fit models: with these, all
@@ -40,6 +41,8 @@ _N_SCAR = 59
 _N_REPEATS, _MOST_COLUMNS = 2, 30
 _N_NEXT = 50
 _ABOUT_EVEN = 0.1
+_SIDES = ("negative", "undecided", "positive")
+_OF_BOUNDARY = ("value", "rule", "spread", "fallback")
 # Trees and PGPUcv, whose search takes as long as all the rest, are left to compare_methods.
 _OTHERS = ("naive SVM", "Elkan-Noto", "Natarajan", "Liu-Tao", "PGPU (paper)")
 
@@ -61,13 +64,11 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | str | None) else str(value)
 
 
-def describe_fit(model: Any, X: Any, labelled: Mask) -> Evidence:
-    """Return what the fit itself found."""
-    classifier = classifier_of(model)
-    estimate, gap = classifier.reading_, classifier.observed_gap_
-    weight = classifier.row_weight_  # how many rows each represents
-    weight = np.ones(gap.size) if weight is None else weight
-    called = (classifier.probability_ > 0.5) & ~labelled
+def describe_fit(fit: Fit) -> Evidence:
+    """Return what the fit itself found, with places for what the checks give."""
+    classifier = fit.classifier
+    estimate, gap, weight = classifier.reading_, classifier.observed_gap_, fit.weight
+    called = (classifier.probability_ > 0.5) & ~fit.labelled
     found = {
         "rows": round(estimate.n_labelled + estimate.n_unlabelled),
         "labelled": round(estimate.n_labelled),
@@ -79,30 +80,26 @@ def describe_fit(model: Any, X: Any, labelled: Mask) -> Evidence:
         "share_interval": estimate.class_prior_interval,
         "called_positive": round(float(weight[called].sum())),
     }
-    found["headline"] = headline(found)
     boundary = plain(classifier.boundary_)
-    sides = ("n_negative", "n_undecided", "n_positive")
-    decision = {name: boundary[name] for name in sides}
-    n_rows = max(1, sum(decision.values()))
-    decision["undecided_share"] = decision["n_undecided"] / n_rows
-    decision["histogram"] = count_gaps(gap, labelled, weight=weight)
-    decision["weights"] = _describe_weights(model, X)
-    decision["reliability"] = []
+    sides = {name: boundary[f"n_{name}"] for name in _SIDES}
     low, high = estimate.scenarios()
-    scenarios = {"low": low, "high": high, "familiarity": estimate.familiarity}
-    names = ("value", "rule", "spread", "fallback")
+    belief: Evidence = dict.fromkeys(("scar", "labelling", "held_out"))
+    belief["scenarios"] = {
+        "low": low,
+        "high": high,
+        "familiarity": estimate.familiarity,
+    }
     return {
-        "found": found,
-        "boundary": {name: boundary[name] for name in names},
-        "decision": decision,
-        "belief": {
-            "scar": None,
-            "labelling": None,
-            "held_out": None,
-            "scenarios": scenarios,
-            "others": [],
-            "n_compared": 0,
+        "found": found | {"headline": headline(found)},
+        "boundary": {name: boundary[name] for name in _OF_BOUNDARY},
+        "decision": {
+            **{f"n_{name}": n for name, n in sides.items()},
+            "undecided_share": sides["undecided"] / max(1, sum(sides.values())),
+            "histogram": count_gaps(gap, fit.labelled, weight=weight),
+            "weights": _describe_weights(fit),
+            "reliability": [],
         },
+        "belief": belief | {"others": [], "n_compared": 0},
         "drivers": None,
         "next": [],
     }
@@ -121,13 +118,13 @@ def headline(found: Evidence) -> str:
     return f"{words[0].upper()}{words[1:]} more {noun} {among}"
 
 
-def _describe_weights(model: Any, X: Any) -> Evidence:
+def _describe_weights(fit: Fit) -> Evidence:
     """Say how unequal weights are, how exact, and what rows left out can cost."""
-    classifier = classifier_of(model)
+    classifier = fit.classifier
     matching, relabelled = classifier.kmm_, classifier.relabelling_
     decided, bound = relabelled.decided, None
     if not decided.all():
-        called = classifier.predict(samples_of(model, X))
+        called = classifier.predict(samples_of(fit.pipeline, fit.X))
         positive = called == classifier.classes_[classifier.positive_index_]
         bound = left_out_bound(positive != (relabelled.labels == 1), decided)
     chosen: Vector = classifier.sample_weight_[decided]
@@ -144,20 +141,10 @@ def _describe_weights(model: Any, X: Any) -> Evidence:
 
 
 def make_checks(
-    evidence: Evidence,
-    model: Any,
-    X: Any,
-    labelled: Mask,
-    *,
-    fast: bool,
-    random_state: RandomStateLike,
-    n_jobs: int | None,
-    progress: Progress | None,
+    tree: Evidence, fit: Fit, *, fast: bool, rng: Any, n_jobs: Any, tell: Progress
 ) -> dict[str, str]:
-    """Add what each check gives to the evidence; return the checks that failed."""
-    tell = progress or (lambda _done, _total, _what: None)
-    rng, failures = as_generator(random_state), {}
-    left_out = FITTING if fast else ()
+    """Add what each check gives to the tree; return the checks that failed, and why."""
+    failures, left_out = {}, FITTING if fast else ()
     done, total = 0, sum(cost for n, (cost, _) in _CHECKS.items() if n not in left_out)
     for name, (cost, check) in _CHECKS.items():
         seed = draw_seed(rng)  # the same for a check whatever is left out
@@ -165,7 +152,7 @@ def make_checks(
             continue
         tell(done, total, name)
         try:
-            check(evidence, model, X, labelled, seed, n_jobs)
+            check(tree, fit, seed, n_jobs)
         except Exception as error:  # noqa: BLE001 (the other checks must go on)
             failures[name] = str(error)
         done += cost
@@ -173,67 +160,64 @@ def make_checks(
     return failures
 
 
-def _check_held_out(
-    evidence: Evidence, model: Any, X: Any, labelled: Mask, seed: int, n_jobs: Any
-) -> None:
+def _check_held_out(tree: Evidence, fit: Fit, seed: int, n_jobs: int | None) -> None:
     how = (_N_FOLDS_HELD_OUT, _MOST_HELD_OUT, seed, n_jobs)
-    held = held_out_by_fit(classifier_of(model), labelled)
-    held = held or hold_out(model, X, labelled, *how)
+    held = held_out_by_fit(fit.classifier, fit.labelled)
+    held = held or hold_out(fit.pipeline, fit.X, fit.labelled, *how)
     found = plain(calibrate(held))
-    evidence["decision"]["reliability"] = found.pop("bins")
+    tree["decision"]["reliability"] = found.pop("bins")
     found["calibration_error"] = found.pop("error")
-    evidence["belief"] |= {"held_out": found, "labelling": plain(draw_curve(held))}
+    tree["belief"] |= {"held_out": found, "labelling": plain(draw_curve(held))}
 
 
-def _check_scar(
-    evidence: Evidence, model: Any, X: Any, labelled: Mask, seed: int, _: Any
-) -> None:
+def _check_scar(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     rng = np.random.default_rng(seed)
-    rows = sample_rows(labelled, _MOST_TO_DRAW_LABELS, rng)
-    samples = samples_of(model, take_rows(X, rows))
-    found = scar_test(samples, labelled[rows], n_resamples=_N_SCAR, random_state=rng)
-    evidence["belief"]["scar"] = plain(found) | {"verdict": found.verdict}
+    rows = sample_rows(fit.labelled, _MOST_TO_DRAW_LABELS, rng)
+    samples, known = (
+        samples_of(fit.pipeline, take_rows(fit.X, rows)),
+        fit.labelled[rows],
+    )
+    found = scar_test(samples, known, n_resamples=_N_SCAR, random_state=rng)
+    tree["belief"]["scar"] = plain(found) | {"verdict": found.verdict}
 
 
-def _check_others(
-    evidence: Evidence, model: Any, X: Any, labelled: Mask, seed: int, _: Any
-) -> None:
-    most = _share_of(labelled.size, *_TO_COMPARE)
-    rows = sample_rows(labelled, most, np.random.default_rng(seed))
-    samples = samples_of(model, take_rows(X, rows))
-    called = classifier_of(model).posterior_[rows] > 0.5
-    others, n = compare_with_fit(_OTHERS, samples, labelled[rows], called, seed)
-    evidence["belief"] |= {"others": others, "n_compared": n}
+def _check_others(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
+    most = _share_of(fit.labelled.size, *_TO_COMPARE)
+    rows = sample_rows(fit.labelled, most, np.random.default_rng(seed))
+    samples, known = (
+        samples_of(fit.pipeline, take_rows(fit.X, rows)),
+        fit.labelled[rows],
+    )
+    called = fit.classifier.posterior_[rows] > 0.5
+    others, n = compare_with_fit(_OTHERS, samples, known, called, seed)
+    tree["belief"] |= {"others": others, "n_compared": n}
 
 
-def _check_columns(
-    evidence: Evidence, model: Any, X: Any, labelled: Mask, seed: int, _: Any
-) -> None:
+def _check_columns(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
+    most = _share_of(fit.labelled.size, *_TO_SHUFFLE)
     how: Any = {"n_repeats": _N_REPEATS, "max_columns": _MOST_COLUMNS}
-    most = _share_of(labelled.size, *_TO_SHUFFLE)
     how |= {"max_rows": most, "random_state": seed}
-    found = plain(column_importance(model, X, labelled, **how))
+    found = plain(column_importance(fit.pipeline, fit.X, fit.labelled, **how))
     lists = (found.pop(key) for key in ("columns", "importance", "spread"))
     found["columns"] = [
         {"column": str(name), "importance": mean, "spread": spread}
         for name, mean, spread in zip(*lists, strict=True)
     ]
-    evidence["drivers"] = found
+    tree["drivers"] = found
 
 
-def _choose_next(
-    evidence: Evidence, model: Any, X: Any, labelled: Mask, seed: int, _: Any
-) -> None:
-    classifier = classifier_of(model)
-    gap, chance = classifier.observed_gap_, classifier.probability_
-    known = {"labelled": labelled, "probability": chance}
-    for row in suggest(model, X, _N_NEXT, **known, random_state=seed).tolist():
-        even = abs(chance[row] - 0.5) < _ABOUT_EVEN
+def _choose_next(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
+    gap, chance = fit.classifier.observed_gap_, fit.classifier.probability_
+    known = {"labelled": fit.labelled, "probability": chance, "random_state": seed}
+    for at in suggest(fit.pipeline, fit.X, _N_NEXT, **known).tolist():
+        even = abs(chance[at] - 0.5) < _ABOUT_EVEN
         why = "a toss-up for the model" if even else "like many other rows"
-        if classifier.boundary_.value < gap[row] <= 0.0:
+        if fit.classifier.boundary_.value < gap[at] <= 0.0:
             why = f"undecided by the gap, {why}"
-        numbers = {"gap": float(gap[row]), "probability": float(chance[row])}
-        evidence["next"].append({"row": row, "id": None, **numbers, "why": why})
+        numbers = {"gap": float(gap[at]), "probability": float(chance[at])}
+        name = None if fit.ids is None else fit.ids[at]
+        row = {"row": int(fit.numbers[at]), "id": name}
+        tree["next"].append(row | numbers | {"why": why})
 
 
 def _share_of(n_rows: int, share: float, fewest: int, most: int) -> int:

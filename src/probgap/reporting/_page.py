@@ -1,8 +1,9 @@
-"""The page of a report, from its tree alone."""
+"""The pages: of a report, from its tree alone, and of an audit."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from probgap._core.output import is_open
@@ -47,3 +48,39 @@ def render_report(tree: dict[str, Any], rows: AllRows | None = None) -> str:
         most_rows=MOST_ROWS,
     )
     return text
+
+
+def render_audit(
+    found: Mapping[str, Any],
+    *,
+    notes: Sequence[str] = (),
+    table: str = "",
+    folder: str = "",
+) -> str:
+    """Return the page of an audit as one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    found : mapping
+        The part ``estimate`` of audit.json.
+    notes : sequence of str, default=()
+        What was understood of the answers.
+    table, folder : str, default=""
+        Name of the table, and the folder of its results, for the commands to go on with.
+
+    Returns
+    -------
+    str
+        The page.
+
+    Examples
+    --------
+    >>> from probgap.reporting import render_audit
+    >>> found = {"headline": "3 positives found", "valid": False, "n_asked": 9}
+    >>> found |= {"n_yes": 3, "n_no": 5, "n_unknown": 1, "kind": "find"}
+    >>> "3 positives found" in render_audit(found)
+    True
+    """
+    environment = _text.page_environment()
+    template = environment.get_template("audit.html")
+    return str(template.render(found=found, notes=notes, table=table, folder=folder))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from probgap._core.types import Mask, Vector
+
+if TYPE_CHECKING:
+    from probgap.reporting._fit import Fit
 
 _DECIMALS = 8  # more would be noise
 _LONGEST_CELL = 200
@@ -59,18 +62,18 @@ def rank_hidden(probability: Vector, gap: Vector, labelled: Mask) -> NDArray[np.
     return rows[np.lexsort((rows, -gap[rows], -probability[rows]))]
 
 
-def rank_rows(
-    classifier: Any, labelled: Mask, numbers: Any, ids: Any, positive: str
-) -> pd.DataFrame:
+def rank_rows(fit: Fit) -> pd.DataFrame:
     """Return all rows by rank, labelled ones last; indexed by their place in the fit."""
-    gap, probability = classifier.observed_gap_, classifier.probability_
-    table = score_rows(classifier, gap, probability, labelled)
-    table.insert(0, "observed_label", np.where(labelled, positive, ""))
-    if ids is not None:
-        table.insert(0, "id", ids)
-    table.insert(0, "row", numbers)
-    chance, rounded = (table[key].to_numpy() for key in ("probability", "gap"))
-    ranked = rank_hidden(chance, rounded, labelled)
+    classifier, labelled = fit.classifier, fit.labelled
+    gap, chance = classifier.observed_gap_, classifier.probability_
+    table = score_rows(classifier, gap, chance, labelled)
+    observed = np.where(labelled, fit.table["positive"], "")
+    table.insert(0, "observed_label", observed)
+    if fit.ids is not None:
+        table.insert(0, "id", fit.ids)
+    table.insert(0, "row", fit.numbers)
+    chance, gap = (table[key].to_numpy() for key in ("probability", "gap"))
+    ranked = rank_hidden(chance, gap, labelled)
     place = table.columns.get_loc("predicted_label") + 1
     table.insert(place, "rank", "")
     table.loc[ranked, "rank"] = np.arange(1, ranked.size + 1).astype(str)
@@ -97,23 +100,15 @@ def likeliest(
     ]
 
 
-def to_label_next(
-    suggested: Sequence[dict[str, Any]],
-    places: Sequence[int],
-    cells: pd.DataFrame,
-    label: str | None,
-) -> pd.DataFrame:
+def label_next(suggested: Sequence[dict[str, Any]], fit: Fit) -> pd.DataFrame:
     """Return rows worth labelling, whole, with an empty label column to fill in."""
-    table = cells.iloc[list(places)].astype(object)
+    names, label = ["row", "probability", "gap", "why"], fit.table["label"]
+    table = fit.cells.loc[[entry["row"] - 1 for entry in suggested]].astype(object)
     if label is not None:
         table[label] = ""
-    names = ["row", "probability", "gap", "why"]
-    ours = pd.DataFrame(
-        [[entry[name] for name in names] for entry in suggested],
-        index=table.index,
-        columns=names,
-    )
-    taken = {name: f"probgap_{name}" for name in names if name in cells.columns}
+    facts = [[entry[name] for name in names] for entry in suggested]
+    ours = pd.DataFrame(facts, index=table.index, columns=names)
+    taken = {name: f"probgap_{name}" for name in names if name in table.columns}
     return pd.concat([ours.rename(columns=taken), table], axis=1)
 
 

@@ -3,65 +3,29 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from html import escape
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
+from numpy.typing import ArrayLike
 
-from probgap import __version__
-from probgap._core.checks import decode_labels
-from probgap._core.errors import InvalidInputError, load_library
-from probgap._core.estimators import check_rows, classifier_of, input_columns
+from probgap._core.errors import InvalidInputError
 from probgap._core.output import whole_file
-from probgap._core.runtime import RandomStateLike
-from probgap._core.types import Mask, Rows
+from probgap._core.runtime import RandomStateLike, as_generator
 from probgap.diagnostics._compare import Progress
-from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 from probgap.reporting._evidence import describe_fit, make_checks, plain
 from probgap.reporting._figures import draw_figures
+from probgap.reporting._fit import describe_run, read_fit
 from probgap.reporting._page import render_report
-from probgap.reporting._ranking import likeliest, rank_rows, to_label_next
-from probgap.reporting._rows import AllRows, expect_positives
+from probgap.reporting._ranking import label_next, likeliest, rank_rows
+from probgap.reporting._rows import AllRows
 from probgap.reporting._warnings import all_warnings
 from probgap.tables import Table
 
-FORMAT = 1  # of run.json
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib")
-_MODULES = {"scikit-learn": "sklearn"}
-_TABLE: dict[str, Any] = {
-    "name": "the table",
-    "path": None,
-    "rows": None,
-    "sha256": None,
-    "label": None,
-    "positive": None,
-    "unlabelled": {},
-    "sentence": "",
-    "id": None,
-    "notes": [],
-    "columns": [],
-    "files": None,
-}
-_RUN: dict[str, Any] = {
-    "probgap": None,
-    "started": None,
-    "command": None,
-    "seed": None,
-    "settings": {},
-    "versions": {},
-    "timings": {},
-    "pipeline": "",
-    "files": [],
-    "engine": None,
-}
+_FORMAT = 1  # of run.json
+_ONLY_IF_KNOWN = (("table", "sha256"), ("table", "files"), ("run", "engine"))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,7 +54,7 @@ class Report:
     tree: dict[str, Any]
     ranked: Any
     label_next: Any
-    _all_rows: AllRows | None = field(default=None)
+    _all_rows: AllRows | None = None
 
     @property
     def headline(self) -> str:
@@ -109,35 +73,16 @@ class Report:
         return {name: figure for name, figure in drawn.items() if figure is not None}
 
     def with_run(self, **facts: Any) -> Self:
-        """Return the report with further facts about the run.
-
-        Parameters
-        ----------
-        **facts : object
-            Such as ``timings`` and ``files``; plain data.
-
-        Returns
-        -------
-        Report
-            The same, with the facts in ``tree["run"]``.
-        """
+        """Return the report with further facts about the run, such as its timings."""
         run = self.tree["run"] | plain(facts)
         return replace(self, tree=self.tree | {"run": run})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return dicts, lists, strings, finite numbers and None: what ``run.json`` holds.
-
-        Returns
-        -------
-        dict
-            The tree, without facts about a file or a cluster that was not there.
-        """
-        tree = self.tree
-        table, run = dict(tree["table"]), dict(tree["run"])
-        for part, name in ((table, "sha256"), (table, "files"), (run, "engine")):
-            if not part[name]:
-                del part[name]
-        return {"format": FORMAT, **tree, "table": table, "run": run}
+        """Return the tree as ``run.json`` holds it, without what does not apply."""
+        tree = {"format": _FORMAT} | self.tree
+        for part, name in _ONLY_IF_KNOWN:
+            tree[part] = {k: v for k, v in tree[part].items() if k != name or v}
+        return tree
 
     def to_html(self) -> str:
         """Return the report as one page that needs nothing else.
@@ -147,42 +92,31 @@ class Report:
         without it, and no other script can run. Text from the table is escaped and
         shortened; invisible characters and those that change the direction of writing
         are shown by their code points.
-
-        Returns
-        -------
-        str
-            HTML.
         """
         return render_report(self.tree, self._all_rows)
 
     def save(self, path: str | Path) -> None:
-        """Write the report to a file, whole or not at all.
-
-        Parameters
-        ----------
-        path : path
-            Ends in ``.html`` for the page, or in ``.json`` for the numbers.
-        """
+        """Write the page (``.html``) or the tree (``.json``), whole or not at all."""
         path = Path(path)
-        if path.suffix not in (".html", ".json"):
+        if path.suffix == ".html":
+            text = self.to_html()
+        elif path.suffix == ".json":
+            how: Any = {"ensure_ascii": False, "allow_nan": False, "indent": 1}
+            text = json.dumps(self.to_dict(), **how) + "\n"
+        else:
             msg = f"path must end in .html or .json. Got {str(path)!r}."
             raise InvalidInputError(msg)
-        text = self.to_html() if path.suffix == ".html" else self._to_json()
         with whole_file(path) as file:
             file.write(text)
-
-    def _to_json(self) -> str:
-        content = self.to_dict()
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
     def __repr__(self) -> str:
         return f"<Report: {self.headline}>"
 
     def _repr_html_(self) -> str:
-        page = escape(render_report(self.tree))
+        page, title = escape(render_report(self.tree)), escape(self.headline)
+        style = "width:100%;height:36rem;border:0"
         return (
-            f'<iframe title="{escape(self.headline)}" sandbox srcdoc="{page}" '
-            'style="width:100%;height:36rem;border:0"></iframe>'
+            f'<iframe title="{title}" sandbox srcdoc="{page}" style="{style}"></iframe>'
         )
 
 
@@ -251,162 +185,23 @@ def report(
     (300, True)
     >>> found.save("report.html")  # doctest: +SKIP
     """
-    fit = _read_fit(model, X, y, ids, table)
-    evidence = describe_fit(fit.pipeline, fit.X, fit.labelled)
-    failures = make_checks(
-        evidence,
-        fit.pipeline,
-        fit.X,
-        fit.labelled,
-        fast=fast,
-        random_state=random_state,
-        n_jobs=n_jobs,
-        progress=progress,
-    )
-    evidence["warnings"] = all_warnings(evidence, failures, caught, fast=fast)
-    facts = _describe_run(fit.pipeline) | dict(run or {})
-    return _put_together(fit, evidence, facts)
-
-
-@dataclass(frozen=True)
-class _Fit:
-    """A fitted model, the rows that it was fitted on, and their cells and names."""
-
-    pipeline: Any
-    X: Any  # as the pipeline takes them
-    labelled: Mask
-    inputs: Any  # the same rows as a DataFrame
-    cells: Any  # as in the table, other columns among them
-    numbers: Rows
-    ids: NDArray[Any] | None
-    table: dict[str, Any]
-
-    @property
-    def classifier(self) -> Any:
-        return classifier_of(self.pipeline)
-
-
-def _read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> _Fit:
-    """Find out what was fitted on which rows, or refuse it."""
-    pipeline = getattr(model, "pipeline_", model)
-    classifier = classifier_of(pipeline)
-    if not isinstance(classifier, PGPUClassifier | PGPUClassifierCV):
-        msg = (
-            "model must be a fitted PGPUClassifier, PGPUClassifierCV or TableClassifier, "
-            f"or a pipeline that ends in one. Got {type(classifier).__name__}."
-        )
-        raise InvalidInputError(msg)
-    facts = _describe_table(model, classifier, y, table)
-    labelled = check_rows(X, _read_observed(model, classifier, X, y))
-    if (n_fitted := classifier.observed_gap_.size) != labelled.size:
-        msg = f"X must hold the {n_fitted} rows of the fit. Got {labelled.size}."
-        raise InvalidInputError(msg)
-    cells = _as_frame(X) if table is None else table.frame
-    inputs = cells if pipeline is model else model.read_inputs(X)
-    return _Fit(
-        pipeline,
-        X if pipeline is model else inputs,
-        labelled,
-        inputs,
-        cells,
-        cells.index.to_numpy() + 1,
-        None if ids is None else np.asarray(ids, dtype=object),
-        facts,
-    )
-
-
-def _read_observed(model: Any, classifier: Any, X: Any, y: Any) -> Any:
-    """Return the mask of labelled rows, from labels as they were given to the fit."""
-    if y is None:
-        label = getattr(model, "label_", None)
-        if label is None or label not in getattr(X, "columns", ()):
-            msg = "y must be given: X has no column that the model took for its label."
-            raise InvalidInputError(msg)
-        return model.labels_.find(X[label])
-    if getattr(y, "dtype", None) == bool:
-        return y
-    return decode_labels(y, classifier.classes_[classifier.positive_index_]).labelled
-
-
-def _as_frame(X: Any) -> Any:
-    """Return rows as a DataFrame, numbered from 0; one without columns if sparse."""
-    pd = load_library("pandas", extra="report", purpose="a report")
-    if issparse(X):
-        return pd.DataFrame(index=pd.RangeIndex(X.shape[0]))
-    if not hasattr(X, "columns"):
-        X = np.asarray(X)
-        return pd.DataFrame(X, columns=[str(k) for k in range(X.shape[1])])
-    frame = X.to_pandas() if hasattr(X, "to_pandas") else X
-    names = [str(name) for name in frame.columns]
-    return frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(len(frame)), axis=0)
-
-
-def _describe_table(model: Any, classifier: Any, y: Any, table: Any) -> dict[str, Any]:
-    """Say what table it is, how its label was read, and how each column is used."""
-    plan = getattr(model, "plan_", None)
-    uses = [asdict(use) for use in plan.columns] if plan is not None else []
-    named = {use["use"]: use["name"] for use in uses if use["use"] in ("id", "label")}
-    facts = _TABLE | named | {"columns": uses}
-    facts["label"] = getattr(model, "label_", None) or named.get("label")
-    facts["label"] = facts["label"] or getattr(y, "name", None)
-    facts["positive"] = str(classifier.classes_[classifier.positive_index_])
-    for source in (getattr(model, "labels_", None), table):
-        known = {name: getattr(source, name, None) for name in facts}
-        facts |= {name: value for name, value in known.items() if value}
-    return facts
-
-
-def _describe_run(pipeline: Any) -> dict[str, Any]:
-    """Say with what a fit was made."""
-    settings = {
-        key: value if isinstance(value, str | int | float | bool) else repr(value)
-        for key, value in classifier_of(pipeline).get_params(deep=False).items()
-        if value is not None
-    }
-    versions = {"python": platform.python_version(), "probgap": __version__}
-    installed = [name for name in _LIBRARIES if find_spec(_MODULES.get(name, name))]
-    return _RUN | {
-        "probgap": __version__,
-        "settings": settings,
-        "versions": versions | {name: version(name) for name in installed},
-        "pipeline": repr(pipeline),
-    }
-
-
-def _put_together(fit: _Fit, evidence: dict[str, Any], run: dict[str, Any]) -> Report:
-    """Name and rank the rows, and make the report of the evidence."""
-    suggested = evidence["next"]
-    places = [entry["row"] for entry in suggested]
-    for entry, at in zip(suggested, places, strict=True):
-        entry["row"] = int(fit.numbers[at])
-        entry["id"] = None if fit.ids is None else fit.ids[at]
-    drivers, table = evidence["drivers"], fit.table
+    fit = read_fit(model, X, y, ids, table)
+    tree = describe_fit(fit)
+    options: Any = {"rng": as_generator(random_state), "n_jobs": n_jobs}
+    tell = progress or (lambda _done, _total, _what: None)
+    failures = make_checks(tree, fit, fast=fast, tell=tell, **options)
+    warned = all_warnings(tree, failures, caught, fast=fast)
+    drivers = tree["drivers"]
     driving = [each["column"] for each in drivers["columns"]] if drivers else []
-    used = [str(name) for name in input_columns(fit.pipeline, fit.X)]
-    telling = list(dict.fromkeys([*driving, *used]))
-    ranked = rank_rows(
-        fit.classifier, fit.labelled, fit.numbers, fit.ids, table["positive"]
-    )
-    table["rows"] = evidence["found"]["rows"]
+    telling = list(dict.fromkeys([*driving, *fit.columns]))
+    ranked = rank_rows(fit)
     tree = {
-        "table": table,
-        "found": evidence.pop("found"),
+        "table": fit.table | {"rows": tree["found"]["rows"]},
+        "found": tree.pop("found"),
         "ranked": likeliest(ranked, fit.cells, telling),
-        **evidence,
-        "run": run,
+        **tree,
+        "warnings": warned,
+        "run": describe_run(fit.pipeline) | dict(run or {}),
     }
-    label_next = to_label_next(suggested, places, fit.cells, table["label"])
-    return Report(plain(tree), ranked, label_next, _take_all(fit, ranked, telling))
-
-
-def _take_all(fit: _Fit, ranked: Any, names: list[str]) -> AllRows | None:
-    """Return all unlabelled rows for the page; none if they are a sample of more."""
-    if fit.classifier.row_weight_ is not None:
-        return None
-    rows = ranked.index[~fit.labelled[ranked.index]]
-    shown = [name for name in names if name in fit.inputs]
-    return AllRows(
-        ranked.loc[rows],
-        fit.inputs[shown].iloc[rows],
-        expect_positives(fit.classifier.reading_, fit.classifier.posterior_[rows]),
-    )
+    suggested = label_next(tree["next"], fit)
+    return Report(plain(tree), ranked, suggested, AllRows.of(fit, ranked, telling))

@@ -7,24 +7,25 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit, ndtr
 
 from probgap._core.types import Array, Vector
+from probgap.reporting._ranking import cell_text
 from probgap.reporting._text import clip, harmless
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from probgap.reading import Reading
+    from probgap.reporting._fit import Fit
 
 MOST_ROWS = 50_000
 _MOST_COLUMNS = 20
 _MOST_CHARACTERS = 12_000_000  # of all columns; what matters least is left out
-_LONGEST_CELL = 200
 _N_STEPS = 80  # numbers of rows for which the expected positives are computed
 _N_POINTS = 50  # rows that stand for those between two steps
 _LEVELS = np.array([0.05, 0.95])
@@ -42,6 +43,17 @@ class AllRows:
     ranked: pd.DataFrame
     cells: pd.DataFrame
     expected: dict[str, list[float]]
+
+    @classmethod
+    def of(cls, fit: Fit, ranked: pd.DataFrame, names: list[str]) -> Self | None:
+        """Return the rows of a fit; none if they are a sample of more."""
+        if fit.classifier.row_weight_ is not None:
+            return None
+        rows = ranked.index[~fit.labelled[ranked.index]]
+        cells = fit.inputs[[name for name in names if name in fit.inputs]]
+        estimate, posterior = fit.classifier.reading_, fit.classifier.posterior_[rows]
+        expected = expect_positives(estimate, posterior)
+        return cls(ranked.loc[rows], cells.iloc[rows], expected)
 
 
 def expect_positives(reading: Reading, posterior: ArrayLike) -> dict[str, list[float]]:
@@ -175,7 +187,7 @@ def _column(name: object, values: Any) -> str:
     if kind in "biuf":
         cells = values if isinstance(values, range) else values.tolist()
         return f'{head}"values":[{",".join(map(_number, cells))}]}}'
-    texts = [_text(value) for value in values.tolist()]
+    texts = [cell_text(value) for value in values.tolist()]
     places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
     words = _dump([str(harmless(word)) for word in places])
     codes = [] if len(places) == len(texts) else [places[text] for text in texts]
@@ -188,14 +200,6 @@ def _number(value: float) -> str:
         return "null"
     whole = abs(value) < 1e15 and value == int(value)
     return f"{int(value)}" if whole else f"{value:.6g}"
-
-
-def _text(value: Any) -> str:
-    """Return a cell as text, a missing one as nothing, a long one cut."""
-    if value is None or value != value:  # noqa: PLR0124 (NaN and NaT)
-        return ""
-    text = str(value)
-    return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…"
 
 
 def _dump(value: Any) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 from scipy.stats import binomtest
@@ -118,6 +120,13 @@ def value_columns(rows: Sequence[dict[str, Any]]) -> list[tuple[str, bool]]:
         (name, all(_NUMERAL.fullmatch(cell) for cell in cells[name] if cell))
         for name in names[:_MOST_VALUES]
     ]
+
+
+@cache
+def sentences() -> dict[str, dict[str, Any]]:
+    """Return what the report says of checks, and its warnings."""
+    text = files("probgap.reporting").joinpath("sentences.toml").read_text("utf-8")
+    return tomllib.loads(text)
 
 
 def page_environment() -> Any:

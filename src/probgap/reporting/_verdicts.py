@@ -1,20 +1,16 @@
 """Checks of whether to believe the answer, each with a verdict.
 
 The numbers are those of the report; this module decides what they mean, and
-``verdicts.toml`` has the sentences.
+``sentences.toml`` has the words.
 """
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from statistics import median
 from typing import Any
 
 from probgap._core.output import count, listed, percent, plural, whole
-from probgap.reporting._text import p_words
+from probgap.reporting._text import p_words, sentences
 
 _WORDS = {
     "fits": "Good sign",
@@ -29,24 +25,9 @@ _OVERLAP = 0.6  # share of the rows found by either of two methods that both fin
 
 # How a check came out, and the numbers that its sentences name.
 Outcome = tuple[str, dict[str, str]]
+# A question, its state (a key of _WORDS) in a word, the answer, what follows from it.
+Check = dict[str, str]
 Tree = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A question, its state (a key of ``_WORDS``), the answer and what follows from it."""
-
-    question: str
-    doubt: str
-    state: str
-    answer: str
-    meaning: str
-    reply: str = ""
-
-    @property
-    def word(self) -> str:
-        """The verdict in a word or two."""
-        return _WORDS[self.state]
 
 
 def all_checks(tree: Tree) -> dict[str, Check]:
@@ -63,26 +44,19 @@ def all_checks(tree: Tree) -> dict[str, Check]:
 
 
 def _check(key: str, outcome: str, numbers: dict[str, str]) -> Check:
-    texts = _texts()[key]
+    texts = {"reply": "", **sentences()["checks"][key]}
     parts = {name: text for name, text in texts.items() if isinstance(text, str)}
     parts |= texts[outcome]
-    numbers = {**numbers, "reply": parts.get("reply", "")}
-    return Check(**{name: text.format(**numbers) for name, text in parts.items()})
-
-
-@cache
-def _texts() -> dict[str, dict[str, Any]]:
-    text = (
-        files("probgap.reporting").joinpath("verdicts.toml").read_text(encoding="utf-8")
-    )
-    return tomllib.loads(text)
+    numbers = {**numbers, "reply": parts["reply"]}
+    check = {name: text.format(**numbers) for name, text in parts.items()}
+    return check | {"word": _WORDS[check["state"]]}
 
 
 def overall(checks: dict[str, Check], tree: Tree) -> dict[str, str]:
     """Summarise the checks: a state, a short answer and the reason."""
     doubts: dict[str, list[str]] = {state: [] for state in _WORDS}
     for check in checks.values():
-        doubts[check.state].append(check.doubt)
+        doubts[check["state"]].append(check["doubt"])
     n_fitting, n_tested = len(doubts["fits"]), len(checks) - len(doubts["missing"])
     verb = "is a good sign" if n_fitting == 1 else "are good signs"
     why = f"{n_fitting} of {plural(n_tested, 'check')} {verb}"
