@@ -73,14 +73,14 @@ def read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> Fit:
     if (n_fitted := classifier.observed_gap_.size) != labelled.size:
         msg = f"X must hold the {n_fitted} rows of the fit. Got {labelled.size}."
         raise InvalidInputError(msg)
-    cells = _as_frame(X) if table is None else table.frame
-    inputs = cells if pipeline is model else model.read_inputs(X)
+    inputs = _as_frame(X) if pipeline is model else model.read_inputs(X)
+    cells = _as_frame(X) if hasattr(X, "columns") else inputs
     return Fit(
         pipeline,
         X if pipeline is model else inputs,
         labelled,
         inputs,
-        cells,
+        cells if table is None else table.frame,
         None if ids is None else np.asarray(ids, dtype=object),
         facts,
     )
