@@ -7,15 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.pipeline import make_pipeline
 
 from probgap.exceptions import InvalidInputError
-from probgap.io import load, save
-from probgap.methods import NaiveClassifier
 from probgap.tables import (
+    TableReader,
     make_preprocessor,
     needed_columns,
-    open_table,
     plan_columns,
     read_table,
     to_dates,
@@ -163,7 +160,7 @@ def test_chunks_and_later_dates():
     table = read_table(io.BytesIO(data)).frame
     step = make_preprocessor(plan_columns(table, label="y")).fit(table)
     X = step.transform(table)
-    with open_table(io.BytesIO(data), chunk_rows=7) as reader:
+    with TableReader(io.BytesIO(data), chunk_rows=7) as reader:
         parts = [step.transform(chunk.iloc[:, ::-1]) for chunk in reader]
     assert_array_equal(np.vstack(parts), X)
     later = table.iloc[:3].assign(when=["31.12.9999", "2150-01-01", ""])
@@ -172,13 +169,3 @@ def test_chunks_and_later_dates():
         InvalidInputError, match=r"'when' has .* in row 2, which is not a date"
     ):
         step.transform(table.iloc[:3].assign(when=["", "soon", ""]))
-
-
-def test_a_model_with_dates_comes_back(tmp_path):
-    frame, plan = plan_of(DAYS.strftime("%d/%m/%Y"))
-    labelled = np.arange(N) % 3 == 0
-    model = make_pipeline(make_preprocessor(plan), NaiveClassifier())
-    model.fit(frame, labelled.astype(int))
-    save(model, tmp_path / "m.skops")
-    back = load(tmp_path / "m.skops")
-    assert_array_equal(back.decision_function(frame), model.decision_function(frame))

@@ -13,10 +13,10 @@ from sklearn.pipeline import make_pipeline
 
 from probgap.exceptions import InvalidInputError
 from probgap.tables import (
+    TableReader,
     make_preprocessor,
     missing_columns,
     needed_columns,
-    open_table,
     plan_columns,
     read_table,
     to_categories,
@@ -75,7 +75,7 @@ def test_every_column_has_about_the_same_say(frame, fitted):
 @pytest.mark.parametrize("chunk_rows", [7, 100, 300])
 def test_chunks_order_and_types_change_nothing(frame, as_csv, fitted, chunk_rows):
     X = fitted.transform(frame)
-    with open_table(io.BytesIO(as_csv), chunk_rows=chunk_rows) as reader:
+    with TableReader(io.BytesIO(as_csv), chunk_rows=chunk_rows) as reader:
         parts = [fitted.transform(chunk.iloc[:, ::-1]) for chunk in reader]
     assert_array_equal(np.vstack(parts), X)
     assert_array_equal(fitted.transform(frame.assign(more=1).convert_dtypes()), X)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from probgap.exceptions import InvalidInputError, MissingLibraryError
-from probgap.tables import list_pieces, open_table, read_table
+from probgap.tables import TableReader, list_pieces, read_table
 
 PLAIN = b"a,b\n1,x\n2,y\n3,\n"
 
@@ -29,7 +29,7 @@ def rows(data):
 
 
 def chunks(data):
-    with open_table(io.BytesIO(data)) as reader:
+    with TableReader(io.BytesIO(data)) as reader:
         return list(reader)
 
 
@@ -82,7 +82,7 @@ def test_parquet_from_a_path_has_its_hash_and_progress(tmp_path):
     path = tmp_path / "t.parquet"
     path.write_bytes(parquet(pa.table({"a": list(range(20_000))})))
     assert read_table(path).sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
-    with open_table(path, chunk_rows=9_000) as reader:
+    with TableReader(path, chunk_rows=9_000) as reader:
         read = [(len(chunk), reader.bytes_read) for chunk in reader]
     assert [n for n, _ in read] == [9_000, 9_000, 2_000]
     assert 0 < read[0][1] < read[-1][1] == reader.n_bytes
@@ -195,7 +195,7 @@ def test_excel_is_read_as_if_it_were_csv(tmp_path):
         assert frame.where(frame.notna(), None).to_dict("list") == expected
         assert "the sheet 'Sheet', one of 2" in table.notes
     assert table.sha256 == hashlib.sha256(gzipped).hexdigest()
-    with open_table(tmp_path / "t.xlsx", chunk_rows=2, columns=["ok"]) as reader:
+    with TableReader(tmp_path / "t.xlsx", chunk_rows=2, columns=["ok"]) as reader:
         assert [list(chunk["ok"].index) for chunk in reader] == [[0, 1], [2]]
 
 
@@ -255,7 +255,7 @@ def test_latin1_is_read_where_utf8_fails_wherever_that_is():
     assert table.frame["a"].tolist() == ["é", "é", "é", "ü", "€", "\x81"]
     assert table.notes == ("read as latin-1 where it is not UTF-8",)
     late = b"a,b\n" + b"x,1\n" * 400_000 + b"\xfc,2\n"
-    with open_table(io.BytesIO(late)) as reader:
+    with TableReader(io.BytesIO(late)) as reader:
         *_, last = reader
         assert last["a"].iloc[-1] == "ü"
         assert reader.notes == ("read as latin-1 where it is not UTF-8",)
@@ -335,7 +335,7 @@ def test_chunks_are_the_table(chunk_rows, kind):
         table = pa.table({"a": range(50), "b": ["x"] * 50})
         data = parquet(table, row_group_size=8)
     whole = rows(data)
-    with open_table(io.BytesIO(data), chunk_rows=chunk_rows) as reader:
+    with TableReader(io.BytesIO(data), chunk_rows=chunk_rows) as reader:
         assert reader.columns == ("a", "b")
         assert reader.n_bytes is None
         parts = list(reader)
@@ -360,10 +360,10 @@ def test_row_groups_are_put_together_up_to_a_size(max_rows, sizes, tmp_path):
 def test_wanted_columns_alone_are_read_in_the_order_wanted():
     nested = pa.table({"a": [1], "b": [[1, 2]], "c": ["x"]})
     for data in (b"a,b,c\n1,2,x\n", parquet(nested)):
-        with open_table(io.BytesIO(data), columns=["c", "a"]) as reader:
+        with TableReader(io.BytesIO(data), columns=["c", "a"]) as reader:
             (chunk,) = reader
         assert list(chunk.columns) == ["c", "a"]
-        with open_table(io.BytesIO(data)) as reader:
+        with TableReader(io.BytesIO(data)) as reader:
             reader.select(["c", *(name for name in reader.columns if name != "b")])
             (chunk,) = reader
         assert list(chunk.columns) == ["c", "a"]
@@ -456,18 +456,18 @@ def test_a_file_that_cannot_be_read_to_its_end():
 def test_progress_of_a_csv_file(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(PLAIN)
-    with open_table(path) as reader:
+    with TableReader(path) as reader:
         list(reader)
         assert reader.bytes_read == reader.n_bytes == len(PLAIN)
 
 
 def test_wrong_wishes():
     with pytest.raises(InvalidInputError, match="chunk_rows"):
-        open_table(io.BytesIO(PLAIN), chunk_rows=0)
+        TableReader(io.BytesIO(PLAIN), chunk_rows=0)
     with pytest.raises(InvalidInputError, match="has no column 'A'"):
-        open_table(io.BytesIO(PLAIN), columns=["A"])
+        TableReader(io.BytesIO(PLAIN), columns=["A"])
     with pytest.raises(InvalidInputError, match="and 4 more"):
-        open_table(io.BytesIO(PLAIN), columns=list("ABCDEFGHIJ"))
+        TableReader(io.BytesIO(PLAIN), columns=list("ABCDEFGHIJ"))
 
 
 def test_a_missing_library_is_named(monkeypatch):

@@ -21,7 +21,7 @@ def draw_rows(options: Options, *, scheduler: str | None, shown: bool) -> Table:
     """Draw the rows to fit to: all labelled ones, and as many others as fit."""
     # A bad request is refused before any worker is started.
     files = tables.find_tables(options.source)
-    with tables.open_table(files[0]) as reader:
+    with tables.TableReader(files[0]) as reader:
         columns = options.choose_columns(reader.columns)
     with start_client(scheduler, options.jobs, shown=shown):
         from probgap.dask._files import draw_table

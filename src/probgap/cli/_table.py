@@ -91,7 +91,7 @@ def read_rows(options: Options) -> Table:
     """Read the whole table, or refuse it, as soon as it shows that it will not do."""
     files = tables.find_tables(options.source)
     if Path(files[0]).is_file():  # anything else can be read only once
-        with tables.open_table(files[0]) as reader:
+        with tables.TableReader(files[0]) as reader:
             options.choose_columns(reader.columns)
         _require_memory(options.source, files)
     table = tables.read_table(options.source)

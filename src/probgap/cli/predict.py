@@ -115,11 +115,11 @@ def _score(
 
     At the end, notices of columns that left their training range are added to ``drift``.
     """
-    from probgap.tables import open_table
+    from probgap.tables import TableReader
 
     model, corrected, name, n_done = None, None, id_column, 0
     for at, source in enumerate(sources):
-        with open_table(source, chunk_rows=_ROWS_AT_ONCE) as reader:
+        with TableReader(source, chunk_rows=_ROWS_AT_ONCE) as reader:
             if model is None:
                 # Slow: it loads scikit-learn, which no check before it needs.
                 model, noted, watch = _load(path, strict=strict, quiet=quiet)

@@ -42,7 +42,7 @@ def draw_table(
         The rows, indexed by their place in all rows, and how many each represents.
     """
     files = tables.find_tables(source)
-    with tables.open_table(files[0]) as reader:
+    with tables.TableReader(files[0]) as reader:
         names = reader.columns
     pieces = [piece for file in files for piece in tables.list_pieces(file)]
     counted = on_workers(_count, ((piece, label) for piece in pieces))

@@ -15,13 +15,14 @@ from probgap.tables._plan import missing_columns as missing_columns
 from probgap.tables._plan import needed_columns as needed_columns
 from probgap.tables._plan import plan_labelled as plan_labelled
 from probgap.tables._read import Piece as Piece
-from probgap.tables._read import Table, TableReader, open_table, read_table
+from probgap.tables._read import Table, read_table
+from probgap.tables._read import TableReader as TableReader
 from probgap.tables._read import ids_of as ids_of
 from probgap.tables._read import list_pieces as list_pieces
 from probgap.tables._read import path_of as path_of
 from probgap.tables._source import find_tables as find_tables
 from probgap.tables._source import join_digests as join_digests
-from probgap.tables._write import write_csv
+from probgap.tables._write import write_csv as write_csv
 
 if TYPE_CHECKING:
     from probgap.tables._classifier import TableClassifier
@@ -37,13 +38,10 @@ __all__ = [
     "LabelColumn",
     "Table",
     "TableClassifier",
-    "TableReader",
     "make_preprocessor",
-    "open_table",
     "plan_columns",
     "read_labels",
     "read_table",
-    "write_csv",
 ]
 
 

@@ -5,18 +5,14 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
 from typing import Any
 
 from probgap._core.errors import InvalidInputError, MissingLibraryError, load_library
 from probgap._core.output import plural
-from probgap.tables._base import pa, refuse
+from probgap.tables._base import Frame, pa, pd, refuse
 from probgap.tables._cells import text_of
 from probgap.tables._csv import refuse_numbers, tidy_names
 from probgap.tables._source import OpenSource
-
-_BATCH_ROWS = 8_192
-_ERRORS = ("#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!")
 
 
 class ExcelRows:
@@ -26,68 +22,54 @@ class ExcelRows:
     """
 
     def __init__(self, source: OpenSource) -> None:
-        self._name = source.name
-        with self._explained():
-            file = source.as_file()
-            if "xl/workbook.xml" not in zipfile.ZipFile(file).namelist():
-                source.refuse_format("a zip archive")
-            excel = load_library("openpyxl", extra="excel", purpose="Excel files")
-            book = excel.load_workbook(file, read_only=True, data_only=True)
-            source.on_close(book.close)
-            shown = [each for each in book.worksheets if each.sheet_state == "visible"]
-            sheet = (shown or book.worksheets)[0]
-            if len(book.worksheets) > 1:
-                n_sheets = len(book.worksheets)
-                source.note(f"the sheet {sheet.title!r}, one of {n_sheets}")
-            sheet.reset_dimensions()  # some programs write wrong ones
-            self._rows: Iterator[tuple[int, list[str | None]]] = self._read(sheet)
-            header = next(self._rows, None)
-        if header is None:
-            refuse(f"{self._name} is empty; expected a header and rows.")
-        given = [cell or "" for cell in header[1]]
-        refuse_numbers(given, f"The first row of {self._name}")
+        with _explained(source.name):
+            cells = _read_first_sheet(source)
+        cells = cells[cells.notna().any(axis=1)]
+        if cells.empty:
+            refuse(f"{source.name} is empty; expected a header and rows.")
+        header, self._rows = cells.iloc[0], cells.iloc[1:]
+        n_cells = int(header.notna().to_numpy().nonzero()[0][-1]) + 1
+        given = ["" if pd.isna(cell) else cell for cell in header[:n_cells]]
+        refuse_numbers(given, f"The first row of {source.name}")
         self.columns = tidy_names(given, source)
-        with self._explained():
-            first = next(self._rows, None)
-        if first is None:
-            refuse(f"{self._name} has a header but no rows.")
-        self._rows = chain([first], self._rows)
-
-    def _read(self, sheet: Any) -> Iterator[tuple[int, list[str | None]]]:
-        """Yield the number and the cells of each row, up to the last with a value."""
-        for number, row in enumerate(sheet.iter_rows(values_only=True), start=1):
-            cells = [None if cell in _ERRORS else text_of(cell) for cell in row]
-            while cells and not cells[-1]:
-                cells.pop()
-            if cells:
-                yield number, cells
+        if self._rows.empty:
+            refuse(f"{source.name} has a header but no rows.")
+        beyond = self._rows.iloc[:, n_cells:].notna()
+        for row, cell in zip(*beyond.to_numpy().nonzero(), strict=True):
+            refuse(
+                f"{source.name} has {plural(n_cells + cell + 1, 'cell')} in row "
+                f"{beyond.index[row] + 1}, but {n_cells} in its header; name every column."
+            )
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Yield the rows, some thousands at a time."""
-        places = [self.columns.index(column) for column in columns]
-        n_cells = len(self.columns)
+        """Yield the rows at once."""
+        cells = (self._rows[self.columns.index(column)] for column in columns)
+        how: Any = {"type": pa.string(), "from_pandas": True}
+        arrays = [pa.array(column, **how) for column in cells]
+        yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
-        def complete() -> Iterator[list[str | None]]:
-            for number, cells in self._rows:
-                if len(cells) > n_cells:
-                    refuse(
-                        f"{self._name} has {plural(len(cells), 'cell')} in row {number}, "
-                        f"but {n_cells} in its header; name every column."
-                    )
-                yield cells + [None] * (n_cells - len(cells))
 
-        every = complete()
-        with self._explained():
-            while rows := list(islice(every, _BATCH_ROWS)):
-                arrays = [pa.array([r[at] for r in rows], pa.string()) for at in places]
-                yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+def _read_first_sheet(source: OpenSource) -> Frame:
+    file = source.as_file()
+    if "xl/workbook.xml" not in zipfile.ZipFile(file).namelist():
+        source.refuse_format("a zip archive")
+    load_library("openpyxl", extra="excel", purpose="Excel files")
+    with pd.ExcelFile(file, engine="openpyxl") as excel:
+        sheets = excel.book.worksheets
+        sheet = next((s for s in sheets if s.sheet_state == "visible"), sheets[0])
+        if len(sheets) > 1:
+            source.note(f"the sheet {sheet.title!r}, one of {len(sheets)}")
+        how: Any = {"header": None, "dtype": object, "na_filter": False}
+        cells = pd.read_excel(excel, sheet.title, **how)
+    return cells.map(lambda cell: text_of(cell) or None).astype(object)
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except (InvalidInputError, MissingLibraryError):
-            raise
-        except Exception as error:  # noqa: BLE001 (whatever a strange file leads to)
-            what = " ".join(str(error).split()).rstrip(".")[:160]
-            refuse(f"{self._name} is a damaged Excel workbook or zip archive: {what}.")
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (InvalidInputError, MissingLibraryError):
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever a strange file leads to)
+        what = " ".join(str(error).split()).rstrip(".")[:160]
+        refuse(f"{name} is a damaged Excel workbook or zip archive: {what}.")

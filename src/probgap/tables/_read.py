@@ -132,53 +132,15 @@ def ids_of(frame: Frame, column: str | None) -> Any:
     return frame[column].astype("string").fillna("").to_numpy(dtype=object)
 
 
-def open_table(
-    source: Source, *, chunk_rows: int = 50_000, columns: Iterable[str] | None = None
-) -> TableReader:
-    r"""Open a table to go through it a chunk of rows at a time.
-
-    Memory is bounded by the chunk, whatever the size of the file: a chunk ends after
-    ``chunk_rows`` rows or 64 MB of cells, whichever comes first, and a CSV file is read
-    64 MB ahead at most. Cells are the same as those of :func:`read_table`.
-
-    Parameters
-    ----------
-    source : path, "-" or binary stream
-        The file, as in :func:`read_table`.
-    chunk_rows : int, default=50_000
-        The most rows a chunk may have.
-    columns : iterable of str, default=None
-        The columns that are wanted, in this order; all by default.
-
-    Returns
-    -------
-    TableReader
-        A context manager and an iterator of DataFrames, indexed by row from 0 on.
-
-    Examples
-    --------
-    >>> import io
-    >>> from probgap.tables import open_table
-    >>> with open_table(io.BytesIO(b"a,b\n1,x\n2,y\n3,z\n"), chunk_rows=2) as reader:
-    ...     [len(chunk) for chunk in reader]
-    [2, 1]
-    """
-    return TableReader(source, chunk_rows=chunk_rows, columns=columns)
-
-
 class TableReader:
     """An open table: a context manager and an iterator of DataFrames, chunk by chunk.
 
-    Made by :func:`open_table`.
+    Memory is bounded by the chunk, whatever the size of the file: a chunk ends after
+    ``chunk_rows`` rows or 64 MB of cells, whichever comes first, and a CSV file is read
+    64 MB ahead at most. Cells are those of :func:`read_table`; rows are indexed from 0.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Names of all columns of the file.
-    name : str
-        Name of the file.
-    n_bytes : int or None
-        Size of the file, where it is known.
+    ``columns`` has the names of all columns of the file, ``n_bytes`` its size, None where
+    it is not known.
     """
 
     def __init__(

@@ -23,25 +23,6 @@ def write_csv(frame: Frame, path_or_stream: Target, *, header: bool = True) -> N
     tab or a carriage return therefore gets an apostrophe in front, unless it is a plain
     number such as ``-1.5``. Numbers are written so that they read back as the same
     numbers; a missing cell is empty.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The table.
-    path_or_stream : path or stream
-        Where to: a file, which is replaced, or a stream of text or of bytes.
-    header : bool, default=True
-        Whether to write the names of the columns first.
-
-    Examples
-    --------
-    >>> import io
-    >>> import pandas as pd
-    >>> from probgap.tables import write_csv
-    >>> stream = io.StringIO()
-    >>> write_csv(pd.DataFrame({"note": ["=cmd()", "-2"], "x": [-0.5, 3]}), stream)
-    >>> stream.getvalue()
-    "note,x\r\n'=cmd(),-0.5\r\n-2,3.0\r\n"
     """
     if isinstance(path_or_stream, str | os.PathLike):
         path = Path(path_or_stream)
