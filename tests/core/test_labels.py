@@ -73,11 +73,7 @@ def test_pos_label_names_the_labelled_value():
         ([None, 1, 2], None, r"exactly one value.*Got 2 values: \[1, 2\]\."),
         ([np.nan, np.nan], None, r"exactly one value.*Got no value"),
         ([None, None], None, r"exactly one value.*Got no value"),
-        (
-            [0, 1],
-            7,
-            r"pos_label must be a value found in y\. Got 7, y holds \[0, 1\]\.",
-        ),
+        ([0, 1], 7, r"pos_label must be a value .* Got 7, y holds \[0"),
         ([None, 1], 7, r"pos_label must be a value found in y\. Got 7, y holds"),
         (["fraud", "ok"], None, r"pos_label must say .* y holds 'fraud' and 'ok'\."),
         ([None, "a", 3], None, r"exactly one value.*Got 2 values"),

@@ -46,10 +46,7 @@ def blob(n=60, d=2, n_labelled=15, seed=0):
             lambda X, y: (X, np.arange(len(y)) % 3),
             r"y must hold two values.*Got 3 values",
         ),
-        (
-            lambda X, y: (X, y[:-1]),
-            r"y must have one label for each of the 60 samples\. Got 59",
-        ),
+        (lambda X, y: (X, y[:-1]), r"one label for each of the 60 samples\. Got 59"),
         (lambda X, _: (X, None), r"requires y to be passed"),
         (lambda X, y: (np.where(X > 2, np.nan, X), y), r"X contains NaN"),
         (lambda X, y: (np.where(X > 2, np.inf, X), y), r"X contains infinity"),
@@ -82,7 +79,7 @@ def test_bad_data_is_refused(make, spoil, message):
         (PGPUClassifier(boundary="median"), r"boundary must be 'auto', .*Got 'median'"),
         (
             PGPUClassifier(reweight=KernelMeanMatching(upper=-1.0)),
-            r"'upper' parameter .* must be .* Got -1\.0",
+            r"'upper' .* Got -1\.0",
         ),
         (
             PGPUClassifier(
@@ -92,13 +89,13 @@ def test_bad_data_is_refused(make, spoil, message):
         ),
         (
             PGPUClassifier(reweight=KernelMeanMatching(slack=-0.1)),
-            r"'slack' parameter .* Got -0\.1",
+            r"'slack' .* Got -0\.1",
         ),
         (
             PGPUClassifier(reweight=KernelMeanMatching(gamma=0.0)),
-            r"'gamma' parameter .* Got 0\.0",
+            r"'gamma' .* Got 0\.0",
         ),
-        (PGPUClassifier(reweight=True), r"'reweight' parameter .* Got True"),
+        (PGPUClassifier(reweight=True), r"'reweight' .* Got True"),
         (
             PGPUClassifier(boundary=MeanSmallest(0)),
             r"n_smallest must be an integer of at least 1\. Got 0",
@@ -109,44 +106,26 @@ def test_bad_data_is_refused(make, spoil, message):
         ),
         (
             PGPUClassifier(gap_estimator=LogisticRegression(), cv=16),
-            r"at least 16 labelled samples, one for each fold\. Got 15",
+            r"at least 16 labelled .* each fold\. Got 15",
         ),
-        (
-            PGPUClassifierCV(cv=16),
-            r"at least 16 labelled samples, one for each fold\. Got 15",
-        ),
+        (PGPUClassifierCV(cv=16), r"at least 16 labelled .* each fold\. Got 15"),
         (
             PGPUClassifier(estimator=KNeighborsClassifier()),
-            r"estimator must accept sample_weight in fit.* Got KNeighborsClassifier\(\)",
+            r"must accept sample_weight .* Got KNeighbors",
         ),
-        (
-            PGPUClassifier(gap_estimator=SVC()),
-            r"gap_estimator must have predict_proba; .* Got SVC\(\)",
-        ),
-        (
-            PGPUClassifier(gap_estimator="forest"),
-            r"'gap_estimator' parameter .* Got 'forest'",
-        ),
-        (PGPUClassifier(estimator=3), r"'estimator' parameter .* Got 3"),
+        (PGPUClassifier(gap_estimator=SVC()), r"must have predict_proba; .* Got SVC"),
+        (PGPUClassifier(gap_estimator="forest"), r"'gap_estimator' .* Got 'forest'"),
+        (PGPUClassifier(estimator=3), r"'estimator' .* Got 3"),
         (PGPUClassifier(pos_label=5), r"pos_label must be a value found in y\. Got 5"),
         (PGPUClassifier(random_state="x"), r"random_state must be .* Got 'x'"),
-        (
-            PGPUClassifierCV(boundaries=[-0.5, 0.5]),
-            r"boundaries must be numbers in \(-1, 0\)\. Got",
-        ),
-        (
-            PGPUClassifierCV(boundaries=[]),
-            r"boundaries must be numbers in \(-1, 0\)\. Got \[\]",
-        ),
-        (
-            PGPUClassifierCV(boundaries=["a"]),
-            r"boundaries must be numbers in \(-1, 0\)\. Got \['a'\]",
-        ),
+        (PGPUClassifierCV(boundaries=[-0.5, 0.5]), r"boundaries must be .* Got"),
+        (PGPUClassifierCV(boundaries=[]), r"boundaries must be .* Got \[\]"),
+        (PGPUClassifierCV(boundaries=["a"]), r"boundaries must be .* Got \['a'\]"),
         (
             PGPUClassifierCV(boundaries=[-0.5], scoring=lambda *_: float("nan")),
             r"scoring must return a number\. Got NaN",
         ),
-        (PGPUClassifierCV(scoring="f1"), r"'scoring' parameter .* Got 'f1'"),
+        (PGPUClassifierCV(scoring="f1"), r"'scoring' .* Got 'f1'"),
     ],
 )
 def test_bad_parameters_are_refused(model, message):

@@ -96,13 +96,13 @@ def fit_few(
     They minimise the log-loss. Two ridges pull coefficients and intercept, which is last,
     towards ``start``.
     """
+    pull = np.append(np.full(columns.shape[1], ridge[0]), ridge[1])
 
     def penalised(parameters: Vector) -> tuple[float, Vector]:
         odds = columns @ parameters[:-1] + parameters[-1]
         losses, slope = Logistic().slopes(target, odds)
         slope = weight * slope
-        away, pull = parameters - start, np.full(parameters.size, ridge[0])
-        pull[-1] = ridge[1]
+        away = parameters - start
         value = weight @ losses
         value += 0.5 * ridge[0] * (away[:-1] @ away[:-1])
         value += 0.5 * ridge[1] * away[-1] ** 2

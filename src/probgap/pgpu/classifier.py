@@ -220,11 +220,12 @@ class PGPUClassifier(BasePGPU):
 
     Notes
     -----
-    ``predict_proba`` is about the true label. If the final classifier has no probabilities
-    of its own, its decision values are calibrated by a one-parameter sigmoid fitted to the
-    posterior of step 2. ``research/reading/measure.py`` measures how often
-    the interval of the count holds on simulated tasks, ``benchmarks/default.py`` on real
-    tables with labels hidden in many ways.
+    ``predict`` and ``predict_proba`` are about P(Y=1 | x), of a sample that may be labelled
+    or not; ``probability_`` is about a training sample of which that is known. If the final
+    classifier has no probabilities of its own, its decision values are calibrated by a
+    one-parameter sigmoid fitted to the posterior of step 2. ``research/reading/measure.py``
+    measures how often the interval of the count holds on simulated tasks,
+    ``benchmarks/default.py`` on real tables with labels hidden in many ways.
 
     References
     ----------
