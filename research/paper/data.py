@@ -130,7 +130,7 @@ def draw_split(sample: Sample, split: int, share: float) -> tuple[Problem, Probl
 @cache
 def _draw_problem(sample: Sample) -> Problem:
     """Draw or load the samples, and hide labels: once for all splits."""
-    data, labelling, size, standardise = sample
+    data, labelling, size, _ = sample
     if (data in _PROTEINS) != (labelling.rate == _REAL):
         rule = repr(_REAL) if data in _PROTEINS else "a function: no observed labels"
         msg = f"the rate of {data} must be {rule}. Got {labelling}."
@@ -143,7 +143,7 @@ def _draw_problem(sample: Sample) -> Problem:
             seed = seed_for("data", data, labelling)
             drawn = _DRAWN[data](size, random_state=seed)
             X, y = drawn.X, drawn.y > 0
-            gap = _gap(data, X, drawn.y, standardise=standardise)
+            gap = _gap(data, X, drawn.y)
         else:
             X, y, gap = _load(data)
         seed = seed_for("labels", data, labelling)
@@ -161,9 +161,7 @@ def _load(data: str) -> tuple[Array, Mask, Vector]:
     return X, y > 0, _gap(data, X, y)
 
 
-def _gap(
-    data: str, X: Array, y: NDArray[np.generic], *, standardise: bool = True
-) -> Vector:
+def _gap(data: str, X: Array, y: NDArray[np.generic]) -> Vector:
     with one_thread():
-        scaled = StandardScaler().fit_transform(X) if standardise else X
+        scaled = StandardScaler().fit_transform(X)
         return datasets.platt_gap(scaled, y, random_state=seed_for("gap", data))
