@@ -113,5 +113,4 @@ draw_relabelling(
     model.relabelling_,
     sample_weight=model.sample_weight_,
     boundary=model.boundary_,
-    kind="training",
 )

@@ -14,15 +14,14 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import InvalidInputError, load_library
-from probgap._core.output import comparable_height, fixed, whole, whole_file
+from probgap._core.output import comparable_height, fixed, whole
 from probgap._core.runtime import spread_rows
 
 if TYPE_CHECKING:
@@ -32,19 +31,17 @@ if TYPE_CHECKING:
 __all__ = ["Figure", "draw_boundary", "draw_gaps", "draw_relabelling"]
 
 Point = tuple[float, float]
-Kind = Literal["counts", "training"]
 
 _WIDTH = 640  # of a figure by itself, in pixels
 _ABOVE_BARS = 34  # pixels, for text
-# Codes of a Relabelling, in the order in which they are drawn.
+_BETWEEN = 14  # pixels between two charts of a figure
+# Codes of a Relabelling, and what becomes of them in training.
 _OUTCOMES = {1: "positive", -1: "undecided", 0: "negative"}
-_ROWS = ("labelled", "unlabelled")
+_AS = {"positive": "as positive", "negative": "as negative", "undecided": "left out"}
 # More points are a blot; those drawn are spread over all samples.
 _MOST_DRAWN = 2000
-# A segment shorter than this share of the longest bar has no place for text.
-_SHORTEST_WITH_TEXT = 0.06
 _GAP_TICKS = [(tick, fixed(tick, 1)) for tick in (-1.0, -0.5, 0.0, 0.5, 1.0)]
-_GAP_NAME = "observed gap, P(labelled | x) \N{MINUS SIGN} P(unlabelled | x)"
+_GAP = "P(labelled | x) \N{MINUS SIGN} P(unlabelled | x)"
 
 
 class Chart:
@@ -144,7 +141,8 @@ class Figure:
     >>> figure = draw_gaps([-0.9, -0.8, 0.7], [0, 0, 1], boundary=-0.5)
     >>> figure.label
     'Observed gaps of 2 unlabelled and 1 labelled rows.'
-    >>> figure.save("gaps.svg")  # doctest: +SKIP
+    >>> figure.svg()[:38]
+    '<svg xmlns="http://www.w3.org/2000/svg'
     """
 
     def __init__(
@@ -160,58 +158,29 @@ class Figure:
         self._charts, self._margins = charts, margins
 
     def inline(self) -> str:
-        """Return the charts for a page that has our styles, each as wide as it may be.
-
-        Returns
-        -------
-        str
-            Markup.
-        """
+        """Return the charts for a page with our styles, each as wide as it may be."""
         return "".join(chart.svg() for chart in self._charts)
 
     def svg(self) -> str:
-        """Return the figure by itself.
-
-        Returns
-        -------
-        str
-            The text of an SVG file.
-        """
+        """Return the figure by itself: the text of an SVG file."""
         top, right, bottom, left = self._margins
-        width, at, drawn = _WIDTH - left - right, top, []
+        width, at, drawn = _WIDTH - left - right, top, ""
         for chart in self._charts:
-            drawn.append(chart.svg(f'x="{left}" y="{at}" width="{width}"'))
-            at += chart.height + 14
-        height = at - 14 + bottom
+            drawn += chart.svg(f'x="{left}" y="{at}" width="{width}"')
+            at += chart.height + _BETWEEN
+        height = at - _BETWEEN + bottom
         size = f'width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}"'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {size} '
             f'aria-label="{escape(self.label)}"><style>{_style()}</style>'
             '<rect width="100%" height="100%" style="fill: var(--ground)"/>'
-            f"{''.join(drawn)}</svg>"
+            f"{drawn}</svg>"
         )
 
     def frame(self) -> Any:
-        """Return what is drawn as a table.
-
-        Returns
-        -------
-        DataFrame
-            One row for each bar, dot or place.
-        """
+        """Return what is drawn as a DataFrame, a row for each bar, dot or place."""
         pandas = load_library("pandas", extra="report", purpose="tables of figures")
         return pandas.DataFrame(self.data)
-
-    def save(self, path: str | Path) -> None:
-        """Write the figure to an SVG file.
-
-        Parameters
-        ----------
-        path : path
-            The file.
-        """
-        with whole_file(Path(path)) as file:
-            file.write(self.svg())
 
     def __repr__(self) -> str:
         return f"<Figure: {self.label}>"
@@ -374,8 +343,7 @@ def draw_boundary(
     chart.legend([("unlabelled", "undecided"), ("labelled", "positive")])
     words = f"boundary {fixed(value)}"
     chart.text((1.0, 1.0), words, "mark", shift=(0, -12), anchor="end")
-    chart.x_axis(_GAP_TICKS)
-    chart.text((0.0, 0.0), _GAP_NAME, "note", shift=(0, 40))
+    _name_gaps(chart)
     return Figure([chart], data)
 
 
@@ -386,9 +354,12 @@ def draw_relabelling(
     *,
     sample_weight: ArrayLike | None = None,
     boundary: Boundary | float | None = None,
-    kind: Kind = "counts",
 ) -> Figure:
-    """Draw what rows were relabelled as, or what each counts for in training.
+    """Draw what each row counts for in training, at its observed gap.
+
+    Upwards by as much as it counts as a positive, downwards as a negative, on the line if
+    it is left out. A row with shares of both labels, as by default, is drawn twice. Of
+    more than 2,000 rows, as many are drawn, spread over all.
 
     Parameters
     ----------
@@ -402,18 +373,12 @@ def draw_relabelling(
         What each counts for: ``sample_weight_``. ``None`` takes 1 for all.
     boundary : Boundary or float, default=None
         The boundary l, to be drawn where it is known.
-    kind : {"counts", "training"}, default="counts"
-        "counts": two bars, what was labelled and what was not, cut into what became of it:
-        positive, undecided (left out of training) or negative. "training": each row at its
-        observed gap, upwards by as much as it counts as a positive in training, downwards
-        as a negative, on the line if it is left out. A row with shares of both labels, as
-        by default, is drawn on both sides.
 
     Returns
     -------
     Figure
-        With the number of rows for each outcome; or for each row its gap, label, outcome,
-        and what it counts for as a positive and as a negative.
+        With the gap of each row, whether it is ``labelled``, what it was ``relabelled``
+        as, and what it counts for ``as_positive`` and ``as_negative``.
 
     Examples
     --------
@@ -421,96 +386,45 @@ def draw_relabelling(
     >>> from probgap.relabel import relabel
     >>> gap, labelled = [-0.9, -0.8, -0.3, 0.6, 0.7], [0, 0, 0, 0, 1]
     >>> relabelling = relabel(gap, labelled, lower=-0.5)
-    >>> draw_relabelling(gap, labelled, relabelling).frame()
-         observed  positive  undecided  negative
-    0    labelled         1          0         0
-    1  unlabelled         1          1         2
+    >>> draw_relabelling(gap, labelled, relabelling).data["relabelled"]
+    ['negative', 'negative', 'undecided', 'positive', 'positive']
     """
     gap = check_gap(observed_gap)
     mask = check_labelled(labelled, gap.size)
     weight = np.ones(gap.size) if sample_weight is None else np.asarray(sample_weight)
-    for name, size in (
-        ("relabelling", relabelling.labels.size),
-        ("sample_weight", weight.size),
-    ):
+    sizes = {"relabelling": relabelling.labels.size, "sample_weight": weight.size}
+    for name, size in sizes.items():
         if size != gap.size:
-            msg = (
-                f"{name} must have one entry for each of the {gap.size} samples. "
-                f"Got {size}."
-            )
+            msg = f"{name} must have one entry for each of {gap.size} samples. Got {size}."
             raise InvalidInputError(msg)
-    if kind not in get_args(Kind):
-        msg = f"kind must be one of {get_args(Kind)}. Got {kind!r}."
-        raise InvalidInputError(msg)
-    if kind == "counts":
-        return _draw_counts(mask, relabelling)
-    return _draw_training(gap, mask, relabelling, weight, _value_of(boundary))
-
-
-def _draw_counts(labelled: NDArray[Any], relabelling: Relabelling) -> Figure:
-    data: dict[str, list[Any]] = {"observed": list(_ROWS)}
-    for code, name in _OUTCOMES.items():
-        became = relabelling.labels == code
-        data[name] = [int((became & rows).sum()) for rows in (labelled, ~labelled)]
-    longest = max(
-        1, *(sum(data[name][row] for name in _OUTCOMES.values()) for row in (0, 1))
-    )
-    chart = Chart((0.0, longest), (0.0, 2.0), 130, "What rows were relabelled as.")
-    for row, observed in enumerate(_ROWS):
-        low, left = 1.1 - row, 0
-        chart.text((0.0, low + 0.4), observed, shift=(-8, 4), anchor="end")
-        for name in _OUTCOMES.values():
-            n = data[name][row]
-            chart.box((left, low), (left + n, low + 0.8), name)
-            if n > _SHORTEST_WITH_TEXT * longest:
-                at = (left + 0.5 * n, low + 0.4)
-                kind = "end" if name == "undecided" else "inside"
-                chart.text(at, whole(n), kind, shift=(0, 5))
-            left += n
-    chart.legend([(f"{n} ({whole(sum(data[n]))})", n) for n in _OUTCOMES.values()])
-    chart.x_axis((tick, brief(tick)) for tick in ticks(longest))
-    return Figure([chart], data, margins=(32, 24, 34, 90))
-
-
-def _draw_training(
-    gap: NDArray[Any],
-    labelled: NDArray[Any],
-    relabelling: Relabelling,
-    weight: NDArray[Any],
-    bound: float | None,
-) -> Figure:
-    decided = relabelling.decided
+    decided, bound = relabelling.decided, _value_of(boundary)
     share = np.where(decided, relabelling.positive_share, 0.0)
     weight = np.where(decided, weight, 0.0)
     data: dict[str, list[Any]] = {
         "observed_gap": gap.tolist(),
-        "labelled": labelled.tolist(),
+        "labelled": mask.tolist(),
         "relabelled": [_OUTCOMES[code] for code in relabelling.labels.tolist()],
         "as_positive": (share * weight).tolist(),
         "as_negative": ((1.0 - share) * weight).tolist(),
     }
     most = max(1e-9, *data["as_positive"], *data["as_negative"])
-    chart = Chart((-1.0, 1.0), (-1.05 * most, 1.05 * most), 300)
-    chart.label = "What each row counts for in training, by its observed gap."
-    heights = [sign * tick for tick in ticks(most, 3) for sign in (1.0, -1.0)]
-    chart.y_axis((height, brief(abs(height))) for height in dict.fromkeys(heights))
+    label = "What each row counts for in training, by its observed gap."
+    chart = Chart((-1.0, 1.0), (-1.05 * most, 1.05 * most), 300, label)
+    heights = dict.fromkeys(sign * t for t in ticks(most, 3) for sign in (1.0, -1.0))
+    chart.y_axis((height, brief(abs(height))) for height in heights)
     _draw_zone(chart, bound)
     for row in spread_rows(gap.size, _MOST_DRAWN).tolist():
-        at, up, down = (
-            data[k][row] for k in ("observed_gap", "as_positive", "as_negative")
-        )
-        if up > 0.0:
-            chart.dot((at, up), "positive", 2.5)
-        if down > 0.0:
-            chart.dot((at, -down), "negative", 2.5)
+        up, down = data["as_positive"][row], data["as_negative"][row]
+        for height, kind in ((up, "positive"), (-down, "negative")):
+            if height:
+                chart.dot((gap[row], height), kind, 2.5)
         if up == down == 0.0:
-            chart.dot((at, 0.0), "undecided", 2.5)
-    names = {"positive": "as positive", "negative": "as negative"}
-    if not decided.all():
-        names["undecided"] = "left out"
-    chart.legend((words, kind) for kind, words in names.items())
-    chart.x_axis(_GAP_TICKS)
-    chart.text((0.0, chart.y[0]), _GAP_NAME, "note", shift=(0, 40))
+            chart.dot((gap[row], 0.0), "undecided", 2.5)
+    chart.legend(
+        (f"{words} ({whole(data['relabelled'].count(kind))})", kind)
+        for kind, words in _AS.items()
+    )
+    _name_gaps(chart)
     return Figure([chart], data)
 
 
@@ -542,6 +456,12 @@ def _chart_bars(
     _draw_zone(chart, bound, shaded=False)
     chart.x_axis()
     return chart
+
+
+def _name_gaps(chart: Chart) -> None:
+    chart.x_axis(_GAP_TICKS)
+    middle = (0.0, chart.y[0])
+    chart.text(middle, f"observed gap, {_GAP}", "note", shift=(0, 40))
 
 
 def _draw_zone(chart: Chart, bound: float | None, *, shaded: bool = True) -> None:
