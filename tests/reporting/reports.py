@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -53,49 +55,8 @@ def other(method="m", **numbers):
 
 def typical():
     """Everything is there, and nothing is wrong."""
-    rng = np.random.default_rng(0)
-    edges = np.linspace(-1.0, 1.0, 41)
-    unlabelled = np.concatenate(
-        [rng.beta(1.0, 9.0, 340) * 1.5 - 1.0, rng.beta(4.0, 3.0, 109) * 1.4 - 0.7]
-    )
-    labelled = rng.beta(5.0, 2.0, 120) * 1.7 - 0.75
-    counts = [np.histogram(gap, edges)[0].tolist() for gap in (unlabelled, labelled)]
-    found = {"rows": 569, "labelled": 120, "unlabelled": 449, "hidden": 80.3}
-    found |= {"hidden_interval": [55.0, 110.0], "level": 0.9, "share_positive": 0.352}
-    found |= {"share_interval": [0.31, 0.40], "called_positive": 78}
-    weights = {"reweighted": True, "effective_sample_size": 412.3, "n_weighted": 522}
-    weights |= {"largest": 3.1, "kkt_residual": 1e-8, "converged": True}
-    weights["bound"] = {"share_selected": 0.92, "share_left_out": 0.08}
-    weights["bound"] |= {"risk_selected": 0.01}
-    decision = {"n_negative": 364, "n_undecided": 47, "n_positive": 158}
-    decision |= {"undecided_share": 47 / 569, "weights": weights}
-    decision["histogram"] = {"edges": edges.tolist(), "unlabelled": counts[0]}
-    decision["histogram"]["labelled"] = counts[1]
-    decision["reliability"] = reliability()
-    scar = {"statistic": 0.81, "p_value": 0.005, "n_resamples": 199, "n_rows": 569}
-    held_out = {"calibration_error": 0.021, "recall": 0.93, "n_labelled": 120}
-    held_out |= {"recall_interval": [0.87, 0.97], "roc_auc": 0.934}
-    curve = {"bins": bins(), "rises": True, "rank_correlation": 0.96, "p_value": 0.001}
-    tree = {
-        "table": table(),
-        "found": found | {"headline": headline(found)},
-        "ranked": [ranked_row(rank, rng) for rank in range(1, 21)],
-        "boundary": {"value": -0.41, "rule": "auto", "spread": 0.05, "fallback": None},
-        "decision": decision,
-        "belief": {
-            "scar": scar | {"verdict": "biased"},
-            "labelling": curve,
-            "held_out": held_out,
-            "scenarios": {"low": 71.0, "high": 92.0, "familiarity": 0.6},
-            "others": others(),
-            "n_compared": 284,
-        },
-        "drivers": drivers(),
-        "next": [next_row(place, rng) for place in range(50)],
-        "warnings": [],
-        "run": run(),
-    }
-    return Report(tree, None, None)
+    text = Path(__file__).with_name("typical.json").read_text(encoding="utf-8")
+    return Report(json.loads(text), None, None)
 
 
 def doubtful():
@@ -132,9 +93,10 @@ def doubtful():
 
 def unfit():
     """The assumption is violated, and the data do not settle the count."""
+    report = typical()
     falling = [
         each | {"frequency": f, "fit": 0.2, "low": max(f - 0.08, 0.0), "high": f + 0.09}
-        for each, f in zip(bins(), SAG, strict=True)
+        for each, f in zip(report.tree["belief"]["labelling"]["bins"], SAG, strict=True)
     ]
     curve = {"bins": falling, "rises": False, "rank_correlation": -0.2, "p_value": 0.9}
     parts = {
@@ -145,7 +107,7 @@ def unfit():
         "found.hidden_interval": [9.0, 240.0],
         "warnings": [warn("strong", "Two scenarios fit.", "Use the ranking.")],
     }
-    return change(typical(), parts)
+    return change(report, parts)
 
 
 def lively(n_unlabelled=449, cells=None):
@@ -205,9 +167,10 @@ def hostile():
     values = dict(zip(names, cells, strict=True))
     ids = dict.fromkeys(range(20), '"><b onmouseover=alert(3)>')
     ids |= {1: "Z\u0301" + "\u0301" * 400, 2: "x" * 10_000}
+    column, *_ = report.tree["table"]["columns"]
     columns = [
-        column(f"{name} {place}", "left out" if place % 3 else "number")
-        for place in range(334)
+        column | {"name": f"{name} {k}", "use": "left out" if k % 3 else "number"}
+        for k in range(334)
         for name in names
     ]
     loss = [
@@ -244,122 +207,3 @@ REPORTS = {
     each.__name__: each
     for each in (typical, doubtful, unfit, hostile, lively, lively_hostile)
 }
-
-
-def table():
-    columns = [column(name, "number") for name in COLUMNS[:6]]
-    columns += [column("clinic", "category", example="Leeds"), column("notes", "text")]
-    columns += [column("malignant", "label"), column("patient", "id")]
-    columns += [column("seen", "left out", "date", "2024-03-01")]
-    columns += [column("country", "left out", "the same in every row", "UK")]
-    return {
-        "name": "tumours.csv",
-        "path": "/data/tumours.csv",
-        "rows": 569,
-        "sha256": "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef",
-        "label": "malignant",
-        "positive": "yes",
-        "unlabelled": {"no": 446, "": 3},
-        "sentence": "Reading 'yes' as labelled positive (120 rows), 'no' as unlabelled.",
-        "id": "patient",
-        "notes": ["Read as UTF-8, separated by semicolons."],
-        "columns": columns,
-        "files": None,
-    }
-
-
-def column(name, use, why="", example="17.99"):
-    about = {"name": name, "use": use, "why": why, "example": example}
-    return about | {"n_missing": 4, "n_distinct": 456}
-
-
-def ranked_row(rank, rng):
-    values = {name: f"{rng.gamma(9.0, 2.0):.2f}" for name in COLUMNS[:4]}
-    values["clinic"] = "Leeds" if rank % 2 else "Dundee"
-    row = {"rank": rank, "row": int(rng.integers(1, 570)), "values": values}
-    row |= {"id": f"P-{rng.integers(1, 9999):04d}", "gap": 0.45 - 0.03 * rank}
-    ends = [0.91 - 0.03 * rank, 0.99 - 0.01 * rank]
-    return row | {"probability": 0.985 - 0.012 * rank, "interval": ends}
-
-
-def next_row(place, rng):
-    row = {"row": int(rng.integers(1, 570)), "id": f"P-{rng.integers(1, 9999):04d}"}
-    row |= {"gap": -0.4 + 0.007 * place, "probability": 0.5 + 0.004 * place}
-    return row | {"why": "near the boundary, unlike the others"}
-
-
-def bins():
-    frequencies = (0.0, 0.01, 0.03, 0.10, 0.22, 0.47, 0.66, 0.81)
-    return [
-        {
-            "gap_low": -1.0 + 0.25 * place,
-            "gap_high": -0.75 + 0.25 * place,
-            "gap": -0.875 + 0.25 * place,
-            "n": 71,
-            "labelled": round(71 * frequency),
-            "frequency": frequency,
-            "low": max(frequency - 0.06, 0.0),
-            "high": min(frequency + 0.08, 1.0),
-            "fit": frequency,
-        }
-        for place, frequency in enumerate(frequencies)
-    ]
-
-
-def reliability():
-    pairs = [(0.01, 0.0), (0.06, 0.04), (0.15, 0.19), (0.31, 0.28), (0.48, 0.52)]
-    pairs += [(0.67, 0.64), (0.82, 0.86)]
-    names = ("predicted", "observed", "n", "low", "high")
-    rows = [(p, o, 81, max(o - 0.08, 0.0), min(o + 0.09, 1.0)) for p, o in pairs]
-    return [dict(zip(names, row, strict=True)) for row in rows]
-
-
-def others():
-    names = [
-        "hidden",
-        "agreement",
-        "both",
-        "only_here",
-        "only_there",
-        "lee_liu",
-        "recall",
-    ]
-    rows = {
-        "naive": (12, 0.87, 10, 68, 2, 1.93, 0.71),
-        "Elkan-Noto": (61, 0.95, 57, 21, 4, 2.41, 0.89),
-        "Natarajan": (70, 0.96, 66, 12, 4, 2.44, 0.9),
-        "Liu-Tao": (57, 0.94, 54, 24, 3, 2.38, 0.88),
-        "PGPU, as in the paper": (149, 0.84, 78, 0, 71, 1.7, 0.97),
-    }
-    found = [
-        other(method, **dict(zip(names, row, strict=True)))
-        for method, row in rows.items()
-    ]
-    return [*found, other("PGPUcv", error="only 2 labelled rows in a fold")]
-
-
-def drivers():
-    losses = (0.081, 0.064, 0.033, 0.021, 0.012, 0.004, 0.002, -0.001)
-    columns = [
-        {"column": name, "importance": loss, "spread": 0.004}
-        for name, loss in zip(COLUMNS, losses, strict=True)
-    ]
-    about = {"scored_by": "ROC AUC of held-out labelled rows against unlabelled ones"}
-    about |= {"score": 0.934, "n_left_out": 0, "n_rows": 228}
-    return about | {"columns": columns}
-
-
-def run():
-    return {
-        "probgap": "0.1.0",
-        "started": "2026-11-16T08:00:00Z",
-        "command": "probgap fit tumours.csv --label malignant --id patient --out found",
-        "seed": 0,
-        "settings": {"jobs": 1, "drop": [], "positive": None},
-        "versions": {"python": "3.11.7", "numpy": "2.4.6", "scikit-learn": "1.9.0"},
-        "timings": {"read": 0.1, "fit": 2.8, "check": 14.2, "write": 0.9},
-        "pipeline": "Pipeline(steps=[('columns', ColumnTransformer(...)),\n"
-        "                ('classifier', PGPUClassifier(random_state=0))])",
-        "files": ["model.skops", "scores.csv", "report.html", "run.json"],
-        "engine": None,
-    }

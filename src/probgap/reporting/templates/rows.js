@@ -180,7 +180,7 @@
     return make("tr", { className: "why" }, make("td", { colSpan: shown.length + 2, className: "text long" },
       ...(why ? [make("p", {}, make("b", {}, "Worth checking: "), why)] : []),
       make("dl", { className: "record" }, ...facts),
-      make("p", { className: "quiet" }, "The most telling columns come first. What each adds to this probability, and which labelled rows are like it, in the folder of this page: ", make("code", {}, command))));
+      make("p", { className: "quiet" }, "The most telling columns come first. What each adds to this probability, and which labelled rows are like it, in the folder of this report: ", make("code", {}, command))));
   }
 
   function drawBody() {
