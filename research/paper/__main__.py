@@ -37,6 +37,7 @@ def main(words: Sequence[str] | None = None) -> None:
         planned = plan(
             [load_spec(path) for path in options.spec] or paper_specs(),
             tables=options.table or None,
+            methods=options.method or None,
             rows=options.rows,
             splits=options.splits,
             quick=options.quick,
@@ -76,6 +77,8 @@ def _read_options(words: Sequence[str] | None) -> argparse.Namespace:
     which = "a table to run: 1 to 8, boundaries, figure1, raw, raw1000, weighted, "
     which += "smallest3 or smallest10; may be repeated"
     add("--table", action="append", default=[], metavar="N", help=which)
+    which = "a method to run, such as PGPU; may be repeated"
+    add("--method", action="append", default=[], metavar="NAME", help=which)
     which = "which rows of each table, such as 1-3,5"
     add("--rows", type=_read_selection, metavar="ROWS", help=which)
     which = "a table of your own, as TOML, in place of the paper's"

@@ -128,23 +128,27 @@ def plan(
     specs: Iterable[TableSpec],
     *,
     tables: Collection[str] | None = None,
+    methods: Collection[str] | None = None,
     rows: Container[int] | None = None,
     splits: int | None = None,
     quick: bool = False,
 ) -> list[Job]:
     """List the jobs of some tables, without running any.
 
-    ``tables`` names the tables, ``rows`` the rows of each, counted from 1, and ``splits``
-    the most splits; all by default. ``quick`` takes two splits of at most 400 samples: a
-    check that everything works.
+    ``tables`` and ``methods`` name some of these, ``rows`` the rows of each table, counted
+    from 1, and ``splits`` the most splits; all by default. ``quick`` takes two splits of at
+    most 400 samples: a check that everything works.
     """
     known = {spec.table: spec for spec in specs}
     most = splits or (_QUICK_SPLITS if quick else None)
     max_rows = _QUICK_ROWS if quick else None
-    jobs = []
+    jobs: list[Job] = []
+    for name in methods or ():
+        _check_one_of(name, METHODS, "a method")
     for table in dict.fromkeys(known if tables is None else tables):
         _check_one_of(table, known, "a table")
         jobs += _jobs_of(known[table], rows, most, max_rows)
+    jobs = [job for job in jobs if methods is None or job.method in methods]
     if not jobs:
         msg = f"rows must name some rows of the tables. Got {rows!r}."
         raise InvalidInputError(msg)

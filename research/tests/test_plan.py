@@ -48,8 +48,10 @@ def test_the_true_boundary_is_minus_the_rate_at_gap_zero(rate, boundary):
     assert Labelling(name, tuple(parameters)).true_boundary == pytest.approx(boundary)
 
 
-def test_rows_and_tables_can_be_chosen():
-    jobs = plan(paper_specs(), tables=["2", "1"], rows=[2], quick=True)
+def test_rows_tables_and_methods_can_be_chosen():
+    chosen = {"tables": ["2", "1"], "rows": [2], "methods": ["SVM", "PGPU"]}
+    jobs = plan(paper_specs(), **chosen, quick=True)
+    assert {job.method for job in jobs} == {"SVM", "PGPU"}
     assert {job.key.rsplit("/", 2)[0] for job in jobs} == {
         "1/triangles/inverse(0.1, 1)",
         "2/triangles/linear(0.4)",
@@ -87,7 +89,11 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
 
 @pytest.mark.parametrize(
     ("choice", "message"),
-    [({"tables": ["9"]}, "a table must be one of"), ({"rows": [99]}, "rows must name")],
+    [
+        ({"tables": ["9"]}, "a table must be one of"),
+        ({"methods": ["Lui"]}, "a method must be one of"),
+        ({"rows": [99]}, "rows must name"),
+    ],
 )
 def test_a_choice_of_nothing_is_refused(choice, message):
     with pytest.raises(InvalidInputError, match=message):
