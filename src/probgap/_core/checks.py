@@ -247,19 +247,6 @@ def _index_of(pos_label: object, classes: NDArray[Any]) -> int:
     return int(is_positive.argmax())
 
 
-def check_fit_inputs(
-    estimator: Any,
-    X: Matrix,
-    y: ArrayLike | None,
-    pos_label: object,
-    *,
-    single: bool = False,
-) -> tuple[Matrix, ObservedLabels]:
-    """Check the input of ``fit``; with ``single``, do not convert single precision."""
-    samples = _check_samples(estimator, X, **(_ANY_SAMPLES if single else _SAMPLES))
-    return samples, check_observed_labels(estimator, y, samples.shape[0], pos_label)
-
-
 def in_double(samples: Matrix, device: str | None = None) -> Matrix:
     """Convert samples to double precision, unless a copy would cost much memory."""
     if samples.shape[0] <= DEFAULTS.most_rows or device is not None:
@@ -306,13 +293,20 @@ def check_two_classes(
 def check_predict_input(estimator: Any, X: Matrix) -> Matrix:
     """Check the input of ``predict`` and its like."""
     check_is_fitted(estimator)
-    return _check_samples(estimator, X, reset=False, **_ANY_SAMPLES)
+    return check_samples(estimator, X, reset=False)
 
 
-def _check_samples(estimator: Any, X: Matrix, **how: Any) -> Matrix:
-    """Check samples; where cells are no numbers, name a class that prepares them."""
+def check_samples(
+    estimator: Any, X: Matrix, *, single: bool = True, **how: Any
+) -> Matrix:
+    """Check samples; without ``single``, convert single precision to double.
+
+    Where cells are no numbers, the error names a class that prepares them.
+    """
     try:
-        return validate_data(estimator, X, **how)
+        return validate_data(
+            estimator, X, **(_ANY_SAMPLES if single else _SAMPLES), **how
+        )
     except (TypeError, ValueError) as error:
         if _NO_NUMBER.search(str(error)) and (found := _find_no_number(X)):
             msg = (

@@ -24,7 +24,12 @@ from probgap._core._sklearn import (
     num_samples,
     safe_indexing,
 )
-from probgap._core.checks import ObservedLabels, check_fit_inputs, check_labelled
+from probgap._core.checks import (
+    ObservedLabels,
+    check_labelled,
+    check_observed_labels,
+    check_samples,
+)
 from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Mask, Matrix, Rows, Vector
@@ -125,8 +130,8 @@ class PUClassifier(SignClassifier):
 
     def _check_fit(self, X: Matrix, y: ArrayLike) -> tuple[Matrix, ObservedLabels]:
         """Check the input of ``fit``, and keep the classes."""
-        single = self._keeps_single
-        samples, labels = check_fit_inputs(self, X, y, self.pos_label, single=single)
+        samples = check_samples(self, X, single=self._keeps_single)
+        labels = check_observed_labels(self, y, samples.shape[0], self.pos_label)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
         return samples, labels
 

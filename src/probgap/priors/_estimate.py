@@ -11,12 +11,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from probgap._core.checks import (
-    check_fit_inputs,
-    check_labelled,
-    check_scores,
-    in_double,
-)
+from probgap._core.checks import check_labelled, check_scores, in_double
 from probgap._core.errors import InvalidInputError, warn
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Mask, Matrix, Vector
@@ -129,10 +124,10 @@ def estimate_class_prior(
     True
     """
     _check_method(method, {**FROM_SCORES, **FROM_FEATURES})
-    gap, rng = MixedGapEstimator(n_jobs=n_jobs), as_generator(random_state)
-    samples, labels = check_fit_inputs(gap, X, y, pos_label, single=True)
-    samples = in_double(samples)
-    labelled = labels.labelled
+    rng = as_generator(random_state)
+    gap = MixedGapEstimator(pos_label=pos_label, n_jobs=n_jobs)
+    samples, labels = gap._check_fit(X, y)
+    samples, labelled = in_double(samples), labels.labelled
     if method in FROM_SCORES:
         gap.set_params(random_state=draw_seed(rng))
         scores = gap._fit_checked(samples, labelled).log_odds_

@@ -271,7 +271,7 @@ class Reading:
             doubt = _PRIOR_DOUBT * (self.n_labelled + most)
             within = (max(least - doubt, 0.0), min(most + doubt, self.n_unlabelled))
         sizes = self.n_labelled, self.n_unlabelled
-        counted = _count(curves, self.scores, *sizes, within)
+        counted = _count_hidden(curves, self.scores, *sizes, within)
         return replace(self, curves=curves, **counted)
 
     def _hidden_range(self, class_prior: Any) -> tuple[float, float]:
@@ -389,12 +389,12 @@ def read(
         slope=slope,
         offset=offset,
         scores=kept,
-        **_count(curves, kept, n_labelled, n_unlabelled),
+        **_count_hidden(curves, kept, n_labelled, n_unlabelled),
     )
     return reading if class_prior is None else reading.update(class_prior=class_prior)
 
 
-def _count(
+def _count_hidden(
     curves: Curves,
     scores: Vector,
     n_labelled: float,
