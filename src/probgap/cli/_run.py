@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from probgap.cli import _terminal as terminal
 
 if TYPE_CHECKING:
-    from probgap.tables._base import Frame
+    from probgap.tables._cells import Frame
 
 # The parts of run.json that other commands read, and the types in them.
 _NUMBER = int | float

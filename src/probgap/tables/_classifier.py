@@ -17,8 +17,7 @@ from probgap._core.checks import check_observed_labels
 from probgap._core.types import Mask, Vector
 from probgap.pgpu import PGPUClassifier
 from probgap.pgpu.html import fit_table
-from probgap.tables._base import Frame, check_columns, pa, pd, refuse
-from probgap.tables._cells import to_frame
+from probgap.tables._cells import Frame, check_columns, pa, pd, refuse, to_frame
 from probgap.tables._drift import describe_ranges
 from probgap.tables._labels import LabelColumn, read_labels, require_labels
 from probgap.tables._plan import plan_labelled

@@ -17,10 +17,14 @@ import numpy as np
 from scipy.special import bdtrc
 
 from probgap._core.types import Vector
-from probgap.tables._base import Frame, Series, pc, refuse, shorten
 from probgap.tables._cells import (
     NUMBER,
+    Frame,
+    Series,
     encode_levels,
+    pc,
+    refuse,
+    shorten,
     to_cells,
     to_days,
     to_floats,

@@ -9,8 +9,7 @@ from typing import Any
 
 from probgap._core.errors import InvalidInputError, MissingLibraryError, load_library
 from probgap._core.output import plural
-from probgap.tables._base import Frame, pa, pd, refuse
-from probgap.tables._cells import text_of
+from probgap.tables._cells import Frame, pa, pd, refuse, text_of
 from probgap.tables._csv import refuse_numbers, tidy_names
 from probgap.tables._source import OpenSource
 

@@ -9,12 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.types import Mask, Vector
-from probgap.tables._base import Cells, Series, pc, pd, refuse_cell
 from probgap.tables._cells import (
     TIME,
+    Cells,
+    Series,
     encode_levels,
     is_exact,
     is_number_typed,
+    pc,
+    pd,
+    refuse_cell,
     to_days,
     to_floats,
     to_levels,

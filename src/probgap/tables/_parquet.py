@@ -7,8 +7,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from probgap._core.errors import InvalidInputError
-from probgap.tables._base import Frame, Series, pa, pq, refuse
-from probgap.tables._cells import NestedCellsError, to_cells, to_plain
+from probgap.tables._cells import (
+    Frame,
+    NestedCellsError,
+    Series,
+    pa,
+    pq,
+    refuse,
+    to_cells,
+    to_plain,
+)
 from probgap.tables._csv import tidy_names
 from probgap.tables._source import OpenSource
 

@@ -12,18 +12,16 @@ from numpy.typing import NDArray
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask
-from probgap.tables._base import (
+from probgap.tables._cells import (
+    LARGEST,
     Frame,
+    NestedCellsError,
     Series,
     check_columns,
+    encode_levels,
     refuse,
     refuse_cell,
     shorten,
-)
-from probgap.tables._cells import (
-    LARGEST,
-    NestedCellsError,
-    encode_levels,
     to_cells,
     to_text,
 )

@@ -12,8 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from probgap._core.types import Vector
-from probgap.tables._base import Frame, check_columns, listed, pd, refuse
-from probgap.tables._cells import to_frame
+from probgap.tables._cells import Frame, check_columns, listed, pd, refuse, to_frame
 from probgap.tables._csv import CsvRows
 from probgap.tables._excel import ExcelRows
 from probgap.tables._parquet import ParquetRows
@@ -132,7 +131,7 @@ def ids_of(frame: Frame, column: str | None) -> Any:
     return frame[column].astype("string").fillna("").to_numpy(dtype=object)
 
 
-class TableReader:
+class TableReader(OpenSource):
     """An open table: a context manager and an iterator of DataFrames, chunk by chunk.
 
     Memory is bounded by the chunk, whatever the size of the file: a chunk ends after
@@ -155,8 +154,7 @@ class TableReader:
             refuse(f"chunk_rows must be at least 1. Got {chunk_rows!r}.")
         _ = pd.DataFrame  # a missing library is named before the file is opened
         self._chunk_rows, self._groups = chunk_rows, groups
-        self._source = OpenSource(source)
-        self.name, self.n_bytes = self._source.name, self._source.n_bytes
+        super().__init__(source)
         with ExitStack() as on_error:
             on_error.callback(self.close)
             self._rows = self._open_rows()
@@ -165,10 +163,9 @@ class TableReader:
             on_error.pop_all()
 
     def _open_rows(self) -> CsvRows | ExcelRows | ParquetRows:
-        if self._source.begins_with(PARQUET):
-            return ParquetRows(self._source)
-        kind = ExcelRows if self._source.begins_with(ZIP) else CsvRows
-        return kind(self._source)
+        if self.begins_with(PARQUET):
+            return ParquetRows(self)
+        return (ExcelRows if self.begins_with(ZIP) else CsvRows)(self)
 
     def select(self, columns: Iterable[str]) -> None:
         """Read these columns alone, in this order, from now on."""
@@ -178,22 +175,13 @@ class TableReader:
     @property
     def bytes_read(self) -> int:
         """How many bytes of the file were read so far."""
-        return self._source.counted.bytes_read
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """How the file is read, where there was a choice, as far as that is known."""
-        return self._source.notes
+        return self.counted.bytes_read
 
     def batches(self) -> Iterator[Any]:
         """Return the rows as Arrow batches, in the sizes in which they come."""
         rows: Any = self._rows
         some = () if self._groups is None else (self._groups,)
         return rows.batches(self._wanted, *some)
-
-    def finish(self) -> str:
-        """Read to the end and return the SHA-256 of the file."""
-        return self._source.finish()
 
     def __iter__(self) -> Iterator[Frame]:
         start, waiting, rows, size = 0, [], 0, 0
@@ -209,10 +197,6 @@ class TableReader:
                     start, waiting, rows, size = start + rows, [], 0, 0
         if waiting:
             yield to_frame(waiting, start=start)
-
-    def close(self) -> None:
-        """Close the file and remove what was needed to read it."""
-        self._source.close()
 
     def __enter__(self) -> Self:
         return self

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
 from probgap._core.errors import InvalidInputError
-from probgap.tables._base import pa, pq, refuse
+from probgap.tables._cells import pa, pq, refuse
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 
@@ -39,17 +39,16 @@ _BUFFER = 1 << 18
 _TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
-def find_tables(source: str, *, text: bool = True) -> list[str]:
+def find_tables(source: str) -> list[str]:
     """Return the files of a folder of Parquet or CSV files, of a pattern, or of one file.
 
     They are in the order of their names; of several, those that hold rows. Of a folder
-    with Parquet files, or without ``text``, these alone are taken.
+    with Parquet files, these alone are taken.
     """
     path = Path(source)
     if path.is_dir():
         files = sorted(str(file) for file in path.glob("*.parquet"))
-        if text and not files:
-            files = sorted(map(str, filter(_is_text, path.iterdir())))
+        files = files or sorted(map(str, filter(_is_text, path.iterdir())))
     elif glob.has_magic(source) and not path.exists():
         found = glob.glob(source)  # noqa: PTH207 (a pattern may be absolute)
         files = sorted(file for file in found if Path(file).is_file())
@@ -58,8 +57,7 @@ def find_tables(source: str, *, text: bool = True) -> list[str]:
     # Other tools write files without rows beside those that have some.
     files = [file for file in files if _may_hold_rows(file)] or files
     if not files:
-        kinds = "CSV or Parquet" if text else "Parquet"
-        refuse(f"The folder or pattern {source!r} has no {kinds} files.")
+        refuse(f"The folder or pattern {source!r} has no CSV or Parquet files.")
     return files
 
 

@@ -25,9 +25,13 @@ from sklearn.preprocessing import (
 )
 
 from probgap._core.types import Array, Vector
-from probgap.tables._base import Frame, Series, pc, pd, refuse_cell
 from probgap.tables._cells import (
     LARGEST,
+    Frame,
+    Series,
+    pc,
+    pd,
+    refuse_cell,
     to_cells,
     to_days,
     to_floats,

@@ -6,8 +6,16 @@ import os
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from probgap.tables._base import Frame, Series, pc, pd, refuse
-from probgap.tables._cells import NUMBER, is_number_typed, to_cells
+from probgap.tables._cells import (
+    NUMBER,
+    Frame,
+    Series,
+    is_number_typed,
+    pc,
+    pd,
+    refuse,
+    to_cells,
+)
 
 Target: TypeAlias = str | os.PathLike[str] | Any
 
