@@ -21,26 +21,26 @@ def test_held_out_rows_are_all_judged_once(fitted, light):
     how = {"n_splits": 2, "random_state": 0}
     found = held_out_calibration(model, X, labelled, n_bins=7, **how)
     assert len(found.bins) == 7
-    assert sum(row.n for row in found.bins) == labelled.size
+    assert sum(row["n"] for row in found.bins) == labelled.size
     assert found.n_labelled == labelled.sum()
     low, high = found.recall_interval
     assert low < found.recall < high
     assert found.roc_auc > 0.9
-    assert all(row.low <= row.observed <= row.high for row in found.bins)
+    assert all(row["low"] <= row["observed"] <= row["high"] for row in found.bins)
 
 
 def test_of_many_rows_some_are_drawn(fitted, light):
     model, (_, X, labelled, _) = light, fitted
     how = {"n_splits": 2, "random_state": 0}
     found = held_out_calibration(model, X, labelled, max_rows=200, **how)
-    assert sum(row.n for row in found.bins) == 200
+    assert sum(row["n"] for row in found.bins) == 200
 
 
 def test_the_fit_to_the_curve_never_falls(fitted, light):
     model, (_, X, labelled, _) = light, fitted
     curve = labelling_curve(model, X, labelled, n_splits=2, random_state=0)
-    assert np.diff([row.fit for row in curve.bins]).min() >= 0
-    assert sum(row.labelled for row in curve.bins) == labelled.sum()
+    assert np.diff([row["fit"] for row in curve.bins]).min() >= 0
+    assert sum(row["labelled"] for row in curve.bins) == labelled.sum()
     assert curve.rank_correlation > 0.8
 
 

@@ -30,6 +30,8 @@ from probgap._core.validation import smaller_group
 from probgap.gap import MixedGapEstimator
 
 LEVEL = 0.9
+_OF_BIN = ["gap_low", "gap_high", "gap", "n", "labelled"]
+_OF_BIN += ["frequency", "low", "high", "fit"]
 _FEWEST_TO_JUDGE = 10
 _SIGNIFICANT = 0.05
 
@@ -43,39 +45,14 @@ class HeldOut(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ReliabilityBin:
-    """Rows of similar predicted chance; the share labelled, with a 90% interval."""
-
-    predicted: float
-    observed: float
-    n: int
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class CurveBin:
-    """Rows of similar gaps; the share labelled, a 90% interval, an isotonic fit."""
-
-    gap_low: float
-    gap_high: float
-    gap: float
-    n: int
-    labelled: int
-    frequency: float
-    low: float
-    high: float
-    fit: float
-
-
-@dataclass(frozen=True, slots=True)
 class HeldOutCalibration:
     """How well a model predicts the labels of rows it was not fitted on.
 
     Attributes
     ----------
-    bins : tuple of ReliabilityBin
-        Predicted chance of being labelled, and the share that is.
+    bins : list of dict
+        For each group of ``n`` rows: the ``predicted`` chance of being labelled, and the
+        share ``observed``, with its interval from ``low`` to ``high``.
     error : float
         Mean absolute difference of the two, weighted by rows.
     recall : float
@@ -88,7 +65,7 @@ class HeldOutCalibration:
         Chance that a held-out labelled row is scored above an unlabelled one.
     """
 
-    bins: tuple[ReliabilityBin, ...]
+    bins: list[dict[str, float]]
     error: float
     recall: float
     recall_interval: tuple[float, float]
@@ -102,8 +79,10 @@ class LabellingCurve:
 
     Attributes
     ----------
-    bins : tuple of CurveBin
-        From surely negative to surely positive.
+    bins : list of dict
+        From surely negative to surely positive, for each bin: its ends ``gap_low`` and
+        ``gap_high`` and mean ``gap``, ``n`` rows and how many are ``labelled``, the
+        ``frequency``, its interval from ``low`` to ``high``, and an isotonic ``fit``.
     rises : bool or None
         Whether, among rows more likely positive than not, the clearer ones are labelled
         more often; None with fewer than ten labelled or unlabelled rows among them.
@@ -113,7 +92,7 @@ class LabellingCurve:
         Of the test behind ``rises``.
     """
 
-    bins: tuple[CurveBin, ...]
+    bins: list[dict[str, float]]
     rises: bool | None
     rank_correlation: float | None
     p_value: float | None
@@ -221,7 +200,7 @@ def labelling_curve(
     >>> s = hide_labels(X, y, gap, ("linear", 1.0), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
     >>> curve = labelling_curve(model, X, s == 1, n_splits=2, random_state=0)
-    >>> curve.bins[0].frequency < 0.1, curve.bins[-1].frequency > 0.9
+    >>> curve.bins[0]["frequency"] < 0.1, curve.bins[-1]["frequency"] > 0.9
     (True, True)
     """
     held = hold_out(model, X, labelled, n_splits, max_rows, random_state, n_jobs)
@@ -292,12 +271,17 @@ def calibrate(held: HeldOut, n_bins: int = 10) -> HeldOutCalibration:
     for group in np.array_split(order, min(n_bins, order.size)):
         hits, n = int(held.labelled[group].sum()), int(group.size)
         predicted = float(held.chance[group].mean())
-        bins.append(ReliabilityBin(predicted, hits / n, n, *_interval(hits, n)))
+        low, high = _interval(hits, n)
+        bins.append(
+            {"predicted": predicted, "observed": hits / n, "n": n}
+            | {"low": low, "high": high}
+        )
+    off = sum(b["n"] * abs(b["predicted"] - b["observed"]) for b in bins)
     n_labelled = int(held.labelled.sum())
     n_found = int(np.count_nonzero(held.posterior[held.labelled] > 0.5))
     return HeldOutCalibration(
-        bins=tuple(bins),
-        error=sum(b.n * abs(b.predicted - b.observed) for b in bins) / order.size,
+        bins=bins,
+        error=off / order.size,
         recall=n_found / n_labelled,
         recall_interval=_interval(n_found, n_labelled),
         n_labelled=n_labelled,
@@ -317,7 +301,7 @@ def draw_curve(held: HeldOut, n_bins: int = 10) -> LabellingCurve:
     ends = [_interval(*pair) for pair in zip(hits.tolist(), n.tolist(), strict=True)]
     low, high = np.array(ends).T
     columns = (edges[used], edges[used + 1], middle, n, hits, share, low, high, fit)
-    bins = zip(*(column.tolist() for column in columns), strict=True)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     likely = gap > 0.0
     surer, others = gap[likely & labelled], gap[likely & ~labelled]
     p_value = None
@@ -325,7 +309,7 @@ def draw_curve(held: HeldOut, n_bins: int = 10) -> LabellingCurve:
         p_value = float(mannwhitneyu(surer, others, alternative="greater").pvalue)
     varies = used.size >= 3 and np.ptp(share) > 0.0
     return LabellingCurve(
-        bins=tuple(CurveBin(*row) for row in bins),
+        bins=[dict(zip(_OF_BIN, row, strict=True)) for row in rows],
         rises=None if p_value is None else p_value < _SIGNIFICANT,
         rank_correlation=float(spearmanr(middle, share).statistic) if varies else None,
         p_value=p_value,
