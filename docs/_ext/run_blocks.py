@@ -61,6 +61,7 @@ class Page:
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("error")
+            warnings.filterwarnings("ignore", module=r"dask\b")  # how it uses pandas
             exec(compile(tree, "block", "exec"), self.names)  # noqa: S102 (our own text)
             if last is not None:
                 shown = compile(ast.Expression(last.value), "block", "eval")
