@@ -1,1 +1,1 @@
-"""What every room may use: labels, checks, kernels, randomness and errors."""
+"""What every module may use: labels, checks, kernels, randomness and errors."""
