@@ -310,3 +310,10 @@ def test_a_table_classifier_needs_no_more_than_its_frame(framed):
     assert (tree["table"]["label"], tree["table"]["positive"]) == ("found", "fraud")
     uses = {column["name"]: column["use"] for column in tree["table"]["columns"]}
     assert (uses["x"], uses["kind"]) == ("number", "category")
+    whole = frame.assign(found=y, case=[f"C-{row}" for row in range(len(frame))])
+    again = TableClassifier(id="case", random_state=0).fit(whole, "found")
+    report = probgap.report(again, whole, fast=True, random_state=0)
+    assert report.tree["found"] == tree["found"]
+    assert report.tree["table"]["sentence"].startswith("Reading 'fraud' as labelled")
+    top = report.ranked.iloc[0]
+    assert top["id"] == f"C-{top['row'] - 1}"

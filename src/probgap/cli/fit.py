@@ -136,7 +136,7 @@ def analyse(
     table = read(options)
     # Not earlier: a bad table is refused before scikit-learn is loaded.
     from probgap.reporting import report
-    from probgap.tables import TableClassifier, ids_of
+    from probgap.tables import TableClassifier
 
     progress.begin("Fitting the model")
     frame = table.frame
@@ -155,7 +155,6 @@ def analyse(
         found = report(
             model,
             frame,
-            ids=None if model.id is None else ids_of(frame, model.id),
             table=table,
             run={
                 "started": started,

@@ -19,6 +19,7 @@ from probgap._core.errors import InvalidInputError, load_library
 from probgap._core.estimators import check_rows, classifier_of, input_columns
 from probgap._core.types import Mask, Rows, Vector
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
+from probgap.tables import ids_of
 
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib")
 
@@ -75,12 +76,16 @@ def read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> Fit:
         raise InvalidInputError(msg)
     inputs = _as_frame(X) if pipeline is model else model.read_inputs(X)
     cells = _as_frame(X) if hasattr(X, "columns") else inputs
+    if table is not None:
+        cells = table.frame
+    if ids is None and getattr(model, "id", None) is not None:
+        ids = ids_of(cells, model.id)
     return Fit(
         pipeline,
         X if pipeline is model else inputs,
         labelled,
         inputs,
-        cells if table is None else table.frame,
+        cells,
         None if ids is None else np.asarray(ids, dtype=object),
         facts,
     )
@@ -93,7 +98,7 @@ def _read_observed(model: Any, classifier: Any, X: Any, y: Any) -> Any:
         if label is None or label not in getattr(X, "columns", ()):
             msg = "y must be given: X has no column that the model took for its label."
             raise InvalidInputError(msg)
-        return model.labels_.find(X[label])
+        return model.labels_.find(_as_frame(X)[label])
     if getattr(y, "dtype", None) == bool:
         return y
     return decode_labels(y, classifier.classes_[classifier.positive_index_]).labelled

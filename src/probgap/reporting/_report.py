@@ -151,7 +151,7 @@ def report(
         Their observed labels: those of the fit, or True for labelled positives. ``None``
         takes the column of X that a TableClassifier was fitted on as its label.
     ids : array-like of shape (n_samples,), default=None
-        Your names of the rows.
+        Your names of the rows; those of a TableClassifier's ``id`` by default.
     table : Table, default=None
         The table that was read, where the rows come from a file.
     run : mapping, default=None
