@@ -151,7 +151,7 @@ class Figure:
         data: Mapping[str, Sequence[Any]],
         *,
         label: str = "",
-        margins: tuple[int, int, int, int] = (28, 16, 50, 48),
+        margins: tuple[int, int, int, int] = (28, 24, 50, 48),
     ) -> None:
         self.label = label or charts[0].label
         self.data = dict(data)
@@ -497,10 +497,6 @@ def brief(value: float) -> str:
 @cache
 def _style() -> str:
     """Return the colours and the styles of charts, for a figure by itself."""
-    folder = files("probgap._core")
-    style, chart = (
-        folder.joinpath(name).read_text(encoding="utf-8")
-        for name in ("style.css", "chart.css")
-    )
+    style = files("probgap._core").joinpath("style.css").read_text(encoding="utf-8")
     fonts = "svg { font-family: system-ui, sans-serif; } .chart { overflow: visible; }"
-    return style.partition("* {")[0] + chart + fonts
+    return style.partition("/*")[0] + fonts

@@ -15,13 +15,13 @@ from probgap._core.errors import InvalidInputError
 from probgap._core.output import whole_file
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap.diagnostics._compare import Progress
-from probgap.reporting._evidence import describe_fit, make_checks, plain
+from probgap.reporting._evidence import FITTING, describe_fit, make_checks, plain
 from probgap.reporting._figures import draw_figures
 from probgap.reporting._fit import describe_run, read_fit
 from probgap.reporting._page import render_report
 from probgap.reporting._ranking import label_next, likeliest, rank_rows
 from probgap.reporting._rows import AllRows
-from probgap.reporting._warnings import all_warnings
+from probgap.reporting._verdicts import all_warnings
 from probgap.tables import Table
 
 _FORMAT = 1  # of run.json
@@ -190,7 +190,7 @@ def report(
     options: Any = {"rng": as_generator(random_state), "n_jobs": n_jobs}
     tell = progress or (lambda _done, _total, _what: None)
     failures = make_checks(tree, fit, fast=fast, tell=tell, **options)
-    warned = all_warnings(tree, failures, caught, fast=fast)
+    warned = all_warnings(tree, failures, FITTING if fast else (), caught)
     drivers = tree["drivers"]
     driving = [each["column"] for each in drivers["columns"]] if drivers else []
     telling = list(dict.fromkeys([*driving, *fit.columns]))
