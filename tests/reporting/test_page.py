@@ -113,27 +113,31 @@ def test_warnings_stand_at_the_top_the_strong_ones_first():
     assert "<h1>Perhaps between 9 and 240 more" in page_of("unfit")
 
 
-def test_what_is_missing_is_said_in_words():
-    text = Outline(page_of("doubtful")).text
-    for words in (
-        "The test of random labelling was not run",
-        "Too few labelled rows to compare groups of rows.",
-        "Could not be run: SVC needs two classes in every fold.",
-        "Too few rows were held out",
-        "Rows were not weighted",
-        "What drives the answer was not measured",
-        "No row is named for checking",
-        "The boundary is a fallback: the rule gave",
-    ):
-        assert words in text
+SAID = {
+    "typical": """5 of 5 checks are good signs. | by 199 trials on 569 rows
+        | Compared on 284 rows drawn at random | 0.93 with every column in place
+        | on 228 rows held out | 8% of the rows were left out of training
+        | disagrees with the new labels on 1% of the rows
+        | it is wrong on at most 9% of all rows""",
+    "doubtful": """The test of random labelling was not run
+        | Too few labelled rows to compare groups of rows.
+        | Could not be run: SVC needs two classes in every fold.
+        | Too few rows were held out | Rows were not weighted
+        | What drives the answer was not measured | No row is named for checking
+        | The boundary is a fallback: the rule gave""",
+    "unfit": """five things that can be seen | Not by themselves: about 30 or 190
+        | Most positives are labelled, and the classes overlap 30 26% 80%
+        | Only the clear ones are labelled 190 54% 39%""",
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_was_found_and_what_is_missing_is_said_in_words(name):
+    text = Outline(page_of(name)).text
+    for words in SAID[name].split("|"):
+        assert " ".join(words.split()) in text
     assert "None stands out." in Outline(changed(ranked=[])).text
-
-
-def test_a_page_says_how_many_rows_a_check_looked_at():
-    text = Outline(page_of("typical")).text
-    assert "by 199 trials on 569 rows" in text
-    assert "Compared on 284 rows drawn at random" in text
-    assert "0.93 with every column in place; on 228 rows held out" in text
+    assert "left out of training" not in changed(decision__weights__bound=None)
 
 
 def test_nothing_from_the_table_becomes_markup():
@@ -244,22 +248,6 @@ def test_agreement_on_easy_negatives_is_not_taken_for_overlap(counts, state):
     both = dict(zip(("both", "only_here", "only_there"), counts, strict=True))
     page = changed(belief__others=[other(hidden=6, agreement=0.99, **both)])
     assert states(page)["others"] == state
-
-
-def test_scenarios_are_shown():
-    text = Outline(page_of("unfit")).text
-    assert "five things that can be seen" in text
-    assert "Not by themselves: about 30 or 190" in text
-    assert "Most positives are labelled, and the classes overlap 30 26% 80%" in text
-    assert "Only the clear ones are labelled 190 54% 39%" in text
-
-
-def test_what_rows_left_out_can_cost_is_shown():
-    text = Outline(page_of("typical")).text
-    assert "8% of the rows were left out of training" in text
-    assert "disagrees with the new labels on 1% of the rows" in text
-    assert "it is wrong on at most 9% of all rows" in text
-    assert "left out of training" not in changed(decision__weights__bound=None)
 
 
 def test_the_sum_of_the_checks_is_no_better_than_they_are():
