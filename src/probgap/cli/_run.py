@@ -42,7 +42,9 @@ def read_run(folder: Path, part: str) -> Any:
                 "newer probgap."
             )
         case {"format": 1, "drivers": None} if part == "drivers":
-            terminal.refuse("There were too few labelled rows to explain the scores.")
+            terminal.refuse(
+                "There were too few labelled rows to say what drives the probabilities."
+            )
         case {"format": 1, "table": {"files": _, **table}} if (
             part == "table" and "sha256" not in table
         ):

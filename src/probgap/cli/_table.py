@@ -94,9 +94,7 @@ def read_rows(options: Options) -> Table:
         with tables.TableReader(files[0]) as reader:
             options.choose_columns(reader.columns)
         _require_memory(options.source, files)
-    table = tables.read_table(options.source)
-    options.choose_columns(list(table.frame.columns))
-    return table
+    return tables.read_table(options.source)
 
 
 def _require_memory(source: str, files: Sequence[str]) -> None:

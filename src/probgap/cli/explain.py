@@ -33,7 +33,7 @@ def explain(
     quiet: given.Quiet = False,
     debug: given.Debug = False,
 ) -> None:
-    """Show which columns drive the scores, and why one row has the score it has.
+    """Show which columns drive the probabilities, and why one row has its own.
 
     For all rows: how much worse the model tells held-out labelled rows from unlabelled
     ones when a column is shuffled (permutation importance). For one row (--row): how much
@@ -59,7 +59,7 @@ def explain(
 def _explain_row(
     folder: Path, row: str, source: str | None, seed: int
 ) -> dict[str, Any]:
-    """Return why a row of the table of a fit has its score."""
+    """Return why a row of the table of a fit has its probability."""
     fit = FittedTable(folder, source)
     check_libraries()
     at = fit.find_row(row)

@@ -1,4 +1,4 @@
-"""``probgap fit``: from a table to a model, ranked hidden positives and a page."""
+"""``probgap fit``: from a table to a model, ranked hidden positives and a report."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def fit(
     The table has one row for each case, and a column that marks the positives somebody
     has found. All others may be positive or negative. Writes into DIR:
 
-    - report.html: the page to read first; what was found, and whether to believe it
-    - scores.csv: every row with its rank, its score, and how likely it is positive
+    - report.html: to read first; what was found, and whether to believe it
+    - scores.csv: every row with its rank, and the probability that it is positive
     - label_next.csv: the rows that would teach most if somebody checked them
     - model.skops: the model, for probgap predict
     - run.json: settings, versions and evidence, for programs
@@ -134,14 +134,15 @@ def analyse(
     started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     progress.begin("Reading the table")
     table = read(options)
+    frame = table.frame
+    columns = options.choose_columns(list(frame.columns))
     # Not earlier: a bad table is refused before scikit-learn is loaded.
     from probgap.reporting import report
     from probgap.tables import TableClassifier
 
     progress.begin("Fitting the model")
-    frame = table.frame
     model = TableClassifier(
-        **options.choose_columns(list(frame.columns)),
+        **columns,
         pos_label=options.positive,
         class_prior=options.class_prior,
         random_state=options.seed,

@@ -191,17 +191,17 @@ def _load(
 def _select_columns(reader: TableReader, model: Any, name: str | None) -> None:
     """Read only the columns that are needed, and the id column if there is one."""
     from probgap.cli._table import require_column
-    from probgap.tables import missing_columns, needed_columns
+    from probgap.tables import needed_columns
 
-    missing = missing_columns(model, reader.columns)
-    if missing:
+    needed = needed_columns(model)
+    if missing := [name for name in needed if name not in reader.columns]:
         terminal.refuse(
             f"The table has no {terminal.listed(list(map(repr, missing)), 8)}: it needs "
             "every column that the model was fitted to."
         )
     if name is not None:
         require_column("--id", name, reader.columns)
-    reader.select([*needed_columns(model), *([] if name is None else [name])])
+    reader.select([*needed, *([] if name is None else [name])])
 
 
 @contextmanager

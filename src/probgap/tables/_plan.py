@@ -229,23 +229,15 @@ def _check_names(frame: Frame, *wanted: str) -> None:
 
 
 def needed_columns(model: Any) -> tuple[str, ...]:
-    """Return the columns that a plan, a ColumnTransformer or its pipeline needs."""
-    if isinstance(model, ColumnPlan):
-        return model.inputs
+    """Return the columns that a ColumnTransformer or its pipeline needs."""
     while hasattr(model, "steps"):
         model = model.steps[0][1]
     if not hasattr(model, "transformers"):
         refuse(
-            "model must be a plan of columns, a ColumnTransformer or a pipeline that "
-            f"begins with one. Got {type(model).__name__}."
+            "model must be a ColumnTransformer or a pipeline that begins with one. "
+            f"Got {type(model).__name__}."
         )
     return tuple(name for _, _, names in model.transformers for name in names)
-
-
-def missing_columns(model: Any, columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that a model needs and a table lacks."""
-    have = set(columns)
-    return tuple(name for name in needed_columns(model) if name not in have)
 
 
 def _use_of(

@@ -228,7 +228,7 @@ async function begin() {
   document.title = `Labelling ${about.table}`;
   at("width").value = localStorage[`width ${about.folder}`] || "";
   at("order").hidden = !about.driving;
-  at("order").textContent = "Columns that drive the scores come first.";
+  at("order").textContent = "Columns that drive the probabilities come first.";
   await send("row", null, "");
   at("mode").textContent = {
     audit: "Audit: rows drawn at random, scores hidden",
