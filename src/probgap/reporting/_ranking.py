@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from probgap._core.errors import load_library
 from probgap._core.types import Mask, Vector
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from probgap.reporting._fit import Fit
 
 _DECIMALS = 8  # more would be noise
@@ -44,7 +46,7 @@ def score_rows(
         low[labelled] = high[labelled] = 1.0
     # predict would compute the kernel once more for the same answer.
     called = np.where(probability > 0.5, positive, 1 - positive)
-    return pd.DataFrame(
+    return _pandas().DataFrame(
         {
             "gap": gap.round(_DECIMALS),
             "decided": decided,
@@ -107,16 +109,28 @@ def label_next(suggested: Sequence[dict[str, Any]], fit: Fit) -> pd.DataFrame:
     if label is not None:
         table[label] = ""
     facts = [[entry[name] for name in names] for entry in suggested]
-    ours = pd.DataFrame(facts, index=table.index, columns=names)
+    pandas = _pandas()
+    ours = pandas.DataFrame(facts, index=table.index, columns=names)
     taken = {name: f"probgap_{name}" for name in names if name in table.columns}
-    return pd.concat([ours.rename(columns=taken), table], axis=1)
+    return pandas.concat([ours.rename(columns=taken), table], axis=1)
 
 
 def cell_text(value: Any) -> str:
     """Return a cell as text, a missing one as nothing, a long decimal fraction rounded."""
-    if pd.isna(value):
+    if _is_missing(value):
         return ""
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     if _LONG_FRACTION.fullmatch(text):
         text = f"{float(text):.6g}"
     return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…"
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124 (NaN and NaT)
+    except TypeError:  # pandas.NA is neither equal nor unequal
+        return True
+
+
+def _pandas() -> Any:
+    return load_library("pandas", extra="report", purpose="a report")
