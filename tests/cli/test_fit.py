@@ -1,6 +1,5 @@
 """probgap fit, predict, explain and compare as a person uses them."""
 
-import csv
 import json
 import os
 import re
@@ -137,16 +136,10 @@ def test_the_run_is_told_whole(fitted, table):
     run = json.loads((fitted.out / "run.json").read_text())
     assert run["table"]["sha256"]
     assert run["table"]["path"] == str(table)
-    assert run["run"]["versions"]["scikit-learn"]
     assert sum(run["run"]["timings"].values()) > 0
-    left = {
-        c["name"]: c["why"] for c in run["table"]["columns"] if c["use"] == "left out"
-    }
-    assert "country" in left
-    assert "opened" not in left  # a date, which is learnt from
-    assert set(run["run"]["files"]) == FILES
-    low, high = run["found"]["hidden_interval"]
-    assert low <= run["found"]["hidden"] <= high
+    uses = {column["name"]: column["use"] for column in run["table"]["columns"]}
+    assert (uses["country"], uses["opened"]) == ("left out", "date")
+    assert set(run["run"]["files"]) == {path.name for path in fitted.out.iterdir()}
 
 
 def test_the_rows_to_label_next_are_whole_and_wait_for_a_label(fitted, cases):
@@ -156,24 +149,6 @@ def test_the_rows_to_label_next_are_whole_and_wait_for_a_label(fitted, cases):
     assert set(cases.columns) - {"audited"} <= set(suggested.columns)
     found = cases["found"].iloc[suggested["row"] - 1]
     assert (found == "").all()
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_files(fitted, table, probgap, tmp_path):
-    words = ("fit", table, "--label", "found", "--id", "case", "--jobs", 2)
-    quiet = probgap(*words, "--out", tmp_path / "again", "-q")
-    assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
-    for name in ("scores.csv", "label_next.csv"):
-        assert (tmp_path / "again" / name).read_bytes() == (
-            fitted.out / name
-        ).read_bytes()
-    runs = [
-        json.loads((f / "run.json").read_text())
-        for f in (fitted.out, tmp_path / "again")
-    ]
-    for run in runs:
-        del run["run"]
-    assert runs[0] == runs[1]
 
 
 def test_results_go_where_a_link_points(good, probgap, tmp_path):
@@ -220,16 +195,6 @@ def test_a_stopped_fit_leaves_nothing(table, start, tmp_path, number):
     _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert "Traceback" not in said
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_a_killed_fit_leaves_nothing(table, start, tmp_path):
-    process = start("fit", table, "--label", "found", "--out", tmp_path / "out")
-    process.stderr.readline()
-    process.stderr.readline()
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -491,35 +456,6 @@ def test_compare_shows_a_table(good, probgap, tmp_path):
     assert "…" not in result.stdout  # numbers are shown in full, however wide
     twice = probgap(*words, "--only", "Natarajan", "--only", "Natarajan", "-q")
     assert twice.stdout.count("Natarajan") == 1
-
-
-def test_a_formula_stays_harmless(good, probgap, tmp_path):
-    mean = good.frame(
-        case=[f"=cmd|'{i}'" for i in range(32)],
-        colour=["<script>alert(1)</script>", "blue"] * 16,
-    )
-    mean.to_csv(tmp_path / "t.csv", index=False)
-    out = tmp_path / "out"
-    words = (
-        "fit",
-        tmp_path / "t.csv",
-        "--label",
-        "found",
-        "--id",
-        "case",
-        "--out",
-        out,
-        "--fast",
-    )
-    result = probgap(*words)
-    assert result.exit_code == 0, result.stderr
-    for name in ("scores.csv", "label_next.csv"):
-        with (out / name).open(newline="") as file:
-            cells = [cell for row in csv.reader(file) for cell in row]
-        texts = [cell for cell in cells if not re.fullmatch(r"-?[\d.e+-]+", cell)]
-        assert not any(cell.startswith(("=", "+", "@", "-")) for cell in texts)
-    page = (out / "report.html").read_text()
-    assert "<script>alert" not in page
 
 
 def test_codes_are_left_out_unless_they_are_kept(cases, probgap, tmp_path):
