@@ -125,7 +125,7 @@ reproduce: $(VENV)/.dev
 # Other rows: make docs-reproduction ROWS=other.jsonl
 ROWS ?= reproduction/rows.jsonl
 docs-reproduction: $(VENV)/.dev
-	$(BIN)/python -m research.paper.keep $(ROWS)
+	$(BIN)/python -m research.paper --report $(ROWS) --out docs/reproduction --keep
 
 # The network that reads boundary and count off scores: simulate tasks, then fit it. The
 # package holds the result; an hour on two cores.

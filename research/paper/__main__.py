@@ -20,10 +20,9 @@ from probgap.exceptions import ProbgapError
 from research.paper.data import check_data
 from research.paper.plan import Job, load_spec, paper_specs, pending, plan, rows_of
 from research.paper.report import build_report
-from research.paper.rows import Row, RowFile, latest_rows, read_rows
+from research.paper.rows import Row, RowFile, latest_rows, read_rows, write_rows
 from research.paper.run import run
 
-_NUMBERS = ("accuracy", "balanced_accuracy", "f1", "auc")
 _INTERRUPTED = 130
 
 
@@ -32,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> None:
     options = _read_options(words)
     try:
         if options.report is not None:
-            _report(read_rows(options.report), options)
+            _report(latest_rows(read_rows(options.report)), options)
             return
         planned = plan(
             [load_spec(path) for path in options.spec] or paper_specs(),
@@ -56,7 +55,12 @@ def main(words: Sequence[str] | None = None) -> None:
     except (ProbgapError, OSError, ImportError) as error:
         sys.exit(f"Error: {error}")
     _report(made, options)
-    _tell_failures(made, options.compare)
+    failed = [row for row in made if row["status"] != "ok"]
+    if failed:
+        sys.exit(
+            f"{len(failed)} of {len(made)} jobs failed; the first, {failed[0]['key']}: "
+            f"{failed[0]['error']}. Try them again with --resume."
+        )
 
 
 def _read_options(words: Sequence[str] | None) -> argparse.Namespace:
@@ -66,14 +70,8 @@ def _read_options(words: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    out = Path("reproduction")
-    add(
-        "--out",
-        type=Path,
-        default=out,
-        metavar="DIR",
-        help="folder for all that is made",
-    )
+    out, folder = Path("reproduction"), "folder for all that is made"
+    add("--out", type=Path, default=out, metavar="DIR", help=folder)
     which = "a table to run: 1 to 8, boundaries, figure1, raw, raw1000, weighted, "
     which += "smallest3 or smallest10; may be repeated"
     add("--table", action="append", default=[], metavar="N", help=which)
@@ -96,8 +94,8 @@ def _read_options(words: Sequence[str] | None) -> argparse.Namespace:
     add("--plan", action="store_true", help="list the jobs without running them")
     report = "run nothing, and build the report from a file of rows"
     add("--report", type=Path, metavar="FILE", help=report)
-    compare = "name the rows whose numbers are not those of this file, to the last bit"
-    add("--compare", type=Path, metavar="FILE", help=compare)
+    keep = "put the rows, compressed, beside the report, and leave out the HTML file"
+    add("--keep", action="store_true", help=keep)
     add("--quiet", action="store_true", help="show no progress")
     return parser.parse_args(words)
 
@@ -155,26 +153,12 @@ def _command() -> str:
 
 def _report(rows: list[Row], options: argparse.Namespace) -> None:
     files = build_report(rows, options.out)
-    if not options.quiet:
+    if options.keep:
+        rows = sorted(rows, key=lambda row: row["key"])
+        write_rows(options.out / "rows.jsonl.gz", rows)
+        files.html.unlink()
+    elif not options.quiet:
         print(f"{len(rows)} rows. Report: {files.html} and {files.markdown}")
-
-
-def _tell_failures(made: list[Row], compare: Path | None) -> None:
-    failed = [row for row in made if row["status"] != "ok"]
-    if failed:
-        sys.exit(
-            f"{len(failed)} of {len(made)} jobs failed; the first, {failed[0]['key']}: "
-            f"{failed[0]['error']}. Try them again with --resume."
-        )
-    if compare is not None:
-        known = {row["key"]: _numbers(row) for row in read_rows(compare)}
-        other = [row["key"] for row in made if _numbers(row) != known.get(row["key"])]
-        print(f"{len(other)} of {len(made)} rows differ from {compare}.", *other)
-        sys.exit(bool(other))
-
-
-def _numbers(row: Row) -> list[float | None]:
-    return [row[name] for name in _NUMBERS] + [row["details"].get("boundary")]
 
 
 if __name__ == "__main__":

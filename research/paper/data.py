@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import urllib.request
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +21,7 @@ from research.paper import tcdb
 
 _REAL = "real"  # the labels that came with the data
 _DRAWN = {"triangles": datasets.make_triangles, "square": datasets.make_square}
-_PROTEINS = {"tcdb": "doc2vec", "tcdb-svd": "svd"}
+_PROTEINS = "tcdb"
 SIZES = {
     "triangles": 2000,
     "square": 2000,
@@ -33,7 +31,6 @@ SIZES = {
     "image": 2086,
     "heart": 270,
     "tcdb": 7359,
-    "tcdb-svd": 7359,
 }
 
 
@@ -85,28 +82,10 @@ class Problem(NamedTuple):
 def check_data(names: Iterable[str]) -> None:
     """Load all data sets before the first job, so that none is missing later."""
     for name in sorted(set(names) - set(_DRAWN)):
-        if name in _PROTEINS:
-            _fetch("tcdb_bow", tcdb.SHA256)
-            tcdb.load_vectors(_PROTEINS[name])
+        if name == _PROTEINS:
+            tcdb.load_vectors()
         else:
-            _fetch(name, datasets.SHA256[name])
             datasets.load_benchmark(name)
-
-
-def _fetch(name: str, sha256: str) -> None:
-    """Download a file that is not there, if ``PROBGAP_DATA_URL`` says where from."""
-    address = os.environ.get("PROBGAP_DATA_URL")
-    folders = datasets.data_folders()
-    if not address or any((folder / f"{name}.npz").is_file() for folder in folders):
-        return
-    url = f"{address.rstrip('/')}/{name}.npz"
-    with urllib.request.urlopen(url) as answer:
-        content = answer.read()
-    if hashlib.sha256(content).hexdigest() != sha256:
-        msg = f"{url} is not the expected file: its SHA-256 must be {sha256}."
-        raise InvalidInputError(msg)
-    folders[-1].mkdir(parents=True, exist_ok=True)
-    (folders[-1] / f"{name}.npz").write_bytes(content)
 
 
 def seed_for(*parts: object) -> int:
@@ -131,13 +110,13 @@ def draw_split(sample: Sample, split: int, share: float) -> tuple[Problem, Probl
 def _draw_problem(sample: Sample) -> Problem:
     """Draw or load the samples, and hide labels: once for all splits."""
     data, labelling, size, _ = sample
-    if (data in _PROTEINS) != (labelling.rate == _REAL):
-        rule = repr(_REAL) if data in _PROTEINS else "a function: no observed labels"
+    if (data == _PROTEINS) != (labelling.rate == _REAL):
+        rule = repr(_REAL) if data == _PROTEINS else "a function: no observed labels"
         msg = f"the rate of {data} must be {rule}. Got {labelling}."
         raise InvalidInputError(msg)
-    if data in _PROTEINS:
+    if data == _PROTEINS:
         _, y, s = tcdb.load_tcdb()
-        X = tcdb.load_vectors(_PROTEINS[data])
+        X = tcdb.load_vectors()
     else:
         if data in _DRAWN:
             seed = seed_for("data", data, labelling)

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from research.paper.summary import NAIVE, OURS, PLAIN, Facts
+from research.paper.printed import NAIVE, OURS, PLAIN, Facts
 
 _STYLE: Any = {
     "svg.fonttype": "none",

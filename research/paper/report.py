@@ -79,7 +79,7 @@ def _render(summary: dict[str, Any], figures: Mapping[str, Path]) -> str:
     )
     for write in (fixed, signed, count, plural, listed, duration):
         environment.filters[write.__name__] = write
-    environment.filters.update(score=_score, p_value=_p_value)
+    environment.filters.update(score=_score, p_value=_p_value, of=_of)
     template = environment.get_template("template.md")
     text = template.render(summary, pictures=figures, dash=NONE)
     # Templates leave empty lines behind.
@@ -95,6 +95,11 @@ def _score(cell: Mapping[str, Any], side: str = "") -> str:
     """Format an accuracy in percent with its standard deviation."""
     mean, sd = cell[f"{side}mean"], cell[f"{side}sd"]
     return fixed(mean) + ("" if sd is None else f" ± {fixed(sd)}")
+
+
+def _of(counted: tuple[int, int]) -> str:
+    """Format how many of how many."""
+    return f"{counted[0]} of {counted[1]}"
 
 
 def _p_value(value: float) -> str:

@@ -7,7 +7,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,29 +14,33 @@ import pandas as pd
 from scipy import stats
 
 from probgap.exceptions import InvalidInputError
+from research.paper.printed import (
+    CLEAN,
+    LINE,
+    NAIVE,
+    OURS,
+    OWN,
+    PAPER_METHODS,
+    PLAIN,
+    RIVALS,
+    Facts,
+    Frame,
+    count_lines,
+    describe_print,
+    name_line,
+    order_methods,
+    read_printed,
+)
+from research.paper.variants import BOUNDARY_TABLE, VARIANTS, compare_variants
 
-_PRINTED = Path(__file__).parent / "printed.csv"
-
-NAIVE, CLEAN, OURS = "SVM", "clean", "probgap"
-PLAIN = "probgap C=1"  # ours, with the SVM of the other methods at the end
-PAPER_METHODS = (NAIVE, "Elkan", "Natarajan", "Liu", "PGPU", "PGPUcv", CLEAN)
-RIVALS = PAPER_METHODS[:-1]
 FIGURE_TABLE = "figure1"
-# Labellings of the paper for which it prints no accuracies.
-BOUNDARY_TABLE = "boundaries"
-# Tables 1 to 8 with another choice: of features, their number, the form of a method, n'.
-VARIANTS = ("raw", "raw1000", "weighted", "smallest3", "smallest10")
-LINE = ["table", "data", "line"]  # what identifies a line of the tables
 _JOB = ["table", "data", "labelling", "method", "seed"]
 _BOUNDARY_METHODS = ("PGPU", OURS)
-_OWN = ("PGPU", "PGPUcv")
+_GRID = (-0.9, -0.6)  # the boundaries that PGPUcv tries
 # With less than this between clean and naive, in points, the ratio is noise.
 _SMALLEST_COST = 0.5
 _LEAST_COVERAGE = 0.5
 _DECIMALS = 9
-
-Frame = Any
-Facts = dict[str, Any]
 
 
 def summarise(rows: Sequence[Mapping[str, Any]]) -> Facts:
@@ -60,6 +63,13 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> Facts:
         "statistics": _test(lines.round(_DECIMALS).dropna(how="all")),
         "panels": _read_panels(jobs[(jobs["table"] == FIGURE_TABLE) & jobs["ok"]]),
         "boundaries": _compare_boundaries(jobs),
+        "extremes": _find_extremes(every),
+        "printed": describe_print(),
+        "lines": {
+            side: count_lines(lines_of(cells, column))
+            for side, column in (("run", "mean"), ("paper", "paper_mean"))
+        },
+        "variants": compare_variants(every[every["table"] != FIGURE_TABLE]),
         "differences": _compare_with_print(shown[shown["difference"].notna()]),
     }
 
@@ -137,8 +147,8 @@ def _count_verdicts(blocks: list[Facts]) -> Facts:
         "behind": [block["label"] for block in known if block["ahead"] is False],
         "rivals": len(rivals),
         "same_rival": sum(here == printed for here, printed in rivals),
-        "own_here": sum(here in _OWN for here, _ in rivals),
-        "own_printed": sum(printed in _OWN for _, printed in rivals),
+        "own_here": sum(here in OWN for here, _ in rivals),
+        "own_printed": sum(printed in OWN for _, printed in rivals),
     }
 
 
@@ -263,6 +273,18 @@ def _compare_boundaries(jobs: Frame) -> list[Facts]:
     ]
 
 
+def _find_extremes(jobs: Frame) -> Facts:
+    """Return PGPU's highest boundary, and which true ones PGPUcv's grid does not hold."""
+    found = jobs[jobs["ok"] & (jobs["method"] == "PGPU")]["boundary"].dropna()
+    true = jobs.dropna(subset="true_boundary").groupby("line")["true_boundary"].first()
+    return {
+        "boundaries": len(found),
+        "highest": float(found.max()) if len(found) else None,
+        "labellings": len(true),
+        "outside": int((~true.round(_DECIMALS).between(*_GRID)).sum()),
+    }
+
+
 def _read_panels(jobs: Frame) -> Facts | None:
     """Return the points of Figure 1 from their row; None if they are incomplete."""
     names = ("x1", "x2", "true", "observed", "relabelled")
@@ -361,7 +383,7 @@ def make_cells(jobs: Frame) -> Frame:
     scored = jobs[~jobs["table"].isin([FIGURE_TABLE, BOUNDARY_TABLE])]
     run = scored.groupby([*LINE, "method"])["accuracy"]
     run = run.agg(mean="mean", sd="std", n="count").reset_index()
-    printed = _read_printed()
+    printed = read_printed()
     cells = run.merge(printed, how="outer", on=[*LINE, "method"])
     names = {}
     for table, data, line in printed[LINE].itertuples(index=False):
@@ -390,23 +412,6 @@ def lines_of(cells: Frame, column: str = "mean") -> Frame:
     return lines[order_methods(lines.columns)]
 
 
-def order_methods(methods: Iterable[str]) -> list[str]:
-    """Return methods in the order of the paper's columns, then ours and others."""
-    known = [*PAPER_METHODS, OURS, PLAIN]
-    found = set(methods)
-    return [m for m in known if m in found] + sorted(found - set(known))
-
-
-def _read_printed() -> Frame:
-    """Read the accuracies of the paper's eight tables, in percent."""
-    printed = pd.read_csv(_PRINTED, dtype={"table": str})
-    rates = printed[["mislabelling", "alpha", "beta"]].itertuples(index=False)
-    printed["line"] = [_name_line(*rate) for rate in rates]
-    names = {"dataset": "data", "accuracy": "paper_mean", "std": "paper_sd"}
-    printed = printed.rename(columns=names).dropna(subset="paper_mean")
-    return printed[[*LINE, "method", "paper_mean", "paper_sd"]]
-
-
 def _read_job(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a row that the report uses, each of a known type."""
     details = row.get("details") or {}
@@ -416,7 +421,7 @@ def _read_job(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **{name: str(row[name]) for name in _JOB},
         "name": "/".join(str(row[name]) for name in _JOB),
-        "line": _name_line(rate, _number(row.get("alpha")), _number(row.get("beta"))),
+        "line": name_line(rate, _number(row.get("alpha")), _number(row.get("beta"))),
         "ok": ended_well and (str(row["table"]) == FIGURE_TABLE or accuracy >= 0.0),
         "accuracy": accuracy if ended_well else math.nan,
         "error": str(row.get("error") or "no finite accuracy"),
@@ -432,11 +437,6 @@ def _read_job(row: Mapping[str, Any]) -> dict[str, Any]:
         "boundary": _number(details.get("boundary")),
         "true_boundary": _number(details.get("true_boundary")),
     }
-
-
-def _name_line(rate: str, alpha: float, beta: float) -> str:
-    numbers = ", ".join(f"{x:g}" for x in (alpha, beta) if not math.isnan(x))
-    return f"{rate}({numbers})" if numbers else rate
 
 
 def _number(value: Any) -> float:

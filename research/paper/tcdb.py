@@ -10,8 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.decomposition import TruncatedSVD
-from sklearn.feature_extraction.text import TfidfTransformer
 
 from probgap._core.runtime import draw_seed, one_thread
 from probgap._core.types import Array, Mask
@@ -43,17 +41,9 @@ def load_tcdb() -> Proteins:
         return Proteins(counts, file["y"] > 0, file["s"] == 1)
 
 
-def load_vectors(method: str) -> Array:
-    """Return the records as vectors, by "doc2vec", the paper's choice, or by "svd"."""
-    make = svd_vectors if method == "svd" else doc2vec_vectors
-    return make(load_tcdb().X, _N_DIMENSIONS, seed=0)
-
-
-def svd_vectors(counts: Any, n_dimensions: int, seed: int) -> Array:
-    """Reduce TF-IDF weights of word counts by a truncated SVD."""
-    weights = TfidfTransformer(sublinear_tf=True).fit_transform(counts)
-    with one_thread():
-        return TruncatedSVD(n_dimensions, random_state=seed).fit_transform(weights)
+def load_vectors() -> Array:
+    """Return the records as vectors by Doc2Vec, the paper's choice."""
+    return doc2vec_vectors(load_tcdb().X, _N_DIMENSIONS, seed=0)
 
 
 def doc2vec_vectors(

@@ -155,19 +155,6 @@ def test_a_report_can_be_built_from_rows_alone(finished, tmp_path):
 
 
 @pytest.mark.usefixtures("no_report")
-def test_rows_are_compared_with_others_to_the_last_bit(
-    small_spec, finished, tmp_path, capsys
-):
-    words = arguments(small_spec, finished, "--resume", "--compare")
-    assert refused(*words, str(finished / "rows.jsonl")) == "False"
-    rows = read_rows(finished / "rows.jsonl")
-    rows[3]["auc"] += 1e-15
-    (tmp_path / "other.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    assert refused(*words, str(tmp_path / "other.jsonl")) == "True"
-    assert rows[3]["key"] in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("no_report")
 def test_a_run_with_other_settings_between_two_resumes_costs_nothing(
     small_spec, tmp_path
 ):

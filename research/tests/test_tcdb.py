@@ -1,16 +1,11 @@
 """Vectors of records: the same each time, kept once made, and no label in them."""
 
-import hashlib
-import http.server
-import threading
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from probgap import datasets
 from probgap.exceptions import InvalidInputError
-from research.paper import data, tcdb
+from research.paper import tcdb
 
 
 @pytest.fixture
@@ -32,13 +27,6 @@ def tell_apart(vectors):
     kinds = vectors[:30].mean(axis=0), vectors[30:].mean(axis=0)
     side = (vectors - 0.5 * (kinds[0] + kinds[1])) @ (kinds[1] - kinds[0])
     return np.mean((side > 0) == np.repeat([False, True], 30))
-
-
-def test_tfidf_vectors_tell_the_kinds_apart(counts):
-    vectors = tcdb.svd_vectors(counts, 3, seed=0)
-    assert vectors.shape == (60, 3)
-    assert tell_apart(vectors) == 1.0
-    np.testing.assert_array_equal(vectors, tcdb.svd_vectors(counts, 3, seed=0))
 
 
 def test_doc2vec_vectors_are_trained_once_and_kept(counts, cache):
@@ -89,42 +77,3 @@ def test_transport_proteins_are_those_of_elkan_and_noto():
     assert found.s.sum() == 2453
     assert (found.y & ~found.s).sum() == 348
     assert not (found.s & ~found.y).any()
-
-
-@pytest.fixture
-def server(tmp_path):
-    """An address that serves a folder."""
-    folder = tmp_path / "served"
-    folder.mkdir()
-
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args):
-            super().__init__(*args, directory=str(folder))
-
-        def log_message(self, *args):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield folder, f"http://127.0.0.1:{running.server_port}/"
-        running.shutdown()
-        thread.join()
-
-
-def test_a_missing_file_is_downloaded_once_and_checked(server, cache, monkeypatch):
-    folder, address = server
-    monkeypatch.setenv("PROBGAP_DATA_URL", address)
-    monkeypatch.delenv("PROBGAP_DATA", raising=False)
-    with pytest.raises(OSError, match="404"):
-        data.check_data({"heart"})
-    np.savez(folder / "heart.npz", X=np.ones((3, 2)), y=np.array([1, -1, 1]))
-    with pytest.raises(InvalidInputError, match="its SHA-256 must be"):
-        data.check_data({"heart"})
-    content = (folder / "heart.npz").read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    monkeypatch.setitem(datasets.SHA256, "heart", digest)
-    data.check_data({"heart"})
-    (folder / "heart.npz").unlink()
-    data.check_data({"heart"})
-    assert (cache / "heart.npz").read_bytes() == content
