@@ -10,7 +10,8 @@ method joins by one line in ``METHODS`` of ``probgap.diagnostics``. Ranks are av
 cells; two methods whose mean ranks differ by less than the critical difference are not told
 apart by Nemenyi's test. Wilcoxon's signed-rank test compares the default with each other
 method, with Holm's correction. Cells of one data set are not independent of each other: read
-p values with that in mind.
+p values with that in mind. SAR-EM, with all columns for both of its models, is LBE-LF of Gong
+et al. (TPAMI 2022).
 """
 
 from __future__ import annotations

@@ -200,6 +200,11 @@ class SAREMClassifier(PropensityMethod):
     apart by the forms of their estimators, and by features that one of them does not use:
     with the same features and estimators for both, the answer depends on where EM starts.
 
+    As it stands, with logistic regression on all features for both, this is LBE-LF, which
+    two of the authors of PGPU gave as its sequel [2]_. Its E- and M-steps are these, but
+    for the penalty of logistic regression, which a large ``C`` takes away. The notes have
+    its start and its end.
+
     Parameters
     ----------
     estimator : classifier with predict_proba and sample_weight, default=None
@@ -229,10 +234,20 @@ class SAREMClassifier(PropensityMethod):
     propensity_features_ : ndarray of int
         Columns that the propensity depends on.
 
+    Notes
+    -----
+    EM starts from f fitted to the observed labels, labelled and unlabelled samples having
+    the same total weight, and e fitted with f as weights; it ends when the likelihood does
+    not change. LBE starts from both fitted to the observed labels alike, takes some steps
+    of Adam in place of each M-step, and ends after a number of rounds. Code of it that
+    fits e without the weights has no other fixed point than f = 1.
+
     References
     ----------
     .. [1] Bekker, Robberechts, Davis, "Beyond the Selected Completely At Random Assumption
        for Learning from Positive and Unlabeled Data", ECML PKDD 2019.
+    .. [2] Gong, Wang, Liu, Han, You, Yang, Tao, "Instance-Dependent Positive and Unlabeled
+       Learning With Labeling Bias Estimation", IEEE TPAMI 44(8), 2022.
 
     Examples
     --------
