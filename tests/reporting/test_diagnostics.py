@@ -10,7 +10,6 @@ from probgap.diagnostics import (
     ScarTest,
     compare_methods,
     held_out_calibration,
-    labelling_curve,
     scar_test,
 )
 from probgap.exceptions import InvalidInputError
@@ -36,20 +35,21 @@ def test_of_many_rows_some_are_drawn(fitted, light):
     assert sum(row["n"] for row in found.bins) == 200
 
 
-def test_the_fit_to_the_curve_never_falls(fitted, light):
+def test_the_fit_to_the_frequency_of_labels_never_falls(fitted, light):
     model, (_, X, labelled, _) = light, fitted
-    curve = labelling_curve(model, X, labelled, n_splits=2, random_state=0)
-    assert np.diff([row["fit"] for row in curve.bins]).min() >= 0
-    assert sum(row["labelled"] for row in curve.bins) == labelled.sum()
-    assert curve.rank_correlation > 0.8
+    how = {"n_splits": 2, "random_state": 0}
+    found = held_out_calibration(model, X, labelled, **how).labelling
+    assert np.diff([row["fit"] for row in found["bins"]]).min() >= 0
+    assert sum(row["labelled"] for row in found["bins"]) == labelled.sum()
+    assert found["rank_correlation"] > 0.8
 
 
 def test_too_few_rows_leave_the_rise_open(light):
     X, y, _ = make_triangles(60, random_state=0)
     model = clone(light).fit(X, y)
-    curve = labelling_curve(model, X, y == 1, n_splits=2, random_state=0)
-    assert curve.rises is None
-    assert curve.p_value is None
+    found = held_out_calibration(model, X, y == 1, n_splits=2, random_state=0)
+    assert found.labelling["rises"] is None
+    assert found.labelling["p_value"] is None
 
 
 def test_labels_by_the_gap_are_called_biased_and_labels_at_random_are_not():

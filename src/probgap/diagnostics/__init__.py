@@ -3,21 +3,14 @@
 from probgap.diagnostics._compare import METHODS as METHODS
 from probgap.diagnostics._compare import SLOW as SLOW
 from probgap.diagnostics._compare import compare_methods
-from probgap.diagnostics._held_out import (
-    HeldOutCalibration,
-    LabellingCurve,
-    held_out_calibration,
-    labelling_curve,
-)
+from probgap.diagnostics._held_out import HeldOutCalibration, held_out_calibration
 from probgap.diagnostics._scar import ScarTest, scar_test
 
 # Names that are not listed are there for other modules.
 __all__ = [
     "HeldOutCalibration",
-    "LabellingCurve",
     "ScarTest",
     "compare_methods",
     "held_out_calibration",
-    "labelling_curve",
     "scar_test",
 ]

@@ -13,6 +13,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike
 from sklearn import metrics
 from sklearn.base import clone
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 
 from probgap import methods as pu
 from probgap._core.checks import check_labelled
@@ -34,21 +35,11 @@ OURS = "probgap"
 SLOW = ("PGPUcv (paper)", "PGlin (our scores)", "PUSB (our scores)")
 
 
-def _naive_boosting() -> pu.NaiveClassifier:
-    from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 (slow)
-
-    return pu.NaiveClassifier(HistGradientBoostingClassifier())
-
-
-def _naive_forest() -> pu.NaiveClassifier:
-    from sklearn.ensemble import ExtraTreesClassifier  # noqa: PLC0415 (slow)
-
-    return pu.NaiveClassifier(ExtraTreesClassifier(300, min_samples_leaf=3))
-
-
 METHODS: Mapping[str, Callable[[], Any]] = {
-    "naive boosted trees": _naive_boosting,
-    "naive forest": _naive_forest,
+    "naive boosted trees": lambda: pu.NaiveClassifier(HistGradientBoostingClassifier()),
+    "naive forest": lambda: pu.NaiveClassifier(
+        ExtraTreesClassifier(300, min_samples_leaf=3)
+    ),
     "PU bagging": pu.PUBaggingClassifier,
     "spy": pu.SpyClassifier,
     "naive SVM": pu.NaiveClassifier,

@@ -63,6 +63,14 @@ class HeldOutCalibration:
         How many labelled positives were held out.
     roc_auc : float
         Chance that a held-out labelled row is scored above an unlabelled one.
+    labelling : dict
+        How often rows are labelled, by estimated true gap: ``bins`` (from surely negative
+        to surely positive the ends ``gap_low`` and ``gap_high`` and mean ``gap``, ``n``
+        rows and how many are ``labelled``, the ``frequency``, its interval from ``low`` to
+        ``high``, and an isotonic ``fit``); whether the frequency ``rises`` among rows with
+        a gap above 0, and the ``p_value`` of that test (both None with fewer than ten
+        labelled or unlabelled rows among them); and the ``rank_correlation`` of gap and
+        frequency (Spearman's; None with fewer than three bins).
     """
 
     bins: list[dict[str, float]]
@@ -71,31 +79,7 @@ class HeldOutCalibration:
     recall_interval: tuple[float, float]
     n_labelled: int
     roc_auc: float
-
-
-@dataclass(frozen=True, slots=True)
-class LabellingCurve:
-    """How often rows are labelled, by estimated true gap.
-
-    Attributes
-    ----------
-    bins : list of dict
-        From surely negative to surely positive, for each bin: its ends ``gap_low`` and
-        ``gap_high`` and mean ``gap``, ``n`` rows and how many are ``labelled``, the
-        ``frequency``, its interval from ``low`` to ``high``, and an isotonic ``fit``.
-    rises : bool or None
-        Whether, among rows more likely positive than not, the clearer ones are labelled
-        more often; None with fewer than ten labelled or unlabelled rows among them.
-    rank_correlation : float or None
-        Spearman's, between gap and frequency of the bins; None with fewer than three.
-    p_value : float or None
-        Of the test behind ``rises``.
-    """
-
-    bins: list[dict[str, float]]
-    rises: bool | None
-    rank_correlation: float | None
-    p_value: float | None
+    labelling: dict[str, Any]
 
 
 def held_out_calibration(
@@ -114,8 +98,12 @@ def held_out_calibration(
     P(s=1 | x) is the one probability that positive and unlabelled data can check; a
     correct one does not make P(Y=1 | x) correct. Copies of the classifier are fitted on
     folds, but not the other steps of a pipeline, which do not see the labels. The
-    recall is that of labelled positives: if easy ones were labelled first, that of all
-    positives is lower.
+    recall of all positives is lower if easy ones were labelled first.
+
+    If labels depend on the gap, 2 P(Y=1 | x) - 1, as the method assumes, they become more
+    frequent with it, also among rows with a gap above 0 (a one-sided Mann-Whitney test at
+    5%). Where classes overlap they do in any case: a rise does not prove a bias, but its
+    absence is evidence against one.
 
     Parameters
     ----------
@@ -126,7 +114,8 @@ def held_out_calibration(
     labelled : array-like of shape (n_samples,)
         True for labelled positives.
     n_bins : int, default=10
-        Number of groups of about equal size.
+        Number of groups of about equal size, and of bins of equal width of the gap; empty
+        ones are left out.
     n_splits : int, default=5
         Number of folds; fewer if fewer rows are labelled.
     max_rows : int, default=20000
@@ -139,7 +128,8 @@ def held_out_calibration(
     Returns
     -------
     HeldOutCalibration
-        Bins, calibration error, recall with its interval, ROC AUC.
+        Bins, calibration error, recall with its interval, ROC AUC, and how labelling
+        rises with the gap.
 
     Examples
     --------
@@ -152,59 +142,11 @@ def held_out_calibration(
     >>> found = held_out_calibration(model, X, s == 1, n_splits=2, random_state=0)
     >>> bool(found.recall > 0.9), bool(found.error < 0.1)
     (True, True)
+    >>> found.labelling["bins"][0]["frequency"] < 0.1
+    True
     """
     held = hold_out(model, X, labelled, n_splits, max_rows, random_state, n_jobs)
     return calibrate(held, n_bins)
-
-
-def labelling_curve(
-    model: Any,
-    X: Any,
-    labelled: ArrayLike,
-    *,
-    n_bins: int = 10,
-    n_splits: int = 5,
-    max_rows: int = 20_000,
-    random_state: RandomStateLike = None,
-    n_jobs: int | None = None,
-) -> LabellingCurve:
-    """Compare how often rows are labelled with how surely positive they seem.
-
-    The gap is 2 P(Y=1 | x) - 1 by copies of the model that were not fitted on the row.
-    If labels depend on the gap, as the method assumes, the frequency rises with it also
-    among rows with a gap above 0 (``rises``: a one-sided Mann-Whitney test at 5%).
-    Where classes overlap it rises in any case: a rise does not prove a bias, but its
-    absence is evidence against one.
-
-    Parameters
-    ----------
-    model, X, labelled : object
-        As in :func:`held_out_calibration`.
-    n_bins : int, default=10
-        Number of bins of equal width on [-1, 1]; empty ones are left out.
-    n_splits, max_rows, random_state, n_jobs : object
-        As in :func:`held_out_calibration`.
-
-    Returns
-    -------
-    LabellingCurve
-        The bins, and whether the frequency rises.
-
-    Examples
-    --------
-    >>> from probgap import PGPUClassifier
-    >>> from probgap.datasets import hide_labels, make_square, platt_gap
-    >>> from probgap.diagnostics import labelling_curve
-    >>> X, y, _ = make_square(200, random_state=0)
-    >>> gap = platt_gap(X, y, random_state=0)
-    >>> s = hide_labels(X, y, gap, ("linear", 1.0), random_state=1)
-    >>> model = PGPUClassifier(random_state=0).fit(X, s)
-    >>> curve = labelling_curve(model, X, s == 1, n_splits=2, random_state=0)
-    >>> curve.bins[0]["frequency"] < 0.1, curve.bins[-1]["frequency"] > 0.9
-    (True, True)
-    """
-    held = hold_out(model, X, labelled, n_splits, max_rows, random_state, n_jobs)
-    return draw_curve(held, n_bins)
 
 
 def held_out_by_fit(classifier: Any, labelled: Mask) -> HeldOut | None:
@@ -286,10 +228,11 @@ def calibrate(held: HeldOut, n_bins: int = 10) -> HeldOutCalibration:
         recall_interval=_interval(n_found, n_labelled),
         n_labelled=n_labelled,
         roc_auc=float(roc_auc_score(held.labelled, held.chance)),
+        labelling=_follow_gap(held, n_bins),
     )
 
 
-def draw_curve(held: HeldOut, n_bins: int = 10) -> LabellingCurve:
+def _follow_gap(held: HeldOut, n_bins: int) -> dict[str, Any]:
     """Bin rows by their gap, and test whether clearer positives are labelled more."""
     gap, labelled = 2.0 * held.posterior - 1.0, held.labelled
     edges = np.linspace(-1.0, 1.0, n_bins + 1)
@@ -308,12 +251,12 @@ def draw_curve(held: HeldOut, n_bins: int = 10) -> LabellingCurve:
     if min(surer.size, others.size) >= _FEWEST_TO_JUDGE:
         p_value = float(mannwhitneyu(surer, others, alternative="greater").pvalue)
     varies = used.size >= 3 and np.ptp(share) > 0.0
-    return LabellingCurve(
-        bins=[dict(zip(_OF_BIN, row, strict=True)) for row in rows],
-        rises=None if p_value is None else p_value < _SIGNIFICANT,
-        rank_correlation=float(spearmanr(middle, share).statistic) if varies else None,
-        p_value=p_value,
-    )
+    return {
+        "bins": [dict(zip(_OF_BIN, row, strict=True)) for row in rows],
+        "rises": None if p_value is None else p_value < _SIGNIFICANT,
+        "rank_correlation": spearmanr(middle, share).statistic if varies else None,
+        "p_value": p_value,
+    }
 
 
 def _interval(successes: int, n: int) -> tuple[float, float]:

@@ -202,8 +202,7 @@ def _describe(features: Single, labels: Mask, seed: int) -> tuple[Array, Array]:
     """Estimate who gets labelled, for each column of labels, on the same folds.
 
     Returns chances by the models of all rows, and for each column the ceiling (the
-    chance
-    of the clearest positives), overlap, statistic and width of the edge.
+    chance of the clearest positives), overlap, statistic and width of the edge.
     """
     target = labels.astype(np.float32)
     chance = expit(features @ _fit_all(features, target))

@@ -21,7 +21,6 @@ from probgap.diagnostics._compare import Progress, compare_with_fit
 from probgap.diagnostics._held_out import (
     LEVEL,
     calibrate,
-    draw_curve,
     held_out_by_fit,
     hold_out,
 )
@@ -167,7 +166,7 @@ def _check_held_out(tree: Evidence, fit: Fit, seed: int, n_jobs: int | None) -> 
     found = plain(calibrate(held))
     tree["decision"]["reliability"] = found.pop("bins")
     found["calibration_error"] = found.pop("error")
-    tree["belief"] |= {"held_out": found, "labelling": plain(draw_curve(held))}
+    tree["belief"] |= {"labelling": found.pop("labelling"), "held_out": found}
 
 
 def _check_scar(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
