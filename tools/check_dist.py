@@ -59,7 +59,7 @@ def try_installed(requirement: str, *, commands: bool) -> None:
         print(run(python, "-c", FIT, cwd=folder).strip(), flush=True)
         if commands:
             fit = f"{probgap} fit table.csv --label labelled --out out --quiet"
-            predict = f"{probgap} predict out/model.skops table.csv --out scores.csv"
+            predict = f"{probgap} predict out/model.probgap table.csv --out scores.csv"
             run(*fit.split(), cwd=folder)
             run(*predict.split(), cwd=folder)
             n_rows = len(Path(folder, "scores.csv").read_text("utf-8").splitlines()) - 1

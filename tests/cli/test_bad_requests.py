@@ -13,8 +13,8 @@ from probgap import io as models
 
 FIT = "fit t.csv --label found --out out"
 COMPARE = "compare t.csv --label found"
-PREDICT = "predict run/model.skops t.csv --out scored.csv"
-PRINT = "predict run/model.skops t.csv"
+PREDICT = "predict run/model.probgap t.csv --out scored.csv"
+PRINT = "predict run/model.probgap t.csv"
 OVER = PRINT + " --out t.csv --force"
 EXPLAIN = "explain run --row c1"
 
@@ -93,7 +93,7 @@ def put_bare_model(place, _):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2)) + 3.0 * (np.arange(60) < 20)[:, None]
     model = PGPUClassifier(random_state=0).fit(X, np.arange(60) < 15)
-    models.save(model, place / "run" / "model.skops")
+    models.save(model, place / "run" / "model.probgap")
 
 
 def repeat_an_id(place, good):
@@ -190,20 +190,20 @@ BAD_REQUESTS = {
         "--only must be one of naive boosted trees, naive forest, PU bagging",
     ),
     # Models.
-    "no such model": (without("run/model.skops"), PREDICT, "No such file"),
+    "no such model": (without("run/model.probgap"), PREDICT, "No such file"),
     "truncated model": (
-        change("model.skops", lambda d: d[:-99]),
+        change("model.probgap", lambda d: d[:-99]),
         PREDICT,
         "it was cut off, damaged or changed",
     ),
-    "altered model": (change("model.skops", flip), PREDICT, "damaged or changed"),
+    "altered model": (change("model.probgap", flip), PREDICT, "damaged or changed"),
     "pickle in place of a model": (
-        put("run/model.skops", pickle.dumps({"a": 1})),
+        put("run/model.probgap", pickle.dumps({"a": 1})),
         PREDICT,
         "it is not a model file of probgap",
     ),
     "model of a later format": (
-        change("model.skops", newer_format),
+        change("model.probgap", newer_format),
         PREDICT,
         "upgrade probgap",
     ),
@@ -275,7 +275,7 @@ BAD_REQUESTS = {
         EXPLAIN,
         "a number from 1 to 32. Got 'c1'",
     ),
-    "run without its model": (without("run/model.skops"), EXPLAIN, "No such file"),
+    "run without its model": (without("run/model.probgap"), EXPLAIN, "No such file"),
 }
 
 

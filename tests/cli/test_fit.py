@@ -12,7 +12,7 @@ import pytest
 pd = pytest.importorskip("pandas")
 io = pytest.importorskip("probgap.io")
 
-FILES = {"report.html", "scores.csv", "label_next.csv", "model.skops", "run.json"}
+FILES = {"report.html", "scores.csv", "label_next.csv", "model.probgap", "run.json"}
 COLUMNS = ["row", "id", "observed_label", "gap", "decided", "probability"]
 COLUMNS += ["predicted_label", "rank", "probability_low", "probability_high"]
 
@@ -41,7 +41,7 @@ def test_the_summary_fits_one_screen(fitted):
 
 
 def test_there_is_one_count_wherever_it_is_shown(fitted):
-    model = io.load(fitted.out / "model.skops")[-1]
+    model = io.load(fitted.out / "model.probgap")[-1]
     reading = model.reading_
     count, ends = reading.n_hidden, reading.n_hidden_interval
     found = json.loads((fitted.out / "run.json").read_text())["found"]
@@ -113,7 +113,7 @@ def test_the_interval_of_a_probability_is_that_of_the_estimate(fitted):
     assert (low <= high).all()
     assert low[~labelled].is_monotonic_decreasing  # as the rank says
     assert high[~labelled].is_monotonic_decreasing
-    reading = io.load(fitted.out / "model.skops")[-1].reading_
+    reading = io.load(fitted.out / "model.probgap")[-1].reading_
     ranges = reading.probability_range(
         scores["probability"][~labelled], unlabelled=True
     )
@@ -212,7 +212,7 @@ def test_neither_standard_input_nor_jobs_change_a_score(
 def test_predict_agrees_with_fit_whatever_the_order_of_columns(
     fitted, cases, probgap, tmp_path
 ):
-    model, out = fitted.out / "model.skops", tmp_path / "scored.csv"
+    model, out = fitted.out / "model.probgap", tmp_path / "scored.csv"
     names = ["remark", "noise", "opened", "colour", "strength", "case"]
     cases[names].to_csv(tmp_path / "new.csv", index=False)
     printed = probgap("predict", model, tmp_path / "new.csv", "--quiet").stdout
@@ -289,11 +289,13 @@ def test_strict_refuses_what_left_its_range(
 
 
 def test_a_model_without_ranges_gives_no_notices(fitted, drifted, probgap, tmp_path):
-    model = io.load(fitted.out / "model.skops")
-    io.save(model, tmp_path / "old.skops", metadata={"id": "case"})
-    result = probgap("predict", tmp_path / "old.skops", drifted)
+    model = io.load(fitted.out / "model.probgap")
+    io.save(model, tmp_path / "old.probgap", metadata={"id": "case"})
+    result = probgap("predict", tmp_path / "old.probgap", drifted)
     assert (result.exit_code, "Warning" in result.stderr) == (0, False)
-    result = probgap("predict", tmp_path / "old.skops", drifted, "--strict", "--quiet")
+    result = probgap(
+        "predict", tmp_path / "old.probgap", drifted, "--strict", "--quiet"
+    )
     assert (result.exit_code, result.stdout) == (1, "")
     assert "--strict requires a model that knows its training ranges" in result.stderr
 
@@ -336,7 +338,7 @@ def test_what_does_not_fit_into_memory_is_said_with_a_way_out(
 
 
 def test_predict_prints_json_lines(fitted, table, probgap):
-    result = probgap("predict", fitted.out / "model.skops", table, "--json")
+    result = probgap("predict", fitted.out / "model.probgap", table, "--json")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(rows) == 240
     names = {"row", "id", "gap", "decided", "probability", "predicted_label"}

@@ -20,9 +20,9 @@ import pytest
 from probgap.cli import main
 
 FIT = "fit t.csv --label found --out out"
-PREDICT = "predict run/model.skops t.csv --out scored.csv"
-PRINT = "predict run/model.skops t.csv"
-FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json")
+PREDICT = "predict run/model.probgap t.csv --out scored.csv"
+PRINT = "predict run/model.probgap t.csv"
+FILES = ("report.html", "scores.csv", "label_next.csv", "model.probgap", "run.json")
 NO_ROOM = "no room for the results: No space left on device."
 
 MIXED = {"nothing": "", "constant": 7, "mixed": ["1", "x", "2.5", ""] * 8}
@@ -54,7 +54,7 @@ def test_an_odd_table_is_no_bad_input(name, place, good, probgap):
     assert "<script>alert" not in Path("out/report.html").read_text()
     for file in ("scores.csv", "label_next.csv"):
         assert not re.search(r"(^|,)[=@]", Path("out", file).read_text(), re.MULTILINE)
-    result = probgap("predict", "out/model.skops", "t.csv", "--quiet")
+    result = probgap("predict", "out/model.probgap", "t.csv", "--quiet")
     assert (result.exit_code, result.stderr) == (0, "")
     assert len(result.stdout.splitlines()) == 33
 

@@ -18,12 +18,12 @@ from probgap.tables import LabelColumn
 def predict(probgap, monkeypatch, tmp_path):
     """Run a command in which something happens as soon as it reads its model."""
     (tmp_path / "t.csv").write_text("a\n1\n")
-    (tmp_path / "model.skops").touch()
+    (tmp_path / "model.probgap").touch()
 
     def run(happen, *more):
         monkeypatch.setattr("probgap.io.load", happen)
         monkeypatch.setattr("probgap.io.read_metadata", happen)
-        words = (tmp_path / "model.skops", tmp_path / "t.csv")
+        words = (tmp_path / "model.probgap", tmp_path / "t.csv")
         return probgap("predict", *words, *more)
 
     return run

@@ -88,7 +88,7 @@ def try_table(table, data, probgap, is_one_sentence):
         (place / "t.csv").write_bytes(content)
         out = place / "out"
         if run("fit", place / "t.csv", "--label", "mark", "--out", out, *words):
-            assert run("predict", out / "model.skops", place / "t.csv")
+            assert run("predict", out / "model.probgap", place / "t.csv")
             run("explain", out)
             if name_of_rows is None:
                 assert run("explain", out, "--row", "1")

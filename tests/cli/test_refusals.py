@@ -32,8 +32,8 @@ REFUSED = {
     "fit t.parquet --label nope --engine dask --out out": "--label must name a column",
     "compare t.csv --label found --truth nope": "--truth must name a column",
     "predict nowhere t.csv": "MODEL must be a file that probgap fit wrote",
-    "predict model.skops nowhere.csv": "No such file or directory",
-    "predict model.skops t.csv --out a/b.csv": "in a folder that exists",
+    "predict model.probgap nowhere.csv": "No such file or directory",
+    "predict model.probgap t.csv --out a/b.csv": "in a folder that exists",
     "explain nowhere": "no run.json in it",
     "demo --out t.csv": "--out must name a folder",
 }
@@ -46,7 +46,7 @@ def test_bad_input_is_refused_before_scikit_learn_is_loaded(tmp_path):
     table.to_csv(tmp_path / "t.csv", index=False)
     table.to_parquet(tmp_path / "t.parquet")
     (tmp_path / "bad.csv").write_text("a,found\n1,yes\n2,3,4,5\n")
-    (tmp_path / "model.skops").write_bytes(b"")
+    (tmp_path / "model.probgap").write_bytes(b"")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("x")
     process = subprocess.run(

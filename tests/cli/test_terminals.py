@@ -55,7 +55,7 @@ def complete(probgap):
     [
         ("fit {table} --label st", ["strength"]),
         ("fit {table} --seed 1 --label st", ["strength"]),
-        ("predict model.skops {table} --id ca", ["case"]),
+        ("predict model.probgap {table} --id ca", ["case"]),
         ("fit t.tsv --label ag", ["age", "agent"]),
         ("fit semicolons.csv --label ag", ["age", "agent"]),
         ("fit --label st", []),

@@ -104,7 +104,7 @@ def test_files_become_a_model_that_scores_files(folder, fit, probgap):
     assert result.exit_code == 0, result.stderr
     assert "Dashboard: http://here:8787/status" in result.stderr
     assert "600 rows in 3 files" in " ".join(result.stdout.split())
-    names = ["label_next.csv", "model.skops", "report.html", "run.json"]
+    names = ["label_next.csv", "model.probgap", "report.html", "run.json"]
     assert sorted(path.name for path in out.iterdir()) == names
     account = json.loads((out / "run.json").read_text())
     uses = {column["name"]: column["use"] for column in account["table"]["columns"]}
@@ -125,7 +125,7 @@ def test_files_become_a_model_that_scores_files(folder, fit, probgap):
     result = probgap("predict", out, folder, "--out", parquet)
     assert result.exit_code == 0, result.stderr
     pd.testing.assert_frame_equal(pd.read_parquet(parquet), scores, check_dtype=False)
-    assert io.load(out / "model.skops").classes_.tolist() == ["no", "yes"]
+    assert io.load(out / "model.probgap").classes_.tolist() == ["no", "yes"]
     # A later file without a column: nothing is written.
     pd.DataFrame({"a": [1.0]}).to_parquet(folder / "part-9.parquet")
     scored.unlink()
@@ -156,7 +156,7 @@ def test_labels_are_predicted_as_they_are_written(folder, fit, mark, classes):
         assert json.loads(result.stdout)["run"]["engine"] == "dask"
     else:
         assert result.stdout == ""
-    found = io.load(out / "model.skops").classes_.tolist()
+    found = io.load(out / "model.probgap").classes_.tolist()
     assert found == (classes or ["fraud", "not fraud"])
 
 

@@ -171,9 +171,9 @@ def test_it_tells_the_count_and_remembers_what_was_usual(table, probgap, tmp_pat
     assert f"{reading.hidden_range} (90% interval)" in model._repr_html_()
     assert "90% interval" not in clone(QUICK)._repr_html_()
     assert not hasattr(TableClassifier(LinearSVC()).fit(X, known), "reading_")
-    io.save(model, tmp_path / "model.skops")
+    io.save(model, tmp_path / "model.probgap")
     X.assign(age=1000 * X["age"]).to_csv(tmp_path / "new.csv", index=False)
-    words = ("predict", tmp_path / "model.skops", tmp_path / "new.csv")
+    words = ("predict", tmp_path / "model.probgap", tmp_path / "new.csv")
     said = probgap(*words, "--strict")
     assert said.exit_code == 1
     assert "Column 'age' left its training range" in said.stderr

@@ -116,7 +116,7 @@ def test_sparse_samples_become_dense(square, fitted):
 
 def test_a_model_from_a_device_predicts_without_torch(square, fitted, tmp_path):
     X = np.ascontiguousarray(square[0])
-    path = tmp_path / "model.skops"
+    path = tmp_path / "model.probgap"
     save(fitted, path)
     decision = fitted.decision_function(X)
     assert_array_equal(load(path).decision_function(X), decision)

@@ -97,7 +97,7 @@ class FittedTable:
         from probgap.io import load
 
         with caught_warnings():
-            return load(self.folder / "model.skops")
+            return load(self.folder / "model.probgap")
 
     def describe(self, row: int) -> dict[str, Any]:
         """Return number, id and cells of a row as text."""

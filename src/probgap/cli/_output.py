@@ -19,7 +19,7 @@ from probgap._core.errors import MissingLibraryError
 from probgap.cli._terminal import listed, refuse
 
 # What fit writes.
-FILES = ("report.html", "scores.csv", "label_next.csv", "model.skops", "run.json")
+FILES = ("report.html", "scores.csv", "label_next.csv", "model.probgap", "run.json")
 
 
 def check_libraries() -> None:

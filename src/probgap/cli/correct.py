@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from probgap.audit import CorrectedClassifier
 
-FILES = ("model.skops", "scores.csv")
+FILES = ("model.probgap", "scores.csv")
 _ANSWERS = "A file of answers; those that probgap audit has read, if it is left out."
 _OUT = "Folder for the corrected model and scores; DIR/corrected by default."
 
@@ -82,11 +82,11 @@ def correct_into(
 
     better = fit.correct(said)
     scores = score_table(fit, better, said)
-    metadata = read_metadata(fit.folder / "model.skops")
+    metadata = read_metadata(fit.folder / "model.probgap")
     write_folder(
         target,
         {
-            "model.skops": lambda path: save(better, path, metadata=metadata),
+            "model.probgap": lambda path: save(better, path, metadata=metadata),
             "scores.csv": lambda path: write_csv(scores, path),
         },
     )

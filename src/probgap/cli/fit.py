@@ -63,7 +63,7 @@ def fit(
     - report.html: to read first; what was found, and whether to believe it
     - scores.csv: every row with its rank, and the probability that it is positive
     - label_next.csv: the rows that would teach most if somebody checked them
-    - model.skops: the model, for probgap predict
+    - model.probgap: the model, for probgap predict
     - run.json: settings, versions and evidence, for programs
 
     Example: probgap fit customers.csv --label bought --id customer --out results
@@ -187,7 +187,7 @@ def write_results(folder: Path, model: TableClassifier, found: Report) -> None:
         "report.html": found.save,
         "scores.csv": lambda path: write_csv(found.ranked, path),
         "label_next.csv": lambda path: write_csv(found.label_next, path),
-        "model.skops": lambda path: save(model.pipeline_, path, metadata=metadata),
+        "model.probgap": lambda path: save(model.pipeline_, path, metadata=metadata),
         "run.json": found.save,
     }
     write_folder(folder, {name: write[name] for name in found.tree["run"]["files"]})

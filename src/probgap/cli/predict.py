@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SCORE = "Scoring rows"
 _ROWS_AT_ONCE = 20_000
-_MODEL = "model.skops, as fit wrote it, or the folder it is in."
+_MODEL = "model.probgap, as fit wrote it, or the folder it is in."
 _OUT = (
     "File for the scores: CSV, or Parquet if it is named .parquet; printed by default."
 )
@@ -54,7 +54,7 @@ def predict(
     beside --out, and in the metadata of a Parquet file: in another unit, empty, or with
     categories that the fit did not have. With --strict such a table is refused.
 
-    Example: probgap predict results/model.skops new.csv --out scored.csv
+    Example: probgap predict results/model.probgap new.csv --out scored.csv
     """
     with terminal.plain_errors(debug=debug):
         check_libraries()
@@ -62,7 +62,7 @@ def predict(
 
         sources = find_tables(table)
         if model.is_dir():
-            model /= "model.skops"
+            model /= "model.probgap"
         if out is not None:
             check_file(out, force=force, read=(model, *sources))
         if not model.is_file():
