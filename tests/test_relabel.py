@@ -13,8 +13,10 @@ boundaries = st.floats(-0.999, -0.001)
 def test_a_case_by_hand():
     gap = [-1.0, -0.8, -0.79, 0.0, 0.01, 1.0]
     result = relabel(gap, lower=-0.8)
-    np.testing.assert_array_equal(result.labels, [0, 0, -1, -1, 1, 1])
-    assert (result.n_negative, result.n_undecided, result.n_positive) == (2, 2, 2)
+    np.testing.assert_array_equal(result.labels, [0, -1, -1, -1, 1, 1])
+    assert (result.n_negative, result.n_undecided, result.n_positive) == (1, 3, 2)
+    strong = relabel(gap, lower=-0.8, upper=-0.8)
+    np.testing.assert_array_equal(strong.labels, [0, 0, 1, 1, 1, 1])
 
 
 def test_labelled_positives_stay_or_go_by_the_letter():
@@ -22,7 +24,15 @@ def test_labelled_positives_stay_or_go_by_the_letter():
     kept = relabel(gap, labelled, lower=-0.8)
     np.testing.assert_array_equal(kept.labels, [1, 1, -1, 1])
     letter = relabel(gap, labelled, lower=-0.8, keep_labelled=False)
-    np.testing.assert_array_equal(letter.labels, [0, -1, -1, 1])
+    np.testing.assert_array_equal(letter.labels, [-1, -1, -1, 1])
+
+
+@given(gaps, boundaries, st.booleans(), st.booleans())
+def test_no_labelled_positive_becomes_a_negative(gap, lower, strong, keep):
+    labelled = np.arange(gap.size) % 2 == 0
+    upper = lower if strong else 0.0
+    found = relabel(gap, labelled, lower=lower, upper=upper, keep_labelled=keep)
+    assert (found.labels[labelled] != 0).all()
 
 
 @given(gaps, boundaries)

@@ -65,8 +65,8 @@ TAKEN = [
     NystroemSVM(),
 ]
 OTHERS = [
-    PGPUClassifier.paper(),
-    PGPUClassifierCV.paper(boundaries=[-0.8, -0.6], cv=3),
+    PGPUClassifier.paper(strict=False),
+    PGPUClassifierCV.paper(boundaries=[-0.8, -0.6], cv=3, strict=False),
     ElkanNotoClassifier(),
     NatarajanClassifier(),
     LiuTaoClassifier(),

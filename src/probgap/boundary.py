@@ -278,6 +278,7 @@ def estimate_boundary(
     n_bootstrap: int = 100,
     random_state: RandomStateLike = 0,
     sample_weight: ArrayLike | None = None,
+    strict: bool = False,
 ) -> Boundary:
     """Estimate the boundary l from the observed gaps by a rule.
 
@@ -301,6 +302,9 @@ def estimate_boundary(
         Seeds the resamples.
     sample_weight : array-like of shape (n_samples,), default=None
         How many samples each one represents, for the counts of the result.
+    strict : bool, default=False
+        Whether to keep what the rule says even if it leaves (almost) no negatives or is
+        not below 0, as the paper's algorithm does. Otherwise the boundary is moved.
 
     Returns
     -------
@@ -311,7 +315,7 @@ def estimate_boundary(
     -----
     BoundaryWarning
         If the rule's answer leaves (almost) no negatives and is moved to the lower quartile
-        of the unlabelled gaps, or is not below 0 and is moved there.
+        of the unlabelled gaps, or is not below 0 and is moved there; not if ``strict``.
 
     Examples
     --------
@@ -334,7 +338,7 @@ def estimate_boundary(
     else:
         name, found, spread = "fixed", rule, 0.0
         k = 1 + int(np.count_nonzero(known < rule))
-    value, fallback = _make_usable(found, gap[~mask])
+    value, fallback = (found, None) if strict else _make_usable(found, gap[~mask])
     if fallback is not None:
         warn(fallback, BoundaryWarning)
     named = {name: found} if fallback is None else {name: found, "fallback": value}
@@ -376,7 +380,7 @@ def describe_boundary(
     named = {rule: named[rule], **rules, **named}
     counts = np.ones(gap.size) if weight is None else weight
     total = round(float(counts.sum()))
-    below = round(float(counts[gap <= value].sum()))
+    below = round(float(counts[gap < value].sum()))
     above = round(float(counts[gap > max(0.0, value)].sum()))
     return Boundary(
         value,
@@ -395,9 +399,11 @@ def describe_boundary(
 def _make_usable(found: float, unlabelled: Vector) -> tuple[float, str | None]:
     """Move a boundary that leaves too few negatives to fit on, and return the reason."""
     value = min(found, _JUST_BELOW_ZERO)
-    negative = np.count_nonzero(unlabelled <= value) / unlabelled.size
+    negative = np.count_nonzero(unlabelled < value) / unlabelled.size
     if negative < LIMITS.fewest_negatives:
-        return float(np.quantile(unlabelled, LIMITS.fallback_share)), (
+        # Just above the quantile: gaps that equal it count as below, if all gaps are equal.
+        quantile = np.quantile(unlabelled, LIMITS.fallback_share)
+        return float(np.nextafter(quantile, 1.0)), (
             f"A boundary must leave negatives to learn from; {found:.3g} leaves "
             f"{negative:.1%} of the unlabelled samples. The quarter of them with the "
             "smallest gaps is taken as negative. Use boundary=Quantile(), a fixed boundary "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
-from probgap._core._sklearn import StrOptions
+from probgap._core._sklearn import Interval, StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import InvalidInputError
@@ -235,6 +236,9 @@ class ObservedGapEstimator(GapClassifier):
         Whether gaps of training samples come from models that have not seen them, or from
         the model fitted on all, which is overconfident. With only two labelled or two
         unlabelled samples, gaps are always in-sample.
+    gamma : float, "scale" or "auto", default="scale"
+        Width of the kernel of the SVM that ``estimator=None`` stands for, as in
+        :class:`sklearn.svm.SVC`; "auto" is 1 / n_features, the default of LIBSVM.
     cv : int, splitter or None, default=None
         Folds for the out-of-fold gaps. ``None`` takes five stratified folds, or as
         many as the smaller group, labelled or unlabelled, has samples.
@@ -273,6 +277,10 @@ class ObservedGapEstimator(GapClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **ProbabilisticPUClassifier._parameter_constraints,
         "method": [StrOptions({"out_of_fold", "in_sample"})],
+        "gamma": [
+            StrOptions({"scale", "auto"}),
+            Interval(Real, 0, None, closed="neither"),
+        ],
     }
 
     def __init__(
@@ -280,6 +288,7 @@ class ObservedGapEstimator(GapClassifier):
         estimator: Any = None,
         *,
         method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
+        gamma: float | Literal["scale", "auto"] = "scale",
         cv: Any = None,
         pos_label: object = None,
         random_state: RandomStateLike = None,
@@ -289,6 +298,7 @@ class ObservedGapEstimator(GapClassifier):
     ) -> None:
         self.estimator = estimator
         self.method = method
+        self.gamma = gamma
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
@@ -308,7 +318,7 @@ class ObservedGapEstimator(GapClassifier):
         else:
             folds = _calibration_folds(smallest, rng)
             model = CalibratedClassifierCV(
-                FastSVC(), method="sigmoid", ensemble=False, cv=folds
+                FastSVC(gamma=self.gamma), method="sigmoid", ensemble=False, cv=folds
             )
         observed = labels.labelled.astype(np.int8)
         self.estimator_ = clone_with_seed(model, rng).fit(samples, observed)
@@ -352,6 +362,7 @@ class ObservedGapEstimator(GapClassifier):
             labelled,
             [_platt_task(part, labelled, inner) for part in parts],
             device=self.device or "cpu",
+            gamma=self.gamma,
             verbose=self.verbose,
         )
         for test, other in zip(held_out, by_others, strict=True):

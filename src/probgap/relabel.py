@@ -72,9 +72,10 @@ def relabel(
 ) -> Relabelling:
     """Label the samples whose observed gap settles the Bayes class.
 
-    Corollary 1 of He, Liu, Webb and Tao (arXiv:1808.02180): a gap at or below ``lower``
-    (the paper's l) means negative, a gap above ``upper`` = 0 means positive, and samples
-    between them are left out. Theorem 2, the strong form, is ``upper=lower``.
+    Corollary 1 of He, Liu, Webb and Tao (arXiv:1808.02180): a gap below ``lower`` (the
+    paper's l) means negative, a gap above ``upper`` = 0 means positive, and samples
+    between them are left out. Theorem 2, the strong form, is ``upper=lower``, where a gap
+    that equals both means negative. A labelled positive never becomes a negative.
 
     It assumes that the chance of a positive to be labelled depends on its true gap alone
     and rises with it. With estimates it errs most near the boundary, where Corollary 1
@@ -87,10 +88,11 @@ def relabel(
     labelled : array-like of shape (n_samples,), default=None
         True for labelled positives. ``None`` means that there are none.
     lower, upper : float
-        A gap at or below the first, the boundary l, means negative; one above the second
-        means positive.
+        A gap below the first, the boundary l, means negative; one above the second means
+        positive.
     keep_labelled : bool, default=True
-        Whether a labelled positive stays positive whatever its gap.
+        Whether a labelled positive stays positive whatever its gap. Otherwise one that the
+        gap does not call positive is left out.
 
     Returns
     -------
@@ -109,9 +111,10 @@ def relabel(
         raise InvalidInputError(msg)
     labels = np.full(gap.shape, -1, dtype=np.int8)
     labels[gap > upper] = 1
-    labels[gap <= lower] = 0
-    if keep_labelled and labelled is not None:
-        labels[check_labelled(labelled, gap.size)] = 1
+    labels[(gap < lower) | ((gap == lower) & (lower == upper))] = 0
+    if labelled is not None:
+        mask = check_labelled(labelled, gap.size)
+        labels[mask & (keep_labelled | (gap <= upper))] = 1 if keep_labelled else -1
     return Relabelling(labels, np.where(labels < 0, np.nan, labels))
 
 

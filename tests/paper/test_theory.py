@@ -96,3 +96,36 @@ def test_the_classifier_approaches_bayes():
     few, many = (np.mean([excess_error(n, k) for k in range(2)]) for n in (100, 800))
     assert many < few
     assert many < 0.02
+
+
+def disagreement(n, seed):
+    """Share of a dense grid on which Algorithm 1 differs from the Bayes classifier."""
+    X, y, posterior = make_square(n, random_state=seed)
+    gap = 2.0 * posterior - 1.0
+    s = hide_labels(X, y, gap, ("inverse", 0.2, 0.5), random_state=seed + 1000)
+    side = np.linspace(-1.0, 1.0, 101)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    predicted = PGPUClassifier.paper(random_state=0).fit(X, s).predict(grid)
+    return np.mean(predicted != (grid[:, 0] < grid[:, 1]))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "n_seeds"),
+    [((300, 1500), 3), pytest.param((500, 2000, 5000), 10, marks=pytest.mark.slow)],
+)
+def test_algorithm_1_approaches_bayes(sizes, n_seeds):
+    each = [np.mean([disagreement(n, k) for k in range(n_seeds)]) for n in sizes]
+    assert (np.diff(each) < 0).all()
+    assert each[-1] < 0.025
+
+
+def test_under_overlap_the_infimum_sinks_even_with_exact_gaps():
+    rng, lowest = np.random.default_rng(0), []
+    for n in (1000, 10_000, 100_000):
+        _, y, posterior = make_square(n, random_state=0)
+        labelled = (y == 1) & (rng.random(n) > 0.6)
+        observed, boundary = observe(2.0 * posterior - 1.0, lambda gap: 0.6 + 0.0 * gap)
+        lowest.append(np.sort(observed[labelled])[:3].mean())
+    assert boundary == -0.6
+    assert (np.diff(lowest) < 0).all()
+    assert lowest[-1] < -0.9

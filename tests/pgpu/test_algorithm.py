@@ -37,8 +37,9 @@ def test_the_papers_algorithm_is_the_paper_step_by_step(square):
     assert_array_equal(gap, fitted.gap_estimator_.decision_function(X))
     # Step 2: the mean of the three smallest gaps of labelled positives.
     assert fitted.boundary_.value == pytest.approx(np.sort(gap[s == 1])[:3].mean())
-    # Step 3: by the gap alone.
-    expected = np.where(gap > 0, 1, np.where(gap <= fitted.boundary_.value, 0, -1))
+    # Step 3: by the gap alone; no labelled sample becomes a negative.
+    negative = (gap < fitted.boundary_.value) & (s == 0)
+    expected = np.where(gap > 0, 1, np.where(negative, 0, -1))
     assert_array_equal(fitted.relabelling_.labels, expected)
     # Step 4: kernel mean matching of the chosen samples to all.
     chosen = expected >= 0
@@ -47,7 +48,7 @@ def test_the_papers_algorithm_is_the_paper_step_by_step(square):
     assert (fitted.sample_weight_[~chosen] == 0.0).all()
     assert fitted.kmm_.converged
     # Step 5: a weighted support vector machine.
-    by_hand = SVC().fit(X[chosen], expected[chosen], sample_weight=weights)
+    by_hand = SVC(gamma="auto").fit(X[chosen], expected[chosen], sample_weight=weights)
     decision = fitted.decision_function(X)
     assert_allclose(decision, by_hand.decision_function(X), atol=1e-2)
 
@@ -158,8 +159,10 @@ def test_a_gap_estimator_of_ones_own_is_read_too(square):
 def test_no_positive_gap_keeps_the_labelled_positives(square):
     X, y_true, _, _ = square
     few = np.where(np.random.default_rng(0).random(len(y_true)) < 0.2, y_true, 0)
+    with pytest.raises(InvalidInputError, match="letter leaves no positive"):
+        PGPUClassifier.paper(random_state=0).fit(X, few)
     with pytest.warns(ProbgapWarning, match="using keep_labelled=True instead"):
-        fitted = PGPUClassifier.paper(random_state=0).fit(X, few)
+        fitted = PGPUClassifier.paper(strict=False, random_state=0).fit(X, few)
     assert fitted.relabelling_.n_positive >= few.sum()
 
 

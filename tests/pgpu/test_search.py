@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from probgap import PGPUClassifier, PGPUClassifierCV
 from probgap.datasets import hide_labels, make_square, make_triangles, platt_gap
-from probgap.exceptions import BoundaryWarning
+from probgap.exceptions import BoundaryWarning, InvalidInputError
 
 GRID = np.array([-0.85, -0.8, -0.7, -0.6])
 
@@ -104,8 +104,10 @@ def test_a_boundary_that_is_no_use_has_the_least_score():
     X, s = labelled_data("square")
     none_below = [-0.999999, -0.7]
     assert search(X, s, none_below).cv_results_["mean_test_score"][0] == -np.inf
-    with pytest.warns(BoundaryWarning, match="leave negatives"):
+    with pytest.raises(InvalidInputError, match="leaves no negative to train on"):
         score_plainly(X, s, one_fold(s.size), none_below[:1])
+    with pytest.warns(BoundaryWarning, match="leave negatives"):
+        score_plainly(X, s, one_fold(s.size), none_below[:1], strict=False)
 
 
 @pytest.mark.parametrize("estimator", [None, SVC(gamma="auto")], ids=str)

@@ -54,6 +54,13 @@ def scale_gamma(X: Matrix) -> float:
     return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
 
 
+def rbf_gamma(gamma: float | str, X: Matrix) -> float:
+    """Return the RBF width that ``gamma`` of an SVM stands for."""
+    if gamma == "scale":
+        return scale_gamma(X)
+    return 1.0 / X.shape[1] if gamma == "auto" else float(gamma)
+
+
 def kernel_matrix(A: Matrix, B: Matrix | None, kernel: Any, params: Params) -> Array:
     """Evaluate a scikit-learn kernel, by name or as a callable."""
     return pairwise_kernels(A, B, metric=kernel, **params)

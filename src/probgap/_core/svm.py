@@ -18,7 +18,7 @@ from probgap._core.kernels import (
     KernelFeatures,
     TrainingFeatures,
     map_training_samples,
-    scale_gamma,
+    rbf_gamma,
 )
 from probgap._core.newton import SquaredHinge, fit_penalised
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
@@ -76,7 +76,7 @@ class NystroemSVM(SignClassifier):
         *,
         n_components: int = 300,
         C: float = 1.0,
-        gamma: float | Literal["scale"] = "scale",
+        gamma: float | Literal["scale", "auto"] = "scale",
         max_iter: int = 100,
         random_state: RandomStateLike = None,
     ) -> None:
@@ -89,7 +89,7 @@ class NystroemSVM(SignClassifier):
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Fit to labels of two classes."""
         samples, which = check_two_classes(self, X, y)
-        gamma = scale_gamma(samples) if self.gamma == "scale" else self.gamma
+        gamma = rbf_gamma(self.gamma, samples)
         seed = draw_seed(as_generator(self.random_state))
         with one_thread():
             features = KernelFeatures.fit(samples, self.n_components, gamma, seed)

@@ -20,7 +20,7 @@ from probgap._core._sklearn import SigmoidCalibration, check_sample_weight
 from probgap._core.checks import check_two_classes
 from probgap._core.errors import InvalidInputError, ProbgapError
 from probgap._core.estimators import SignClassifier
-from probgap._core.kernels import scale_gamma
+from probgap._core.kernels import rbf_gamma
 from probgap._core.runtime import one_thread, remark
 from probgap._core.svm import rbf_sums
 from probgap._core.types import Array, Mask, Matrix, Vector
@@ -41,7 +41,7 @@ class DeviceSVM(SignClassifier):
 
     Parameters
     ----------
-    C, gamma : float, or "scale" for gamma
+    C, gamma : float, or "scale" or "auto" for gamma
         As those of ``SVC``.
     tol : float, default=1e-4
         The duality gap, as a share of the primal objective.
@@ -66,7 +66,7 @@ class DeviceSVM(SignClassifier):
         self,
         *,
         C: float = 1.0,
-        gamma: float | Literal["scale"] = "scale",
+        gamma: float | Literal["scale", "auto"] = "scale",
         tol: float = _TOL,
         device: str = "cpu",
         verbose: int = 0,
@@ -88,7 +88,7 @@ class DeviceSVM(SignClassifier):
             raise InvalidInputError(msg)
         counted = np.flatnonzero(weight)
         dense = as_dense(samples[counted])
-        gamma = scale_gamma(dense) if self.gamma == "scale" else self.gamma
+        gamma = rbf_gamma(self.gamma, dense)
         caps = self.C * weight[counted, None]
         solved = _solve(self, dense, which[counted] == 1, caps, gamma)
         return self._store(dense, gamma, solved, 0)
@@ -165,6 +165,7 @@ def fit_platt(
     tasks: Sequence[PlattTask],
     *,
     device: str,
+    gamma: float | str = "scale",
     verbose: int = 0,
     most: int = _MOST,
 ) -> tuple[DevicePlatt, list[Vector]]:
@@ -174,7 +175,7 @@ def fit_platt(
     the first task and, for each task, the probability of every sample to be labelled.
     """
     dense = as_dense(samples)
-    gamma = scale_gamma(dense)
+    width = rbf_gamma(gamma, dense)
     plain = DeviceSVM(device=device, verbose=verbose)
     n_svms = 1 + len(tasks[0].held_out)
     fitted: list[DevicePlatt] = []
@@ -185,7 +186,7 @@ def fit_platt(
             for task in tasks[some]
             for fold in (~task.train, *task.held_out)
         ]
-        solved = _solve(plain, dense, labelled, 1.0 * np.column_stack(caps), gamma)
+        solved = _solve(plain, dense, labelled, 1.0 * np.column_stack(caps), width)
         for task, column in zip(tasks[some], range(0, len(caps), n_svms), strict=True):
             decision = np.empty(labelled.size)
             for k, fold in enumerate(task.held_out, start=column + 1):
@@ -193,7 +194,7 @@ def fit_platt(
             sigmoid = SigmoidCalibration().fit(
                 decision[task.train], labelled[task.train].astype(np.int8)
             )
-            svm = DeviceSVM(device=device)._store(dense, gamma, solved, column)
+            svm = DeviceSVM(device=device)._store(dense, width, solved, column)
             svm.classes_, svm.n_features_in_ = np.array([0, 1]), dense.shape[1]
             fitted.append(DevicePlatt(svm, float(sigmoid.a_), float(sigmoid.b_)))
             chances.append(fitted[-1].chance(solved.decision[:, column]))

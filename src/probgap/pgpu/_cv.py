@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -64,13 +65,17 @@ class PGPUClassifierCV(BasePGPU):
     Parameters
     ----------
     boundaries : array-like of float, default=None
-        Boundaries to try, each in (-1, 0). ``None`` takes -0.90, -0.89, ..., -0.60.
+        Boundaries to try, each in (-1, 0). ``None`` takes the paper's -0.90, -0.89, ...,
+        -0.60, which 12 of the 17 true boundaries of its own experiments lie outside.
     scoring : {"observed_accuracy", "lee_liu"} or callable, default="observed_accuracy"
         What to maximise. A callable takes two masks, labelled and predicted positive,
         and returns a number.
     class_prior, gap_estimator, relabelling, keep_labelled, reweight, estimator : object
         As in :class:`PGPUClassifier`. ``relabelling="auto"`` is "corollary", ``estimator``
         by default a support vector machine, and ``class_prior`` only affects the count.
+    strict : bool, default=False
+        As in :class:`PGPUClassifier`. A boundary at which the letter leaves no positives or
+        no negatives to train on scores minus infinity.
     cv : int, splitter or None, default=None
         Folds of the search. ``None`` takes five stratified folds, or as many as
         there are labelled positives.
@@ -136,6 +141,7 @@ class PGPUClassifierCV(BasePGPU):
         keep_labelled: bool = True,
         reweight: KernelMeanMatching | None = None,
         estimator: Any = None,
+        strict: bool = False,
         cv: Any = None,
         pos_label: object = None,
         random_state: RandomStateLike = None,
@@ -150,6 +156,7 @@ class PGPUClassifierCV(BasePGPU):
         self.keep_labelled = keep_labelled
         self.reweight = reweight
         self.estimator = estimator
+        self.strict = strict
         self.cv = cv
         self.pos_label = pos_label
         self.random_state = random_state
@@ -280,7 +287,8 @@ def score_fold(
             at_value = replace(steps, boundary=float(grid[i]))
             curve = at_value.place_boundary(gap, known, None, None, rng)
             if curve.boundary.fallback is None:  # there are negatives to learn from
-                relabelled[i] = steps.relabel(curve, gap, known)
+                with suppress(InvalidInputError):  # strict, and one class is empty
+                    relabelled[i] = steps.relabel(curve, gap, known)
         decided = {i: found.decided for i, found in relabelled.items()}
         matched = _match_each(steps.reweight, rows, decided, features)
         for i, chosen in decided.items():
@@ -304,9 +312,9 @@ def _distinct(steps: Steps, gap: Vector, grid: Vector) -> tuple[Rows, Rows]:
         # Here the weights of samples depend on the value itself.
         every = np.arange(grid.size)
         return every, every
-    # Samples at or below the boundary are the first in the order of gaps, so that their
+    # Samples below the boundary are the first in the order of gaps, so that their
     # number determines the selection.
-    below = [np.count_nonzero(gap <= value) for value in grid]
+    below = [np.count_nonzero(gap < value) for value in grid]
     _, first, which = np.unique(below, return_index=True, return_inverse=True)
     return first, which
 

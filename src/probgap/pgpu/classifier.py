@@ -25,9 +25,10 @@ from probgap.reweight import KernelMeanMatching
 def paper_parameters() -> dict[str, Any]:
     """Return the parameters of the paper's Algorithm 1, except the boundary."""
     return {
-        "gap_estimator": ObservedGapEstimator(method="in_sample"),
+        "gap_estimator": ObservedGapEstimator(method="in_sample", gamma="auto"),
         "relabelling": "corollary",
         "keep_labelled": False,
+        "strict": True,
         "reweight": KernelMeanMatching(),
     }
 
@@ -47,6 +48,7 @@ class BasePGPU(ProbabilisticPUClassifier):
         "gap_estimator": [HasMethods(["fit"]), None],
         "relabelling": [StrOptions({"auto", "expectation", "corollary", "theorem"})],
         "keep_labelled": ["boolean"],
+        "strict": ["boolean"],
         "reweight": [KernelMeanMatching, None],
     }
 
@@ -151,6 +153,12 @@ class PGPUClassifier(BasePGPU):
         The final classifier. ``None`` takes the mixture of learners with the automatic
         boundary, an RBF support vector machine with any other; beyond 6000 samples, a
         linear one on 300 to 1000 Nystroem features of the kernel.
+    strict : bool, default=False
+        Whether to follow Algorithm 1 to the letter where that may fail. Otherwise a
+        boundary that leaves fewer than 2% of the unlabelled samples below it is moved to
+        their lower quartile, one that is not below 0 is moved there, labelled positives
+        are kept if no other positive is left, each with a warning, and beyond 6000 samples
+        Nystroem features stand for the kernel.
     device : str, default=None
         torch's name of a device, "cuda", "cuda:0" or "cpu", for exact kernels at any
         number of samples; needs the extra ``gpu``. It solves the support vector machines
@@ -253,6 +261,7 @@ class PGPUClassifier(BasePGPU):
         keep_labelled: bool = True,
         reweight: KernelMeanMatching | None = None,
         estimator: Any = None,
+        strict: bool = False,
         device: str | None = None,
         cv: Any = None,
         pos_label: object = None,
@@ -267,6 +276,7 @@ class PGPUClassifier(BasePGPU):
         self.keep_labelled = keep_labelled
         self.reweight = reweight
         self.estimator = estimator
+        self.strict = strict
         self.device = device
         self.cv = cv
         self.pos_label = pos_label
@@ -280,7 +290,14 @@ class PGPUClassifier(BasePGPU):
 
         In-sample Platt-scaled gaps, the mean of the three smallest gaps of labelled
         positives as the boundary, Corollary 1 by the gap alone, kernel mean matching, and
-        a weighted support vector machine.
+        a weighted support vector machine; both machines with LIBSVM's kernel width, 1 /
+        n_features, so that features need scaling.
+
+        Only unlabelled samples below the boundary become negative; labelled positives
+        without a gap above 0 are left out. Nothing is rescued: where the letter leaves no
+        positives or no negatives to train on, ``fit`` raises an error. ``strict=False``
+        moves such a boundary, keeps labelled positives where no other is left, and takes
+        Nystroem features beyond 6000 samples.
 
         Parameters
         ----------

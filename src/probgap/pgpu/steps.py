@@ -14,7 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 
 from probgap._core._sklearn import check_parameters
 from probgap._core.defaults import DEFAULTS, LIMITS
-from probgap._core.errors import UnreliableFitWarning, warn
+from probgap._core.errors import InvalidInputError, UnreliableFitWarning, warn
 from probgap._core.estimators import (
     clone_with_seed,
     fit_on_shares,
@@ -27,7 +27,7 @@ from probgap._core.kernels import (
     TrainingFeatures,
     default_n_landmarks,
     map_training_samples,
-    scale_gamma,
+    rbf_gamma,
 )
 from probgap._core.mixture import MixedClassifier
 from probgap._core.runtime import draw_seed, one_thread, spread_rows, stage
@@ -47,6 +47,7 @@ from probgap.reweight import KernelMeanMatching, KMMResult
 
 Generator = np.random.Generator
 Rule = Literal["expectation", "corollary", "theorem"]
+Width = float | Literal["scale", "auto"]
 
 # Labelled positives above this quantile of their gaps count as certain positives.
 _CERTAIN_QUANTILE = 0.9
@@ -180,7 +181,9 @@ class Steps:
     reweight: Any  # KernelMeanMatching, or None
     final: Any
     averages: bool  # whether step 6 averages two posteriors
+    gamma: Width  # width of the SVMs that None stands for
     n_landmarks: int | None  # of kernel features; None for exact kernels
+    strict: bool  # whether to fail where the letter of the algorithm does
     device: str | None
     verbose: int
 
@@ -201,7 +204,7 @@ class Steps:
         """Compute the kernel features of all samples, if they replace exact kernels."""
         if self.n_landmarks is None:
             return None
-        seed, gamma = draw_seed(rng), scale_gamma(samples)
+        seed, gamma = draw_seed(rng), rbf_gamma(self.gamma, samples)
         with one_thread(), stage(self.verbose, "kernel features"):
             kernel = KernelFeatures.fit(samples, self.n_landmarks, gamma, seed)
             return map_training_samples(kernel, samples, labelled, seed)
@@ -224,6 +227,7 @@ class Steps:
                 rule=self.boundary,
                 random_state=rng,
                 sample_weight=weight,
+                strict=self.strict,
             )
             return PosteriorCurve(boundary, clearest, None)
         value, spread = reading.boundary, reading.boundary_spread
@@ -244,6 +248,8 @@ class Steps:
         upper = lower if self.rule == "theorem" else max(0.0, lower)
         known, limits = (gap.observed_gap_, labelled), {"lower": lower, "upper": upper}
         result = relabel(*known, **limits, keep_labelled=keep)
+        if self.strict:
+            _require_both(result)
         if result.n_positive > 0:
             return result
         warn(
@@ -303,7 +309,7 @@ def choose_steps(model: Any, n_samples: int, boundary: Any, cv: Any = None) -> S
     No other code branches on these. ``cv`` is for out-of-fold gaps.
     """
     automatic = isinstance(boundary, str) and boundary == "auto"
-    exact = n_samples <= DEFAULTS.most_rows or model.device is not None
+    exact = n_samples <= DEFAULTS.most_rows or model.device is not None or model.strict
     n_landmarks = None if exact or automatic else default_n_landmarks(n_samples)
     rule = model.relabelling
     if rule == "auto":
@@ -314,7 +320,9 @@ def choose_steps(model: Any, n_samples: int, boundary: Any, cv: Any = None) -> S
         if isinstance(given, GapClassifier | KernelMeanMatching):
             check_parameters(given)
     gap = _choose_gap(model, n_landmarks, cv)
-    final = _choose_final(model, n_landmarks, automatic=automatic)
+    # One width for both SVMs that None stands for.
+    gamma: Width = gap.gamma if isinstance(gap, ObservedGapEstimator) else "scale"
+    final = _choose_final(model, n_landmarks, gamma, automatic=automatic)
     mixed = isinstance(gap, MixedGapEstimator) and isinstance(final, MixedClassifier)
     return Steps(
         gap=gap,
@@ -325,7 +333,9 @@ def choose_steps(model: Any, n_samples: int, boundary: Any, cv: Any = None) -> S
         reweight=model.reweight,
         final=final,
         averages=mixed and n_samples <= DEFAULTS.most_rows,
+        gamma=gamma,
         n_landmarks=n_landmarks,
+        strict=model.strict,
         device=model.device,
         verbose=model.verbose,
     )
@@ -343,23 +353,43 @@ def _choose_gap(model: Any, n_landmarks: int | None, cv: Any) -> GapClassifier:
         # The SVM of the paper: with an exact kernel, on a device if given, or features.
         gap.set_params(device=gap.device or model.device, verbose=model.verbose)
         if n_landmarks is not None and gap.device is None:
-            svm = NystroemSVM(n_components=n_landmarks)
+            svm = NystroemSVM(n_components=n_landmarks, gamma=gap.gamma)
             scaled = CalibratedClassifierCV(svm, method="sigmoid", ensemble=False)
             gap.set_params(estimator=scaled)
     return gap
 
 
-def _choose_final(model: Any, n_landmarks: int | None, *, automatic: bool) -> Any:
+def _choose_final(
+    model: Any, n_landmarks: int | None, gamma: Width, *, automatic: bool
+) -> Any:
     if model.estimator is not None:
         require_sample_weight(model.estimator, "estimator")
         return model.estimator
     if model.device is not None:
-        return DeviceSVM(device=model.device, verbose=model.verbose)
+        return DeviceSVM(gamma=gamma, device=model.device, verbose=model.verbose)
     if automatic:
         return MixedClassifier(n_jobs=model.n_jobs)
     if n_landmarks is None:
-        return FastSVC()
-    return NystroemSVM(n_components=n_landmarks)
+        return FastSVC(gamma=gamma)
+    return NystroemSVM(n_components=n_landmarks, gamma=gamma)
+
+
+def _require_both(relabelling: Relabelling) -> None:
+    """Refuse a relabelling from which nothing can be learnt."""
+    n_positive, n_negative = relabelling.n_positive, relabelling.n_negative
+    if n_positive and n_negative:
+        return
+    none, why = (
+        "negative",
+        "no unlabelled sample has an observed gap below the boundary",
+    )
+    if not n_positive:
+        none, why = "positive", "no sample has an observed gap above 0"
+    msg = (
+        f"The algorithm's letter leaves no {none} to train on: {why}. Pass strict=False, "
+        "which mends that and says how, or another gap_estimator or boundary."
+    )
+    raise InvalidInputError(msg)
 
 
 def fit_final(classifier: Any, data: SoftLabels) -> Any:
