@@ -111,7 +111,7 @@ class PGPUClassifierCV(BasePGPU):
     References
     ----------
     .. [1] He, Liu, Webb, Tao, "Instance-Dependent PU Learning by Bayesian Optimal
-       Relabeling", arXiv:1808.02180, 2018.
+       Relabeling", arXiv:1808.02180v2, 2020.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from probgap.reporting._verdicts import all_checks, called_on_compared, overall,
 
 _PAPER = (
     "F. He, T. Liu, G. I. Webb, D. Tao. Instance-Dependent PU Learning by Bayesian "
-    "Optimal Relabeling. arXiv:1808.02180, 2018."
+    "Optimal Relabeling. arXiv:1808.02180v2, 2020."
 )
 
 
