@@ -31,7 +31,7 @@ help:
 	@echo "make slow    the slow tests: theory at growing n, the full accuracy table"
 	@echo "make floors  the tests at the oldest supported versions"
 	@echo "make peers   the methods against other people's code"
-	@echo "make reproduce  the paper's experiments, resumed where they stopped (70 minutes on two cores)"
+	@echo "make reproduce  the paper's experiments, resumed where they stopped (an hour on two cores)"
 	@echo "make reading    simulate tasks and fit the network of the default (an hour)"
 	@echo "make dist    wheel and sdist, checked, and tried in environments of their own"
 	@echo "make bench-accuracy | figures | lock | clean"
