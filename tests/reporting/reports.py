@@ -12,7 +12,7 @@ import pandas as pd
 from probgap.reading import read
 from probgap.reporting import Report
 from probgap.reporting._evidence import headline
-from probgap.reporting._rows import AllRows, expect_positives
+from probgap.reporting._rows import expect_positives
 
 COLUMNS = [
     "radius",
@@ -32,7 +32,7 @@ OTHER = dict.fromkeys(
 OTHER |= dict.fromkeys(["lee_liu", "recall", "share_positive", "error"])
 
 
-def change(report, parts, rows=None):
+def change(report, parts, ranked=None, cells=None):
     """Return a report with other parts of its tree, named as in "found.hidden"."""
     tree = copy.deepcopy(report.tree)
     for name, value in parts.items():
@@ -42,7 +42,8 @@ def change(report, parts, rows=None):
             part = part[key]
         part[last] = value
     tree["found"]["headline"] = headline(tree["found"])
-    return Report(tree, None, None, report._all_rows if rows is None else rows)
+    ranked = report.ranked if ranked is None else ranked
+    return Report(tree, ranked, None, report._cells if cells is None else cells)
 
 
 def warn(level, what, do="", code=""):
@@ -127,6 +128,7 @@ def lively(n_unlabelled=449, cells=None):
             "probability_low": likely.low,
             "probability_high": likely.high,
             "gap": np.linspace(0.9, -0.95, n_unlabelled),
+            "rank": range(1, n_unlabelled + 1),
         }
     )
     values = pd.DataFrame(
@@ -144,9 +146,9 @@ def lively(n_unlabelled=449, cells=None):
         "found.unlabelled": n_unlabelled,
         "found.hidden": estimate.n_hidden,
         "found.hidden_interval": list(estimate.n_hidden_interval),
+        "expected": expect_positives(estimate, ranked),
     }
-    rows = AllRows(ranking, values, expect_positives(estimate, ranked))
-    return change(typical(), parts, rows)
+    return change(typical(), parts, ranking, values)
 
 
 def lively_hostile():

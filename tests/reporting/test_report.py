@@ -33,11 +33,12 @@ def tree(made):
 def test_the_tree_is_plain_data_with_every_key(made):
     plain = made.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-    parts = "format table found ranked boundary decision belief drivers next warnings"
-    assert set(plain) == {*parts.split(), "run"}
+    parts = "format table found ranked expected boundary decision belief drivers next"
+    assert set(plain) == {*parts.split(), "warnings", "run"}
     keys = {name: set(part) for name, part in plain.items() if isinstance(part, dict)}
     assert keys["found"] >= {"rows", "labelled", "unlabelled", "hidden", "level"}
     assert keys["found"] >= {"hidden_interval", "share_positive", "share_interval"}
+    assert keys["expected"] == {"k", "low", "mean", "high"}
     assert keys["boundary"] == {"value", "rule", "spread", "fallback"}
     assert keys["decision"] >= {
         "undecided_share",

@@ -431,16 +431,17 @@ def _thin_out(values: Vector, weight: Vector) -> Vector:
 
 
 def interval_of_share(curves: Curves, scores: Vector, n_rows: float) -> Vector:
-    """Return the 90% interval of the share of positives among unlabelled rows.
+    """Return the 90% interval of the share of positives among unlabelled rows."""
+    return mixture_interval(curves.weights, *curves.shares(scores, n_rows))
 
-    Its log-odds have a mixture of normal distributions, one for each curve.
-    """
-    shares, deviations = curves.shares(scores, n_rows)
+
+def mixture_interval(weights: Vector, centres: Vector, deviations: Vector) -> Vector:
+    """Return the 90% interval of a share whose log-odds are a mixture of normals."""
     wide = 10.0 * float(deviations.max())
-    ends = float(shares.min()) - wide, float(shares.max()) + wide
+    ends = float(centres.min()) - wide, float(centres.max()) + wide
 
-    def excess(share: float, level: float) -> float:
-        return float(curves.weights @ ndtr((share - shares) / deviations)) - level
+    def excess(odds: float, level: float) -> float:
+        return float(weights @ ndtr((odds - centres) / deviations)) - level
 
     found = [brentq(excess, *ends, args=(level,)) for level in INTERVAL]
     return expit(found)

@@ -7,28 +7,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
 
-from probgap._core.estimators import sample_rows, samples_of, take_rows
+from probgap._core.checks import decode_labels
+from probgap._core.errors import InvalidInputError, load_library
+from probgap._core.estimators import (
+    check_rows,
+    classifier_of,
+    input_columns,
+    sample_rows,
+    samples_of,
+    take_rows,
+)
 from probgap._core.output import count_range, plural
 from probgap._core.runtime import draw_seed
-from probgap._core.types import Vector
+from probgap._core.types import Mask, Rows, Vector
 from probgap.audit import suggest
 from probgap.diagnostics._compare import Progress, compare_with_fit
-from probgap.diagnostics._held_out import (
-    LEVEL,
-    calibrate,
-    held_out_by_fit,
-    hold_out,
-)
+from probgap.diagnostics._held_out import LEVEL, calibrate, held_out_by_fit, hold_out
 from probgap.diagnostics._scar import scar_test
 from probgap.inspection import column_importance
+from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 from probgap.plotting import count_gaps
-from probgap.reporting._fit import Fit
 from probgap.reweight import left_out_bound
+from probgap.tables import ids_of
 
 # Share, least and greatest number of rows for checks that fit models: with these, all
 # checks together cost less than the fit (benchmarks/fit.py --checks).
@@ -46,6 +54,115 @@ _OF_BOUNDARY = ("value", "rule", "spread", "fallback")
 _OTHERS = ("naive SVM", "Elkan-Noto", "Natarajan", "Liu-Tao", "PGPU (paper)")
 
 Evidence = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted model, and its rows: as it takes them, as a frame, and as in the table."""
+
+    pipeline: Any
+    X: Any
+    labelled: Mask
+    inputs: Any
+    cells: Any
+    ids: NDArray[Any] | None
+    table: dict[str, Any]
+
+    @cached_property
+    def classifier(self) -> Any:
+        """The classifier at the end of the pipeline."""
+        return classifier_of(self.pipeline)
+
+    @property
+    def numbers(self) -> Rows:
+        """Numbers of the rows in the whole table, counted from 1."""
+        numbers: Rows = self.cells.index.to_numpy() + 1
+        return numbers
+
+    @property
+    def weight(self) -> Vector:
+        """How many rows each one represents."""
+        weight = self.classifier.row_weight_
+        return np.ones(self.labelled.size) if weight is None else weight
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns that the model uses."""
+        return [str(name) for name in input_columns(self.pipeline, self.X)]
+
+
+def read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> Fit:
+    """Find out what was fitted on which rows, or refuse it."""
+    pipeline = getattr(model, "pipeline_", model)
+    classifier = classifier_of(pipeline)
+    if not isinstance(classifier, PGPUClassifier | PGPUClassifierCV):
+        msg = (
+            "model must be a fitted PGPUClassifier, PGPUClassifierCV or TableClassifier, "
+            f"or a pipeline that ends in one. Got {type(classifier).__name__}."
+        )
+        raise InvalidInputError(msg)
+    facts = _describe_table(model, classifier, y, table)
+    labelled = check_rows(X, _read_observed(model, classifier, X, y))
+    if (n_fitted := classifier.observed_gap_.size) != labelled.size:
+        msg = f"X must hold the {n_fitted} rows of the fit. Got {labelled.size}."
+        raise InvalidInputError(msg)
+    inputs = _as_frame(X) if pipeline is model else model.read_inputs(X)
+    cells = _as_frame(X) if hasattr(X, "columns") else inputs
+    if table is not None:
+        cells = table.frame
+    if ids is None and getattr(model, "id", None) is not None:
+        ids = ids_of(cells, model.id)
+    return Fit(
+        pipeline,
+        X if pipeline is model else inputs,
+        labelled,
+        inputs,
+        cells,
+        None if ids is None else np.asarray(ids, dtype=object),
+        facts,
+    )
+
+
+def _read_observed(model: Any, classifier: Any, X: Any, y: Any) -> Any:
+    """Return the mask of labelled rows, from labels as they were given to the fit."""
+    if y is None:
+        label = getattr(model, "label_", None)
+        if label is None or label not in getattr(X, "columns", ()):
+            msg = "y must be given: X has no column that the model took for its label."
+            raise InvalidInputError(msg)
+        return model.labels_.find(_as_frame(X)[label])
+    if getattr(y, "dtype", None) == bool:
+        return y
+    return decode_labels(y, classifier.classes_[classifier.positive_index_]).labelled
+
+
+def _as_frame(X: Any) -> Any:
+    """Return rows as a DataFrame, numbered from 0; one without columns if sparse."""
+    pd = load_library("pandas", extra="report", purpose="a report")
+    if issparse(X):
+        return pd.DataFrame(index=pd.RangeIndex(X.shape[0]))
+    if hasattr(X, "to_pandas"):
+        X = X.to_pandas()
+    frame = pd.DataFrame(X)
+    names = [str(name) for name in frame.columns]
+    return frame.set_axis(names, axis=1).set_axis(pd.RangeIndex(len(frame)), axis=0)
+
+
+def _describe_table(model: Any, classifier: Any, y: Any, table: Any) -> dict[str, Any]:
+    """Say what table it is, how its label was read, and how each column is used."""
+    plan = getattr(model, "plan_", None)
+    uses = [asdict(use) for use in plan.columns] if plan is not None else []
+    facts = dict.fromkeys(("path", "rows", "sha256", "label", "id", "files"))
+    facts |= {"name": "the table", "unlabelled": {}, "sentence": "", "notes": []}
+    facts |= {use["use"]: use["name"] for use in uses if use["use"] in ("id", "label")}
+    label = getattr(model, "label_", None) or facts["label"]
+    facts["label"] = label or getattr(y, "name", None)
+    facts["positive"] = str(classifier.classes_[classifier.positive_index_])
+    facts["columns"] = uses
+    for source in (getattr(model, "labels_", None), table):
+        known = {name: getattr(source, name, None) for name in facts}
+        facts |= {name: value for name, value in known.items() if value}
+    return facts
 
 
 def plain(value: Any) -> Any:

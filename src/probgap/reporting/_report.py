@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+from probgap import __version__
 from probgap._core.errors import InvalidInputError
+from probgap._core.estimators import classifier_of
 from probgap._core.output import whole_file
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap.diagnostics._compare import Progress
-from probgap.reporting._evidence import FITTING, describe_fit, make_checks, plain
+from probgap.reporting._evidence import (
+    FITTING,
+    describe_fit,
+    make_checks,
+    plain,
+    read_fit,
+)
 from probgap.reporting._figures import draw_figures
-from probgap.reporting._fit import describe_run, read_fit
 from probgap.reporting._page import render_report
-from probgap.reporting._ranking import label_next, likeliest, rank_rows
-from probgap.reporting._rows import AllRows
+from probgap.reporting._rows import expect_positives, label_next, likeliest, rank_rows
 from probgap.reporting._verdicts import all_warnings
 from probgap.tables import Table
 
 _FORMAT = 1  # of run.json
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib")
 _ONLY_IF_KNOWN = (("table", "sha256"), ("table", "files"), ("run", "engine"))
 
 
@@ -38,7 +48,8 @@ class Report:
     ----------
     tree : dict
         All of it, as plain data; ``to_dict`` returns a copy. ``found`` has the counts,
-        ``ranked`` the twenty likeliest hidden positives, ``boundary`` and ``decision`` how
+        ``ranked`` the twenty likeliest hidden positives, ``expected`` how many positives
+        to expect among the first ``k`` rows (None for a sample of rows), ``boundary`` and ``decision`` how
         rows were decided, ``belief`` the checks, ``drivers`` the columns that matter most,
         ``next`` the rows worth labelling, ``warnings`` what to heed, ``table`` and ``run``
         where it all comes from. A check that failed is None, with a warning.
@@ -54,7 +65,7 @@ class Report:
     tree: dict[str, Any]
     ranked: Any
     label_next: Any
-    _all_rows: AllRows | None = None
+    _cells: Any = None  # of all rows; none for a sample, whose page is not searched
 
     @property
     def headline(self) -> str:
@@ -93,7 +104,7 @@ class Report:
         shortened; invisible characters and those that change the direction of writing
         are shown by their code points.
         """
-        return render_report(self.tree, self._all_rows)
+        return render_report(self.tree, self.ranked, self._cells)
 
     def save(self, path: str | Path) -> None:
         """Write the page (``.html``) or the tree (``.json``), whole or not at all."""
@@ -194,14 +205,36 @@ def report(
     drivers = tree["drivers"]
     driving = [each["column"] for each in drivers["columns"]] if drivers else []
     telling = list(dict.fromkeys([*driving, *fit.columns]))
-    ranked = rank_rows(fit)
+    ranked, cells, expected = rank_rows(fit), None, None
+    if fit.classifier.row_weight_ is None:
+        cells = fit.inputs[[name for name in telling if name in fit.inputs]]
+        unlabelled = ranked.index[ranked["rank"] != ""]
+        posterior = fit.classifier.posterior_[unlabelled]
+        expected = expect_positives(fit.classifier.reading_, posterior)
     tree = {
         "table": fit.table | {"rows": tree["found"]["rows"]},
         "found": tree.pop("found"),
         "ranked": likeliest(ranked, fit.cells, telling),
+        "expected": expected,
         **tree,
         "warnings": warned,
-        "run": describe_run(fit.pipeline) | dict(run or {}),
+        "run": _describe_run(fit.pipeline) | dict(run or {}),
     }
     suggested = label_next(tree["next"], fit)
-    return Report(plain(tree), ranked, suggested, AllRows.of(fit, ranked, telling))
+    return Report(plain(tree), ranked, suggested, cells)
+
+
+def _describe_run(pipeline: Any) -> dict[str, Any]:
+    """Say with what a fit was made."""
+    settings = {
+        key: value if isinstance(value, str | int | float | bool) else repr(value)
+        for key, value in classifier_of(pipeline).get_params(deep=False).items()
+        if value is not None
+    }
+    versions = {"python": platform.python_version(), "probgap": __version__}
+    for name in _LIBRARIES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    run: dict[str, Any] = dict.fromkeys(("started", "command", "seed", "engine"))
+    run |= {"probgap": __version__, "settings": settings, "versions": versions}
+    return run | {"timings": {}, "pipeline": repr(pipeline), "files": []}

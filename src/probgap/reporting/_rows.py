@@ -1,4 +1,4 @@
-"""All rows of a page as data for its script, and how many positives to expect of them."""
+"""The rows of a fit by rank, and how many positives to expect of the first of them."""
 
 from __future__ import annotations
 
@@ -6,90 +6,158 @@ import base64
 import hashlib
 import json
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import expit, logit, ndtr
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logit
 
-from probgap._core.types import Array, Vector
-from probgap.reporting._ranking import cell_text
-from probgap.reporting._text import clip, harmless
+from probgap._core.errors import load_library
+from probgap._core.output import clip, harmless
+from probgap._core.types import Mask, Vector
+from probgap.reading._reading import mixture_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from probgap.reading import Reading
-    from probgap.reporting._fit import Fit
+    from probgap.reporting._evidence import Fit
 
+_DECIMALS = 8  # more would be noise
+_LONGEST_CELL = 200
+_LONG_FRACTION = re.compile(r"-?\d{1,15}\.\d{7,}")
+_N_RANKED = 20
+_N_SHOWN_COLUMNS = 4
 MOST_ROWS = 50_000
 _MOST_COLUMNS = 20
 _MOST_CHARACTERS = 12_000_000  # of all columns; what matters least is left out
 _N_STEPS = 80  # numbers of rows for which the expected positives are computed
+_LEAST_SHARE = 1e-12
 _N_POINTS = 50  # rows that stand for those between two steps
-_LEVELS = np.array([0.05, 0.95])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AllRows:
-    """The unlabelled rows by rank, for a page whose reader can search and sort them.
+def score_rows(
+    classifier: Any, gap: Vector, probability: Vector, labelled: Mask | None = None
+) -> pd.DataFrame:
+    """Return each row's gap, its decision by the gap alone, probability and prediction.
 
-    ``ranked`` has the columns ``row``, ``probability``, ``probability_low``,
-    ``probability_high``, ``gap`` and perhaps ``id``; ``cells`` the columns that matter,
-    the most telling first, with numbers as floats.
+    Then the 90% interval of the probability. For rows of the table of a fit (``labelled``)
+    both are given whether the row is labelled; for new rows, those of any row like it.
     """
+    lower, positive = classifier.boundary_.value, classifier.positive_index_
+    decided = np.select(
+        [gap <= lower, gap > max(0.0, lower)],
+        ["negative", "positive"],
+        default="undecided",
+    )
+    unlabelled = False if labelled is None else ~labelled
+    ranges = classifier.reading_.probability_range(probability, unlabelled=unlabelled)
+    low, high = ranges.low.round(_DECIMALS), ranges.high.round(_DECIMALS)
+    if labelled is not None:
+        decided[labelled] = "positive"
+        low[labelled] = high[labelled] = 1.0
+    # predict would compute the kernel once more for the same answer.
+    called = np.where(probability > 0.5, positive, 1 - positive)
+    return _pandas().DataFrame(
+        {
+            "gap": gap.round(_DECIMALS),
+            "decided": decided,
+            "probability": probability.round(_DECIMALS),
+            "predicted_label": classifier.classes_[called],
+            "probability_low": low,
+            "probability_high": high,
+        }
+    )
 
-    ranked: pd.DataFrame
-    cells: pd.DataFrame
-    expected: dict[str, list[float]]
 
-    @classmethod
-    def of(cls, fit: Fit, ranked: pd.DataFrame, names: list[str]) -> Self | None:
-        """Return the rows of a fit; none if they are a sample of more."""
-        if fit.classifier.row_weight_ is not None:
-            return None
-        rows = ranked.index[~fit.labelled[ranked.index]]
-        cells = fit.inputs[[name for name in names if name in fit.inputs]]
-        estimate, posterior = fit.classifier.reading_, fit.classifier.posterior_[rows]
-        expected = expect_positives(estimate, posterior)
-        return cls(ranked.loc[rows], cells.iloc[rows], expected)
+def rank_hidden(probability: Vector, gap: Vector, labelled: Mask) -> NDArray[np.intp]:
+    """Order unlabelled rows, the likeliest positive first; ties by gap, then by row."""
+    rows = np.flatnonzero(~labelled)
+    return rows[np.lexsort((rows, -gap[rows], -probability[rows]))]
+
+
+def rank_rows(fit: Fit) -> pd.DataFrame:
+    """Return all rows by rank, labelled ones last; indexed by their place in the fit."""
+    classifier, labelled = fit.classifier, fit.labelled
+    gap, chance = classifier.observed_gap_, classifier.probability_
+    table = score_rows(classifier, gap, chance, labelled)
+    observed = np.where(labelled, fit.table["positive"], "")
+    table.insert(0, "observed_label", observed)
+    if fit.ids is not None:
+        table.insert(0, "id", fit.ids)
+    table.insert(0, "row", fit.numbers)
+    chance, gap = (table[key].to_numpy() for key in ("probability", "gap"))
+    ranked = rank_hidden(chance, gap, labelled)
+    place = table.columns.get_loc("predicted_label") + 1
+    table.insert(place, "rank", "")
+    table.loc[ranked, "rank"] = np.arange(1, ranked.size + 1).astype(str)
+    return table.iloc[np.concatenate([ranked, np.flatnonzero(labelled)])]
+
+
+def likeliest(
+    ranked: pd.DataFrame, cells: pd.DataFrame, names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Return the likeliest hidden positives, with the cells of the columns named."""
+    top = ranked[ranked["rank"] != ""].head(_N_RANKED)
+    shown = [name for name in names if name in cells][:_N_SHOWN_COLUMNS]
+    return [
+        {
+            "rank": int(row["rank"]),
+            "row": row["row"],
+            "id": row.get("id"),
+            "probability": row["probability"],
+            "interval": [row["probability_low"], row["probability_high"]],
+            "gap": row["gap"],
+            "values": {name: cell_text(cells[name].iloc[at]) for name in shown},
+        }
+        for at, row in zip(top.index, top.to_dict("records"), strict=True)
+    ]
+
+
+def label_next(suggested: Sequence[dict[str, Any]], fit: Fit) -> pd.DataFrame:
+    """Return rows worth labelling, whole, with an empty label column to fill in."""
+    names, label = ["row", "probability", "gap", "why"], fit.table["label"]
+    table = fit.cells.loc[[entry["row"] - 1 for entry in suggested]].astype(object)
+    if label is not None:
+        table[label] = ""
+    facts = [[entry[name] for name in names] for entry in suggested]
+    pandas = _pandas()
+    ours = pandas.DataFrame(facts, index=table.index, columns=names)
+    taken = {name: f"probgap_{name}" for name in names if name in table.columns}
+    return pandas.concat([ours.rename(columns=taken), table], axis=1)
+
+
+def cell_text(value: Any) -> str:
+    """Return a cell as text, a missing one as nothing, a long decimal fraction rounded."""
+    if _is_missing(value):
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    if _LONG_FRACTION.fullmatch(text):
+        text = f"{float(text):.6g}"
+    return text if len(text) <= _LONGEST_CELL else text[:_LONGEST_CELL] + "…"
+
+
+def _is_missing(value: Any) -> bool:
+    try:
+        return value is None or bool(value != value)  # noqa: PLR0124 (NaN and NaT)
+    except TypeError:  # pandas.NA is neither equal nor unequal
+        return True
+
+
+def _pandas() -> Any:
+    return load_library("pandas", extra="report", purpose="a report")
 
 
 def expect_positives(reading: Reading, posterior: ArrayLike) -> dict[str, list[float]]:
     """Return how many positives to expect among the top rows, by the curves of a fit.
 
-    Each curve gives a number of positives among the first k rows; the interval is that of
-    all curves by weight, each with its spread and luck. Numbers never fall with k, and
-    never exceed those of all rows, which are those of the headline.
-
-    Parameters
-    ----------
-    reading : Reading
-        ``reading_`` of a classifier.
-    posterior : array-like of shape (n_unlabelled,)
-        P(Y=1 | x) of the unlabelled rows, in the order of their rank.
-
-    Returns
-    -------
-    dict of list
-        For each number ``k`` of rows from the top, from 1 to all, the ends ``low`` and
-        ``high`` of the 90% interval of the positives among them, and the ``mean``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from probgap.reporting._rows import expect_positives
-    >>> from probgap.reading import read
-    >>> rng = np.random.default_rng(0)
-    >>> positive = np.arange(1000) < 400
-    >>> scores = rng.normal(4.0 * positive)
-    >>> labelled = positive & (rng.random(1000) < 0.5)
-    >>> reading = read(scores, labelled)
-    >>> ranked = np.sort(reading.posterior(scores[~labelled]))[::-1]
-    >>> expected = expect_positives(reading, ranked)
-    >>> (expected["low"][-1], expected["high"][-1]) == reading.n_hidden_interval
-    True
+    ``posterior`` is P(Y=1 | x) of the unlabelled rows, in the order of their rank. For each
+    number ``k`` of rows from the top, from 1 to all, there are the ends ``low`` and ``high``
+    of the 90% interval of the positives among them, and the ``mean``. Each curve gives such
+    a number; the interval is that of all curves by weight, each with its spread and luck.
+    Numbers never fall with k, nor exceed those of all rows, which are in the headline.
     """
     chances = np.asarray(posterior, dtype=np.float64)
     n_rows = chances.size
@@ -106,17 +174,19 @@ def expect_positives(reading: Reading, posterior: ArrayLike) -> dict[str, list[f
     first = np.cumsum([0, *(len(part) for part in points[:-1])])
     share = np.repeat(sizes / [len(part) for part in points], [len(p) for p in points])
     sums = np.add.reduceat(curves.each(odds) * share, first, axis=1).cumsum(axis=1)
-    low, high = _quantiles(sums / steps, curves.weights, curves.spread, steps) * steps
+    shares = np.clip(sums / steps, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
+    by_luck = 1.0 / (steps * shares * (1.0 - shares) + 1.0)
+    deviations = np.sqrt(curves.spread[:, None] ** 2 + by_luck)
+    columns = zip(logit(shares).T, deviations.T, strict=True)
+    ends = [mixture_interval(curves.weights, *column) for column in columns]
+    low, high = steps * np.transpose(ends)
     mean = curves.weights @ sums
     least, most = reading.n_hidden_interval
-    ends = ((low, least), (mean, reading.n_hidden), (high, most))
-    low, mean, high = (_up_to(values, last) for values, last in ends)
+    counts = ((low, least), (mean, reading.n_hidden), (high, most))
+    low, mean, high = (_up_to(values, last) for values, last in counts)
     low, high = np.minimum(low, mean), np.maximum(high, mean)
-    parts = (steps, low, mean, high)
-    return {
-        name: part.tolist()
-        for name, part in zip(("k", "low", "mean", "high"), parts, strict=True)
-    }
+    found = {"k": steps, "low": low, "mean": mean, "high": high}
+    return {name: part.tolist() for name, part in found.items()}
 
 
 def _up_to(values: Vector, last: float) -> Vector:
@@ -125,26 +195,13 @@ def _up_to(values: Vector, last: float) -> Vector:
     return np.append(rising[:-1], last)
 
 
-def _quantiles(shares: Array, weights: Vector, spread: Vector, sizes: Vector) -> Array:
-    """Return the 90% interval of shares whose log-odds are a mixture of normals.
+def page_data(ranked: pd.DataFrame, cells: pd.DataFrame, tree: dict[str, Any]) -> str:
+    """Return the unlabelled rows as JSON that no cell can end: for a block not run.
 
-    ``shares`` has a row for each curve, and a column for each number of rows.
+    ``cells`` are the columns that matter, the most telling first, of all rows of the fit.
     """
-    by_luck = 1.0 / (sizes * shares * (1.0 - shares) + 1.0)
-    centre, deviation = logit(shares), np.sqrt(spread[:, None] ** 2 + by_luck)
-    low = np.tile((centre - 6.0 * deviation).min(axis=0), (2, 1))
-    high = np.tile((centre + 6.0 * deviation).max(axis=0), (2, 1))
-    for _ in range(40):  # bisection
-        middle = 0.5 * (low + high)
-        below = ndtr((middle[:, None] - centre) / deviation)
-        short = np.einsum("c,ecs->es", weights, below) < _LEVELS[:, None]
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
-    return expit(low)
-
-
-def page_data(rows: AllRows, tree: dict[str, Any]) -> str:
-    """Return the rows as JSON that no cell can end: for a block that is not run."""
-    scores, cells = rows.ranked[:MOST_ROWS], rows.cells[:MOST_ROWS]
+    scores = ranked[ranked["rank"] != ""][:MOST_ROWS]
+    cells = cells.iloc[scores.index]
     columns = [
         _column("rank", range(1, len(scores) + 1)),
         *([_column("id", scores["id"])] if "id" in scores else []),
@@ -162,15 +219,13 @@ def page_data(rows: AllRows, tree: dict[str, Any]) -> str:
         if used > _MOST_CHARACTERS:
             break
         columns.append(column)
-    expected = rows.expected
     about = {
         "n_rows": tree["found"]["unlabelled"],
         "own": n_own,
         "left": len(names) - (len(columns) - n_own),
-        "k": expected["k"],
         **{
-            name: [round(value, 3) for value in expected[name]]
-            for name in ("low", "mean", "high")
+            name: [round(value, 3) for value in values]
+            for name, values in tree["expected"].items()
         },
         "why": {e["row"]: str(harmless(e["why"])) for e in tree["next"]},
     }

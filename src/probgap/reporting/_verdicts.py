@@ -12,12 +12,14 @@ no warning of it.
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from statistics import median
 from typing import Any
 
-from probgap._core.output import count, listed, percent, plural, whole
-from probgap.reporting._text import p_words, sentences
+from probgap._core.output import count, listed, p_words, percent, plural, whole
 
 _WORDS = {
     "fits": "Good sign",
@@ -43,6 +45,13 @@ Check = dict[str, str]
 Tree = dict[str, Any]
 
 
+@cache
+def _sentences() -> dict[str, dict[str, Any]]:
+    """Return what the report says of checks, and its warnings."""
+    text = files("probgap.reporting").joinpath("sentences.toml").read_text("utf-8")
+    return tomllib.loads(text)
+
+
 def all_checks(tree: Tree) -> dict[str, Check]:
     """Return what each check of a report answers."""
     belief = tree["belief"]
@@ -57,7 +66,7 @@ def all_checks(tree: Tree) -> dict[str, Check]:
 
 
 def _check(key: str, outcome: str, numbers: dict[str, str]) -> Check:
-    texts = {"reply": "", **sentences()["checks"][key]}
+    texts = {"reply": "", **_sentences()["checks"][key]}
     parts = {name: text for name, text in texts.items() if isinstance(text, str)}
     parts |= texts[outcome]
     numbers = {**numbers, "reply": parts["reply"]}
@@ -196,7 +205,7 @@ def split_sentence(text: str) -> tuple[str, str]:
 
 
 def _warning(code: str, kind: str = "", **words: object) -> dict[str, str]:
-    known = sentences()["warnings"][kind or code]
+    known = _sentences()["warnings"][kind or code]
     return {"code": code} | {key: text.format(**words) for key, text in known.items()}
 
 
