@@ -81,7 +81,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     classes_ : ndarray of shape (2,)
         The two labels, in ascending order.
     n_features_in_, feature_names_in_ : int, ndarray
-        Columns seen in ``fit``, and their names if they were all strings.
+        Columns of a frame that are learnt from, or all columns of an array.
 
     See Also
     --------
@@ -93,8 +93,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     columns that mirror the label. ``plan_`` says which and why.
 
     :func:`probgap.io.save` writes it to a file that ``probgap predict`` takes, too, and
-    notices columns that left their training range. Columns of new rows are found by their
-    names, in any order, and columns that are not learnt from may be missing.
+    notices columns that left their training range. New rows need the columns that are
+    learnt from, in the order of ``fit``; others may lie between them.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_weighted(self, frame: Frame, y: str, weight: Vector | None) -> Self:
         """Fit to rows drawn from a larger table, which their index numbers."""
-        self._as_frame(frame, reset=True)
+        validate_data(self, frame, skip_check_array=True)
         return self._fit_rows(frame, y, weight)
 
     def _fit_rows(
@@ -210,6 +210,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             keep=self.keep,
         )
         inputs = read_inputs(frame, self.plan_)
+        if hasattr(self, "feature_names_in_"):  # of a frame, those alone are needed
+            validate_data(self, frame[list(self.plan_.inputs)], skip_check_array=True)
         steps = [
             ("columns", make_preprocessor(self.plan_)),
             ("classifier", estimator),
@@ -259,7 +261,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame of pandas or polars, Arrow table or array
-            Rows with the columns of ``fit``.
+            Rows with the columns of ``fit``, in its order.
 
         Returns
         -------
@@ -276,7 +278,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame of pandas or polars, Arrow table or array
-            Rows with the columns of ``fit``.
+            Rows with the columns of ``fit``, in its order.
 
         Returns
         -------
@@ -293,7 +295,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame of pandas or polars, Arrow table or array
-            Rows with the columns of ``fit``.
+            Rows with the columns of ``fit``, in its order.
 
         Returns
         -------
@@ -309,7 +311,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : DataFrame of pandas or polars, Arrow table or array
-            Rows with the columns of ``fit``; others among them are left out.
+            Rows with the columns of ``fit``, in its order; others are left out.
 
         Returns
         -------
@@ -317,26 +319,31 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             The columns that are used, with numbers parsed.
         """
         check_is_fitted(self)
-        frame = self._as_frame(X)
-        check_columns(self.plan_.inputs, list(frame.columns), "X")
-        return read_inputs(frame, self.plan_)
+        return read_inputs(self._as_frame(X), self.plan_)
 
     def _as_frame(self, X: Any, *, reset: bool = False) -> Frame:
         """Return a table as a pandas DataFrame, its rows numbered from 0."""
-        if not hasattr(X, "columns"):
+        by_name = reset or hasattr(self, "feature_names_in_")
+        if not (by_name and hasattr(X, "columns")):
             how: Any = {"dtype": None, "ensure_all_finite": False}
             cells = validate_data(self, X, reset=reset, **how)
             numbered = [f"x{k}" for k in range(cells.shape[1])]
             names = getattr(self, "feature_names_in_", numbered)
             return pd.DataFrame(cells, columns=names)
-        if reset:
-            validate_data(self, X, skip_check_array=True)
         if not num_samples(X):
             refuse("X must hold rows. Got none.")
         if not isinstance(X, pd.DataFrame):
-            return to_frame(pa.table(X).to_batches(), start=0)
+            X = to_frame(pa.table(X).to_batches(), start=0)
         columns = [str(name) for name in X.columns]
-        return X.set_axis(columns, axis=1).set_axis(pd.RangeIndex(len(X)), axis=0)
+        frame = X.set_axis(columns, axis=1).set_axis(pd.RangeIndex(len(X)), axis=0)
+        if reset:
+            validate_data(self, frame, skip_check_array=True)
+            return frame
+        known = set(self.feature_names_in_)
+        ours = [name for name in columns if name in known]
+        seen = frame[ours] if known.issubset(ours) else frame
+        validate_data(self, seen, reset=False, skip_check_array=True)
+        return frame
 
     def _repr_html_inner(self) -> str:
         diagram: str = super()._repr_html_inner()
