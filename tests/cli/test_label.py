@@ -38,7 +38,7 @@ def ask(tmp_path):
             made,
             lambda row: {"row": row + 1, "id": None, "cells": [["a", "<b>"]]},
             earlier or {},
-            lambda old, more: old.extend({}, more),
+            lambda n: made.extend({}, n),
         )
         return session, made.rows.tolist()
 
@@ -210,7 +210,8 @@ def test_an_answer_needs_an_origin_and_sense(site):
     assert site.client.ask("/api/answer", said, origin=None)[0] == 403
     for strange in ({"row": "one", "answer": "yes"}, {**said, "answer": "maybe"}, {}):
         assert site.client.ask("/api/answer", strange)[0] == 400
-    assert site.client.ask("/api/more", {"n": "all"})[0] == 400
+    for strange in ("all", "0", "1000000"):
+        assert site.client.ask("/api/more", {"n": strange})[0] == 400
     assert site.client.ask("/api/undo")[0] == 405
     assert read_journal(site.folder) == []
     status, view = site.client.answer(10**6, "no")
@@ -221,7 +222,7 @@ def test_an_answer_needs_an_origin_and_sense(site):
 
 def test_the_token_becomes_a_cookie_of_the_page_alone(site):
     stranger, token = Client(site.client.port, ""), site.client.token
-    refused = ("/", "/label.js", "/label.css", "/?token=wrong")
+    refused = ("/", "/label.js", "/style.css", "/label.css", "/?token=wrong")
     for path in (*refused, f"/label.js?token={token}"):
         assert stranger.ask(path)[0] == 403
     status, headers, _ = stranger.ask(f"/?token={token}", sec_fetch_site="cross-site")

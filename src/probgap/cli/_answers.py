@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+import typer
 
 from probgap.cli._questions import AuditFile
 from probgap.cli._terminal import listed, refuse
@@ -18,26 +19,17 @@ _SPELLINGS = {
     "don't know,dont know,do not know,not sure,weiß nicht,weiss nicht,vielleicht,skip",
 }
 _WORDS = {text: word for word, all_ in _SPELLINGS.items() for text in all_.split(",")}
+# A line of a file: the row that it is about, its answer, and its other cells.
+_Line = tuple[int, str, Mapping[str, str]]
 
 
-@dataclass(frozen=True)
-class ParsedAnswers:
-    """What was understood of a file: "yes", "no" or "unknown" by row, and notes on it."""
+def read_answers(
+    path: Path, audit: AuditFile, *, shown: bool
+) -> tuple[dict[int, str], list[str]]:
+    """Return "yes", "no" or "unknown" by row, and notes on what was understood.
 
-    words: Mapping[int, str]
-    notes: Sequence[str]
-
-
-class _Line(NamedTuple):
-    """A line of the file: the row that it is about, its answer, and its other cells."""
-
-    row: int
-    answer: str
-    cells: Mapping[str, str]
-
-
-def parse_answers(path: Path, audit: AuditFile) -> ParsedAnswers:
-    """Return answers in any order, with other columns between, as people type them."""
+    Answers may come in any order, with other columns between, as people type them.
+    """
     lines, strange = _read_lines(path, audit)
     said, spelt, puzzling = _understand(lines, audit.fit.described["positive"])
     # What cannot be used either way counts both ways.
@@ -47,8 +39,7 @@ def parse_answers(path: Path, audit: AuditFile) -> ParsedAnswers:
     asked = {entry["row"] - 1: entry["cells"] for entry in audit.asked}
     before = audit.said
     torn = [row for row, each in said.items() if len(each) > 1]
-    others = set(words).difference(asked)
-    missing = set(asked).difference((line.row for line in lines), before)
+    missing = set(asked).difference((row for row, *_ in lines), before)
     replaced = [
         row for row in words if row in before and before[row].word != words[row]
     ]
@@ -57,7 +48,7 @@ def parse_answers(path: Path, audit: AuditFile) -> ParsedAnswers:
         "Contradictory answers, counted as unknown": _rows(torn),
         "Rows that the table does not have, left out": strange,
         "Answers about rows that were not drawn, kept for probgap correct but not "
-        "counted": _rows(others),
+        "counted": _rows(set(words).difference(asked)),
         "Cells differ from those that were drawn; answers are used": _changes(
             lines, asked
         ),
@@ -65,7 +56,10 @@ def parse_answers(path: Path, audit: AuditFile) -> ParsedAnswers:
         "Answers that replace earlier ones": _rows(replaced),
     }
     notes = [f"{what}: {listed(which, 5)}." for what, which in about.items() if which]
-    return ParsedAnswers(words, [_understood(spelt), *notes])
+    notes.insert(0, _understood(spelt))
+    for note in notes if shown else ():
+        typer.echo(note, err=True)
+    return words, notes
 
 
 def _read_lines(path: Path, audit: AuditFile) -> tuple[list[_Line], list[str]]:
@@ -88,19 +82,20 @@ def _read_lines(path: Path, audit: AuditFile) -> tuple[list[_Line], list[str]]:
     lines: list[_Line] = []
     strange: list[str] = []
     for values in frame.to_dict("records"):
-        cells = {name: _text(value) for name, value in values.items()}
+        cells = {name: _plain_cell(value) for name, value in values.items()}
         text = cells[column]
         row = _row_of(text, described["rows"]) if by_number else by_id.get(text)
         if row is not None:
-            lines.append(_Line(row, cells.pop(answer), cells))
+            lines.append((row, cells.pop(answer), cells))
         elif text:
             strange.append(repr(text[:30]))
     return lines, strange
 
 
-def _text(value: Any) -> str:
-    missing = value is None or value != value  # noqa: PLR0124 (NaN)
-    return "" if missing or str(value) == "<NA>" else str(value).strip()
+def _plain_cell(value: Any) -> str:
+    import pandas as pd
+
+    return "" if pd.isna(value) else str(value).strip()
 
 
 def _row_of(text: str, n_rows: int) -> int | None:
@@ -136,8 +131,8 @@ def _understand(
 def _understood(spelt: Mapping[str, Counter[str]]) -> str:
     parts = []
     for word, texts in spelt.items():
-        if texts:
-            shown = [f"{text[:20]!r} ({n})" for text, n in texts.most_common()]
+        shown = [f"{text[:20]!r} ({n})" for text, n in texts.most_common()]
+        if shown:
             parts.append(f"{word}: {listed(shown, 6)}")
     return f"Understood {'; '.join(parts)}." if parts else "No answers yet."
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Self
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
+from probgap.cli._output import lock_file
 from probgap.cli._terminal import refuse
 
 JOURNAL = "answers.jsonl"
@@ -58,34 +53,18 @@ def _read_record(line: bytes) -> Record | None:
     return None
 
 
-def last_answers(records: Iterable[Record | None]) -> dict[int, Record]:
-    """Return the answers that stand, by row, in the order in which they came."""
-    found: dict[int, Record] = {}
-    for record in filter(None, records):
-        found.pop(record.row, None)
-        if record.word != UNDO:
-            found[record.row] = record
-    return found
-
-
 class Journal:
     """A journal to append to; with ``alone``, by one process at a time."""
 
     def __init__(self, folder: Path, *, alone: bool = False) -> None:
         self.path = folder / JOURNAL
         self._file = self.path.open("a+b", buffering=0)
-        if alone and fcntl is not None:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                self._file.close()
-                refuse(
-                    f"Another probgap label is at work in {folder}; open its address, or "
-                    "stop it first."
-                )
-        end = self._file.seek(0, os.SEEK_END)
-        # A process that was killed may have left half a line.
-        self._torn = end > 0 and self.path.read_bytes()[-1:] != b"\n"
+        if alone and not lock_file(self._file):
+            self._file.close()
+            refuse(
+                f"Another probgap label is at work in {folder}; open its address, or "
+                "stop it first."
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -96,13 +75,13 @@ class Journal:
     def append(self, *records: Record) -> None:
         """Write records, and return once they are on disk."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        lines = b"\n" * self._torn
+        # A process that was killed, or a full disk, may have left half a line.
+        self._file.seek(max(self._file.seek(0, os.SEEK_END) - 1, 0))
+        lines = b"" if self._file.read(1) in (b"", b"\n") else b"\n"
         for row, word, mode, by in records:
             plain = {"row": row + 1, "answer": word, "mode": mode, "by": by}
             lines += json.dumps(plain | {"time": now}).encode() + b"\n"
-        self._torn = True  # until all of it is written
         if self._file.write(lines) != len(lines):
             msg = "the answer could not be written whole"
             raise OSError(msg)
         os.fsync(self._file.fileno())
-        self._torn = False

@@ -16,6 +16,7 @@ from probgap.cli._journal import ANSWERS, FROM_FILE, UNDO, Answer, Journal, Reco
 # Seconds for which a row that somebody looks at is offered to nobody else.
 _LEASE = 300.0
 _N_TRACED = 20
+_MOST_MORE = 1000  # rows that one request may draw
 
 
 class AnsweredError(Exception):
@@ -36,7 +37,7 @@ class LabelSession:
     earlier : mapping of int to Record
         Answers so far, in their order. Anybody may undo them, unless they are from a file.
     extend : callable, default=None
-        Draws more rows: takes the design and a number, returns a design.
+        Draws so many more rows, and returns the longer design.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class LabelSession:
         design: Design,
         show: Callable[[int], dict[str, Any]],
         earlier: Mapping[int, Record],
-        extend: Callable[[Design, int], Design] | None = None,
+        extend: Callable[[int], Design] | None = None,
     ) -> None:
         self._journal, self._design, self._show = journal, design, show
         self._extend = extend
@@ -69,6 +70,8 @@ class LabelSession:
 
     def answer(self, by: str, row: int, word: str) -> dict[str, Any]:
         """Keep an answer, and return the next view; the first answer to a row stays."""
+        if word not in ANSWERS:
+            raise ValueError(word)
         with self._lock:
             if row not in self._design.rows:
                 msg = f"Row {row + 1} was not drawn."
@@ -97,10 +100,12 @@ class LabelSession:
             return self._view(by)
 
     def more(self, by: str, n: int) -> dict[str, Any]:
-        """Draw more rows, once those drawn are answered."""
+        """Draw more rows, up to a thousand, once those drawn are answered."""
+        if not 1 <= n <= _MOST_MORE:
+            raise ValueError(n)
         with self._lock:
             if self._extend is not None and not self._waiting():
-                self._design = self._extend(self._design, n)
+                self._design = self._extend(n)
             return self._view(by)
 
     def estimate(self) -> dict[str, Any]:
@@ -123,7 +128,9 @@ class LabelSession:
                 "unlabelled": found.n_unlabelled,
                 "headline": found.headline,
                 "trace": [
-                    _point(at, self._trace[at]) for at in sorted(self._trace) if at
+                    [at, then.count_interval[0], then.count, then.count_interval[1]]
+                    for at, then in sorted(self._trace.items())
+                    if at
                 ],
             }
 
@@ -157,8 +164,3 @@ class LabelSession:
             "undo": self._last(by) is not None,
             "more": self._extend is not None and n_drawn < self._design.population.size,
         }
-
-
-def _point(n: int, found: AuditEstimate) -> list[float]:
-    low, high = found.count_interval
-    return [n, low, found.count, high]

@@ -9,6 +9,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
+from typing import IO, Any
 
 try:
     import fcntl
@@ -75,17 +76,28 @@ def claim_folder(folder: Path) -> Iterator[None]:
     with ExitStack() as held:
         try:
             file = held.enter_context(path.open("a"))
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            held.callback(path.unlink, missing_ok=True)
-        except BlockingIOError:
-            refuse(
-                f"Another run of probgap is about to write to {folder}; wait for it to "
-                "end, or choose another --out."
-            )
         except OSError:
-            pass  # no locks here; the folder is looked at again before it is written
+            pass  # the folder is looked at again before it is written
+        else:
+            if not lock_file(file):
+                refuse(
+                    f"Another run of probgap is about to write to {folder}; wait for it "
+                    "to end, or choose another --out."
+                )
+            held.callback(path.unlink, missing_ok=True)
         yield
+
+
+def lock_file(file: IO[Any]) -> bool:
+    """Lock a file as long as it is open; return whether no other process holds it."""
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass  # no locks here
+    return True
 
 
 def check_file(path: Path, *, force: bool, read: Iterable[str | Path] = ()) -> None:

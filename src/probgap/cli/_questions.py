@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from probgap._core.errors import load_library
 from probgap._core.output import whole_file
 from probgap.audit import Design, design, estimate
 from probgap.cli._fitted import FittedTable
-from probgap.cli._journal import ANSWERS, Answer, Record, last_answers, read_journal
+from probgap.cli._journal import ANSWERS, UNDO, Answer, Record, read_journal
 from probgap.cli._terminal import caught_warnings, refuse
 
 NAME = "audit.json"
@@ -55,23 +55,25 @@ class AuditFile:
         return cls(fit, drawn, *parts)
 
     @classmethod
-    def begin(cls, fit: FittedTable, drawn: Design, since: int) -> AuditFile:
-        """Return a new audit."""
+    def of(cls, fit: FittedTable, drawn: Design, since: int) -> AuditFile:
+        """Return the audit of rows that were drawn from the table of a fit."""
         return cls(
             fit, drawn, [fit.describe(row) for row in drawn.rows.tolist()], since
         )
 
     def extend(self, n: int) -> AuditFile:
         """Return the audit with further rows, by the answers so far."""
-        drawn = self.design.extend(self.answers, n)
-        new = drawn.rows[self.design.rows.size :].tolist()
-        asked = [*self.asked, *map(self.fit.describe, new)]
-        return replace(self, design=drawn, asked=asked)
+        return self.of(self.fit, self.design.extend(self.answers, n), self.since)
 
     @property
     def said(self) -> dict[int, Record]:
-        """All answers about rows of the table, in the order in which they came."""
-        return last_answers(read_journal(self.fit.folder)[self.since :])
+        """All answers about rows of the table that stand, in the order in which they came."""
+        found: dict[int, Record] = {}
+        for record in filter(None, read_journal(self.fit.folder)[self.since :]):
+            found.pop(record.row, None)
+            if record.word != UNDO:
+                found[record.row] = record
+        return found
 
     @property
     def counted(self) -> dict[int, Record]:
@@ -97,14 +99,17 @@ class AuditFile:
 
     def write(self) -> dict[str, Any]:
         """Write the audit and what it says so far, whole or not at all; return the latter."""
-        counted, said = self.counted, self.said
-        found = estimate(self.design, self.answers).to_dict()
+        counted, found = self.counted, estimate(self.design, self.answers).to_dict()
+        said = {
+            row: {"row": row + 1, "answer": each.word}
+            for row, each in self.said.items()
+        }
         plain = {
             "format": FORMAT,
             "estimate": found,
-            "asked": list(self.asked),
-            "answers": _plain(counted.values()),
-            "others": _plain(said[row] for row in said if row not in counted),
+            "asked": self.asked,
+            "answers": [said[row] for row in counted],
+            "others": [each for row, each in said.items() if row not in counted],
             "since": self.since,
             "design": self.design.to_dict(),
         }
@@ -114,26 +119,29 @@ class AuditFile:
         return found
 
 
-def _plain(records: Iterable[Record]) -> list[dict[str, Any]]:
-    return [{"row": each.row + 1, "answer": each.word} for each in records]
-
-
 def draw(
-    fit: FittedTable, kind: Any, budget: int, seed: int, before: AuditFile | None = None
-) -> Design:
+    fit: FittedTable,
+    kind: Any,
+    budget: int,
+    seed: int,
+    *,
+    before: AuditFile | None = None,
+    since: int = 0,
+) -> AuditFile:
     """Choose rows to ask about: of kind find or teach, by earlier answers, and none twice."""
     known, model = fit.labelled.copy(), fit.model
     if kind != "audit" and before is not None:
-        said = before.said
-        known[list(said)] = True
+        known[list(before.said)] = True
         if before.design.kind == "audit":
             # Left for the audit, whose answers must not depend on the score.
             known[before.design.rows] = True
         if kind == "teach" and (answers := before.settled({})):
             model = fit.correct(answers)
     inputs = fit.inputs if kind == "teach" else None
+    how: Any = {"budget": budget, "kind": kind, "random_state": seed}
     with caught_warnings():
-        return design(model, inputs, known, budget=budget, kind=kind, random_state=seed)
+        drawn = design(model, inputs, known, **how)
+    return AuditFile.of(fit, drawn, since if before is None else before.since)
 
 
 def write_questions(fit: FittedTable, rows: Sequence[int], target: Path) -> None:

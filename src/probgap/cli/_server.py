@@ -7,22 +7,21 @@ import secrets
 import socket
 import threading
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from importlib.resources import files
 from typing import Any
 
 import typer
 
 from probgap._core.errors import load_library
-from probgap.cli._journal import ANSWERS
 from probgap.cli._labelling import AnsweredError, LabelSession
 
 _PAGES = {
-    "/": ("label.html", "text/html"),
-    "/label.js": ("label.js", "text/javascript"),
-    "/label.css": ("label.css", "text/css"),
+    "/": ("cli/static/label.html", "text/html"),
+    "/label.js": ("cli/static/label.js", "text/javascript"),
+    "/style.css": ("_core/style.css", "text/css"),
+    "/label.css": ("cli/static/label.css", "text/css"),
 }
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -115,18 +114,19 @@ class Guard:
 
         shown = request.url.path == "/" and request.query_params.get("token", "")
         token = shown or request.cookies.get(self._cookie, "")
+        refusal = ""
         if not (self._network or is_local(request.url.hostname or "")):
-            response = PlainTextResponse("This host is not served here.", 403)
+            refusal = "This host is not served here."
         elif not _is_own_page(request):
-            response = PlainTextResponse("This page may not ask here.", 403)
+            refusal = "This page may not ask here."
         elif not secrets.compare_digest(token.encode(), self._token.encode()):
             refusal = "Open the address that probgap label printed: it holds a token."
-            response = PlainTextResponse(refusal, 403)
-        else:
-            response = await respond(request)
-            if shown:
-                strict: Any = {"httponly": True, "samesite": "strict"}
-                response.set_cookie(self._cookie, token, **strict)
+        response = (
+            PlainTextResponse(refusal, 403) if refusal else await respond(request)
+        )
+        if shown and not refusal:
+            strict: Any = {"httponly": True, "samesite": "strict"}
+            response.set_cookie(self._cookie, token, **strict)
         response.headers.update(_HEADERS)
         return response
 
@@ -162,7 +162,7 @@ def make_app(session: LabelSession, about: dict[str, Any], guard: Guard) -> Any:
         return JSONResponse({"error": said}, 507)
 
     return Starlette(
-        routes=[*_page_routes(), *_api_routes(session, about)],
+        routes=_make_routes(session, about),
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
         exception_handlers={
             KeyError: misunderstood,
@@ -173,47 +173,32 @@ def make_app(session: LabelSession, about: dict[str, Any], guard: Guard) -> Any:
     )
 
 
-def _page_routes() -> Iterator[Any]:
-    from starlette.responses import Response
+def _make_routes(session: LabelSession, about: dict[str, Any]) -> list[Any]:
+    from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-    for path, (name, kind) in _PAGES.items():
-        content = files("probgap.cli").joinpath("static", name).read_bytes()
-        if kind == "text/css":
-            content = (
-                files("probgap._core").joinpath("style.css").read_bytes() + content
-            )
-        made = partial(Response, content, media_type=kind)
-        yield Route(path, lambda _, made=made: made())
+    def page(path: str, name: str, kind: str) -> Any:
+        content = files("probgap").joinpath(name).read_bytes()
+        return Route(path, lambda _: Response(content, media_type=kind))
 
+    def work(name: str, method: str, do: Callable[[str, Any], Any]) -> Any:
+        def respond(request: Any) -> Any:
+            return JSONResponse(do(_tab(request), request.query_params))
 
-def _api_routes(session: LabelSession, about: dict[str, Any]) -> Iterator[Any]:
-    from starlette.responses import JSONResponse
-    from starlette.routing import Route
+        return Route(f"/api/{name}", respond, methods=[method])
 
-    def answer(request: Any) -> dict[str, Any]:
-        asked = request.query_params
-        if asked["answer"] not in ANSWERS:
-            raise ValueError(asked["answer"])
-        return session.answer(_tab(request), int(asked["row"]) - 1, asked["answer"])
+    def answer(by: str, said: Any) -> Any:
+        return session.answer(by, int(said["row"]) - 1, said["answer"])
 
-    def more(request: Any) -> dict[str, Any]:
-        return session.more(_tab(request), int(request.query_params["n"]))
-
-    work: dict[tuple[str, str], Callable[[Any], dict[str, Any]]] = {
-        ("GET", "about"): lambda _: about,
-        ("GET", "row"): lambda request: session.view(_tab(request)),
-        ("GET", "estimate"): lambda _: session.estimate(),
-        ("POST", "answer"): answer,
-        ("POST", "undo"): lambda request: session.undo(_tab(request)),
-        ("POST", "more"): more,
-    }
-    for (method, name), do in work.items():
-        yield Route(
-            f"/api/{name}",
-            lambda request, do=do: JSONResponse(do(request)),
-            methods=[method],
-        )
+    return [
+        *(page(path, *file) for path, file in _PAGES.items()),
+        work("about", "GET", lambda *_: about),
+        work("row", "GET", lambda by, _: session.view(by)),
+        work("estimate", "GET", lambda *_: session.estimate()),
+        work("answer", "POST", answer),
+        work("undo", "POST", lambda by, _: session.undo(by)),
+        work("more", "POST", lambda by, said: session.more(by, int(said["n"]))),
+    ]
 
 
 def _tab(request: Any) -> str:

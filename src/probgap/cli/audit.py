@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
 from probgap.cli._fitted import FittedTable
 from probgap.cli._output import check_file, check_libraries
+
+if TYPE_CHECKING:
+    from probgap.cli._questions import AuditFile
 
 _BUDGET = "Number of rows to ask about."
 _ANSWERS = "The file of questions, filled in: yes, no or unknown, in the column answer."
@@ -75,7 +78,7 @@ def begin(
 ) -> dict[str, Any]:
     """Draw rows, and write the questions."""
     from probgap.cli._journal import read_journal
-    from probgap.cli._questions import NAME, AuditFile, draw, write_questions
+    from probgap.cli._questions import NAME, draw
 
     target = out or fit.folder / "audit.csv"
     for path in (target, fit.folder / NAME):
@@ -84,56 +87,54 @@ def begin(
                 f"{path} exists: an audit has begun. Go on with --answers or --more, or "
                 "replace it and its answers with --force."
             )
-    check_file(target, force=force)
-    drawn = draw(fit, kind, budget, seed)
     # Earlier answers in the browser count for this audit, unless it starts over.
     since = len(read_journal(fit.folder)) if force else 0
-    audit = AuditFile.begin(fit, drawn, since)
-    write_questions(fit, drawn.rows.tolist(), target)
-    _tell(f"{drawn.rows.size} rows", target, fit.folder)
-    return audit.write()
+    check_file(target, force=force)
+    return _ask(draw(fit, kind, budget, seed, since=since), 0, target)
 
 
 def go_on(fit: FittedTable, out: Path | None, n: int, *, force: bool) -> dict[str, Any]:
     """Draw further rows, and write them as a file of their own."""
-    from probgap.cli._questions import AuditFile, write_questions
+    from probgap.cli._questions import AuditFile
 
     audit = AuditFile.read(fit)
     names = (fit.folder / f"audit_{number}.csv" for number in count(2))
     target = out or next(path for path in names if not path.exists())
     check_file(target, force=force)
-    longer = audit.extend(n)
-    new = longer.design.rows[audit.design.rows.size :].tolist()
-    if not new:
+    longer, n_before = audit.extend(n), audit.design.rows.size
+    if longer.design.rows.size == n_before:
         terminal.refuse("Every unlabelled row has been drawn already.")
-    write_questions(fit, new, target)
-    _tell(f"{len(new)} more rows", target, fit.folder)
-    return longer.write()
+    return _ask(longer, n_before, target)
 
 
-def _tell(rows: str, target: Path, folder: Path) -> None:
+def _ask(audit: AuditFile, n_before: int, target: Path) -> dict[str, Any]:
+    """Write the questions after the first ones, and say how to go on."""
+    from probgap.cli._questions import write_questions
+
+    rows = audit.design.rows[n_before:].tolist()
+    write_questions(audit.fit, rows, target)
+    more = "more rows" if n_before else "rows"
     typer.echo(
-        f"{rows} to ask about: {target}. Fill in the column answer (yes, no, unknown), "
-        f"then: probgap audit {folder} --answers {target}",
+        f"{len(rows)} {more} to ask about: {target}. Fill in the column answer (yes, no, "
+        f"unknown), then: probgap audit {audit.fit.folder} --answers {target}",
         err=True,
     )
+    return audit.write()
 
 
 def take_answers(fit: FittedTable, path: Path, *, shown: bool) -> Sequence[str]:
     """Read answers into the journal, and return what was understood of them."""
-    from probgap.cli._answers import parse_answers
+    from probgap.cli._answers import read_answers
     from probgap.cli._journal import FROM_FILE, Journal, Record
     from probgap.cli._questions import AuditFile
 
     audit = AuditFile.read(fit)
-    parsed = parse_answers(path, audit)
-    for note in parsed.notes if shown else ():
-        typer.echo(note, err=True)
+    words, notes = read_answers(path, audit, shown=shown)
     kind, known = audit.design.kind, {each[:3] for each in audit.said.values()}
-    told = [Record(row, word, kind, FROM_FILE) for row, word in parsed.words.items()]
+    told = [Record(row, word, kind, FROM_FILE) for row, word in words.items()]
     with Journal(fit.folder) as journal:
         journal.append(*(record for record in told if record[:3] not in known))
-    return parsed.notes
+    return notes
 
 
 def write_report(fit: FittedTable, notes: Sequence[str] = ()) -> dict[str, Any]:

@@ -48,29 +48,21 @@ def correct(
         target = out or folder / "corrected"
         fit = FittedTable(folder, table)
         check_folder(target, FILES, force=force)
-        said = read_all(fit, answers, shown=not quiet)
+        from probgap.cli._answers import read_answers
+        from probgap.cli._questions import AuditFile
+
+        audit = AuditFile.read(fit)
+        words: dict[int, str] = {}
+        if answers is not None:
+            words, _ = read_answers(answers, audit, shown=not quiet)
+        said = audit.settled(words)
+        if not said:
+            terminal.refuse("There are no answers yes or no to learn from yet.")
         summary = correct_into(target, fit, said)
         if as_json:
             terminal.print_json(summary)
         elif not quiet:
             _show(summary, target)
-
-
-def read_all(fit: FittedTable, path: Path | None, *, shown: bool) -> dict[int, bool]:
-    """Return the answers of the audit and of a file, or refuse to learn from none."""
-    from probgap.cli._answers import parse_answers
-    from probgap.cli._questions import AuditFile
-
-    audit, words = AuditFile.read(fit), {}
-    if path is not None:
-        parsed = parse_answers(path, audit)
-        words = dict(parsed.words)
-        for note in parsed.notes if shown else ():
-            typer.echo(note, err=True)
-    said = audit.settled(words)
-    if not said:
-        terminal.refuse("There are no answers yes or no to learn from yet.")
-    return said
 
 
 def correct_into(

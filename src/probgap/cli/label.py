@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -75,11 +74,9 @@ def label(
         fit = FittedTable(folder, table)
         check_libraries()
         check_server()
-        with bind(host, port) as sock:
-            view = RowView(fit)
-            with Journal(folder, alone=True) as journal:
-                session = open_session(fit, view, journal, mode.value, budget, seed)
-                serve(session, view.about, sock, host, browse=not no_browser)
+        with bind(host, port) as sock, Journal(folder, alone=True) as journal:
+            session, about = open_session(fit, journal, mode.value, budget, seed)
+            serve(session, about, sock, host, browse=not no_browser)
         typer.echo(f"\nThe answers are in {journal.path}.", err=True)
         found = write_report(fit)
         if as_json:
@@ -89,42 +86,42 @@ def label(
 
 
 def open_session(
-    fit: FittedTable,
-    view: RowView,
-    journal: Journal,
-    mode: str,
-    budget: int | None,
-    seed: int,
-) -> LabelSession:
-    """Return the questions of an audit that has begun, or of a new one."""
+    fit: FittedTable, journal: Journal, mode: str, budget: int | None, seed: int
+) -> tuple[LabelSession, dict[str, Any]]:
+    """Return the questions of an audit that has begun, or new ones, and their table."""
     from probgap.cli._labelling import LabelSession
     from probgap.cli._questions import NAME, AuditFile, draw
 
-    def extend(_: Design, n: int) -> Design:
-        longer = AuditFile.read(fit).extend(n)
-        longer.write()
-        return longer.design
-
-    begun = (fit.folder / NAME).is_file()
-    audit = before = AuditFile.read(fit) if begun else None
-    if audit is None or not audit.design.kind == mode == "audit":
-        drawn = draw(fit, mode, budget or 100, seed, before)
+    before = AuditFile.read(fit) if (fit.folder / NAME).is_file() else None
+    kept = before is None or mode == "audit"
+    if before is not None and before.design.kind == mode == "audit":
+        audit = before
+    else:
         # Answers to other questions stay, but do not count.
-        audit = AuditFile.begin(fit, drawn, before.since if before else 0)
-        if before is None or mode == "audit":
+        audit = draw(fit, mode, budget or 100, seed, before=before)
+        if kept:
             audit.write()
-    drawn = audit.design
-    if (n_more := (budget or 0) - drawn.rows.size) > 0 and mode == "audit":
-        drawn = extend(drawn, n_more)
-    more = {"audit": extend, "find": lambda drawn, n: drawn.extend({}, n)}.get(mode)
-    return LabelSession(journal, drawn, partial(view.show, drawn), audit.counted, more)
+
+    def extend(n: int) -> Design:
+        nonlocal audit
+        # Another command may have drawn more rows meanwhile.
+        audit = (AuditFile.read(fit) if kept else audit).extend(n)
+        if kept:
+            audit.write()
+        return audit.design
+
+    if mode == "audit" and (n_more := (budget or 0) - audit.design.rows.size) > 0:
+        extend(n_more)
+    view, more = RowView(fit, audit.design), None if mode == "teach" else extend
+    session = LabelSession(journal, audit.design, view.show, audit.counted, more)
+    return session, view.about
 
 
 class RowView:
     """Rows as the page shows them, and what it says of their table (``about``)."""
 
-    def __init__(self, fit: FittedTable) -> None:
-        self._fit = fit
+    def __init__(self, fit: FittedTable, drawn: Design) -> None:
+        self._fit, self._drawn = fit, drawn
         driving: list[str] = []
         with suppress(InvalidInputError):  # there may be no drivers
             columns = read_run(fit.folder, "drivers")["columns"]
@@ -142,22 +139,28 @@ class RowView:
             "driving": len(first),
         }
 
-    def show(self, drawn: Design, row: int) -> dict[str, Any]:
+    def show(self, row: int) -> dict[str, Any]:
         """Return a row: its columns, the telling ones first; no score in an audit."""
-        shown = self._row(row, len(self._names), _LONGEST)
+        from probgap.inspection import nearest_labelled
+
+        fit, drawn = self._fit, self._drawn
+        shown = self._row(row, self._names, _LONGEST)
         if drawn.kind == "audit":
             return shown
         for cell in shown["cells"]:
             if cell[0] in self._compared:
                 cell.append(self._compare(cell[0], row))
-        score = drawn.score[drawn.population == row].tolist()
-        return shown | {"score": next(iter(score), None), "similar": self._similar(row)}
+        one, score = fit.inputs.iloc[[row]], drawn.score[drawn.population == row]
+        near, _ = nearest_labelled(
+            fit.model, fit.inputs, fit.labelled, one, n=_N_SIMILAR
+        )
+        names, longest = self._names[:_N_VALUES], _LONGEST_SIMILAR
+        similar = [self._row(other, names, longest) for other in near.tolist()]
+        return shown | {"score": next(iter(score.tolist()), None), "similar": similar}
 
-    def _row(self, row: int, n_columns: int, longest: int) -> dict[str, Any]:
+    def _row(self, row: int, names: list[str], longest: int) -> dict[str, Any]:
         cells = self._fit.cells.iloc[row]
-        shown = [
-            [name, _shorten(cells[name], longest)] for name in self._names[:n_columns]
-        ]
+        shown = [[name, _shorten(cells[name], longest)] for name in names]
         return {"row": row + 1, "id": self._fit.ids[row], "cells": shown}
 
     def _compare(self, name: str, row: int) -> str:
@@ -178,17 +181,6 @@ class RowView:
             f"above {(column < value).mean():.0%} of rows; half of the labelled positives "
             f"have {low:.4g} to {high:.4g}"
         )
-
-    def _similar(self, row: int) -> list[dict[str, Any]]:
-        """Return the labelled positives most like a row."""
-        from probgap.inspection import nearest_labelled
-
-        fit = self._fit
-        one = fit.inputs.iloc[[row]]
-        near, _ = nearest_labelled(
-            fit.model, fit.inputs, fit.labelled, one, n=_N_SIMILAR
-        )
-        return [self._row(r, _N_VALUES, _LONGEST_SIMILAR) for r in near.tolist()]
 
 
 def _shorten(value: Any, longest: int) -> str:
