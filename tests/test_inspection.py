@@ -37,7 +37,7 @@ def test_contributions_sum_to_the_difference_from_the_background(fitted):
     assert parts.columns == [0, 1, 2]
     assert parts.n_background == 30
     assert parts.prediction == pytest.approx(log_odds(model, X[[7]])[0])
-    assert parts.values.sum() == pytest.approx(parts.prediction - parts.baseline)
+    assert parts.contributions.sum() == pytest.approx(parts.prediction - parts.baseline)
     all_rows = row_contributions(model, X[[7]], X[:20], random_state=0)
     assert all_rows.baseline == pytest.approx(log_odds(model, X[:20]).mean())
 
@@ -51,15 +51,19 @@ def test_contributions_are_shapley_values(fitted):
     mixed = np.array([[row[0, 0], other[0, 1]], [other[0, 0], row[0, 1]]])
     f_row, f_other = log_odds(model, row)[0], log_odds(model, other)[0]
     first, second = log_odds(model, mixed)
-    assert parts.values[0] == pytest.approx((first - f_other + f_row - second) / 2)
-    assert parts.values[1] == pytest.approx((second - f_other + f_row - first) / 2)
+    assert parts.contributions[0] == pytest.approx(
+        (first - f_other + f_row - second) / 2
+    )
+    assert parts.contributions[1] == pytest.approx(
+        (second - f_other + f_row - first) / 2
+    )
 
 
 def test_one_column_contributes_all():
     X = np.linspace(-1, 1, 60).reshape(-1, 1)
     model = PGPUClassifier(random_state=0).fit(X, X[:, 0] > 0.4)
     parts = row_contributions(model, X[[-1]], X, random_state=0)
-    assert parts.values.sum() == pytest.approx(parts.prediction - parts.baseline)
+    assert parts.contributions.sum() == pytest.approx(parts.prediction - parts.baseline)
 
 
 def test_a_frame_gives_names_and_the_same_numbers(fitted):
@@ -74,7 +78,7 @@ def test_a_frame_gives_names_and_the_same_numbers(fitted):
     assert named.columns == ["a", "b", "c"]
     # A frame is scaled to other last bits. The kernel's solver turns 1e-15 into 1e-7 of a
     # soft label, and the final forest then splits elsewhere: 1e-2 of its log-odds.
-    np.testing.assert_allclose(named.values, numbered.values, atol=1e-2)
+    np.testing.assert_allclose(named.contributions, numbered.contributions, atol=1e-2)
     by_name = column_importance(model, frame, s, random_state=0)
     by_number = column_importance(plain, X, s, random_state=0)
     assert [ord(name) - ord("a") for name in by_name.columns] == by_number.columns
@@ -108,7 +112,7 @@ def test_sparse_rows_are_inspected_too(fitted):
     sparse = csr_matrix(X / [1.0, 5.0, 10.0])
     model = PGPUClassifier(random_state=0).fit(sparse, s)
     parts = row_contributions(model, sparse[[0]], sparse, n_background=5)
-    assert parts.values.sum() == pytest.approx(parts.prediction - parts.baseline)
+    assert parts.contributions.sum() == pytest.approx(parts.prediction - parts.baseline)
     assert column_importance(model, sparse, s, random_state=0).columns[-1] == 2
     assert nearest_labelled(model, sparse, s, sparse[[0]], n=2)[0].size == 2
 
@@ -155,8 +159,8 @@ def test_words_of_a_text_speak_for_and_against():
     one = pd.DataFrame({"n": [0.0], "note": ["PAID, late; late again"]})
     parts = word_contributions(model, one, "note", random_state=0)
     assert parts.columns == ["paid", "late", "again"]
-    assert parts.values.sum() == pytest.approx(parts.prediction - parts.baseline)
-    assert parts.values.argmax() == 1
+    assert parts.contributions.sum() == pytest.approx(parts.prediction - parts.baseline)
+    assert parts.contributions.argmax() == 1
     assert parts.prediction == pytest.approx(log_odds(model, one)[0])
     assert word_contributions(model, one.assign(note=[None]), "note").columns == []
     with pytest.raises(InvalidInputError, match=r"column of text\. Got 'n'\."):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
 
@@ -16,7 +15,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.utils import gen_batches
+from sklearn.utils import Bunch, gen_batches
 
 from probgap._core._sklearn import num_samples
 from probgap._core.checks import is_missing
@@ -38,8 +37,6 @@ from probgap._core.types import Rows, Vector
 from probgap._core.validation import smaller_group
 
 __all__ = [
-    "ColumnImportance",
-    "RowContributions",
     "column_importance",
     "nearest_labelled",
     "row_contributions",
@@ -57,37 +54,6 @@ _MOST_SCORED = 20_000
 _MOST_WORDS, _MOST_ORDERS = 200_000, 25
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnImportance:
-    """How much worse held-out rows are ranked without a column, the greatest first.
-
-    Attributes
-    ----------
-    columns : list
-        Names of the columns, or their numbers where they have none.
-    importance : ndarray of shape (n_columns,)
-        Mean fall of the score when the column is shuffled.
-    spread : ndarray of shape (n_columns,)
-        Standard deviation of that over shuffles.
-    score : float
-        The score with all columns in place.
-    scored_by : str
-        What the score is.
-    n_left_out : int
-        Number of columns not tried: those least associated with the score.
-    n_rows : int
-        How many held-out rows were ranked.
-    """
-
-    columns: list[Any]
-    importance: Vector
-    spread: Vector
-    score: float
-    scored_by: str
-    n_left_out: int
-    n_rows: int
-
-
 def column_importance(
     model: Any,
     X: Any,
@@ -97,7 +63,7 @@ def column_importance(
     max_columns: int = 100,
     max_rows: int = 5000,
     random_state: RandomStateLike = None,
-) -> ColumnImportance:
+) -> Bunch:
     """Measure permutation importance of input columns, on held-out rows.
 
     A copy of the model's gap estimator is fitted on 60% of the rows. On the others each
@@ -126,8 +92,12 @@ def column_importance(
 
     Returns
     -------
-    ColumnImportance
-        Columns, the most important first, with mean and spread.
+    Bunch
+        ``columns`` has their names, or their numbers where they have none, the most
+        important first; ``importance`` the mean fall of the score when each is shuffled,
+        ``spread`` its standard deviation over shuffles. ``score`` is that with all columns in
+        place, ``scored_by`` what it is, ``n_rows`` how many held-out rows were ranked, and
+        ``n_left_out`` how many columns were not tried: those least associated with the score.
 
     Examples
     --------
@@ -171,7 +141,7 @@ def column_importance(
     fall = with_all - np.reshape(falls, (len(tried), n_repeats))
     mean, spread = fall.mean(axis=1), fall.std(axis=1)
     order = np.argsort(-mean, kind="stable")
-    return ColumnImportance(
+    return Bunch(
         columns=[tried[i] for i in order],
         importance=mean[order],
         spread=spread[order],
@@ -182,31 +152,6 @@ def column_importance(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RowContributions:
-    """What each column adds to the log-odds of one row.
-
-    Attributes
-    ----------
-    columns : list
-        Names of the columns, or their numbers where they have none.
-    values : ndarray of shape (n_columns,)
-        Contributions, which sum to ``prediction - baseline``.
-    baseline : float
-        Mean log-odds of the background rows.
-    prediction : float
-        Log-odds of the row.
-    n_background : int
-        How many background rows were used.
-    """
-
-    columns: list[Any]
-    values: Vector
-    baseline: float
-    prediction: float
-    n_background: int
-
-
 def row_contributions(
     model: Any,
     row: Any,
@@ -214,7 +159,7 @@ def row_contributions(
     *,
     n_background: int = 100,
     random_state: RandomStateLike = None,
-) -> RowContributions:
+) -> Bunch:
     """Attribute a row's log-odds of P(Y=1 | x) to its columns, by Shapley values.
 
     In each background row the columns are replaced by those of the row one at a time,
@@ -237,8 +182,10 @@ def row_contributions(
 
     Returns
     -------
-    RowContributions
-        A contribution for each column that the model looks at.
+    Bunch
+        ``columns`` (their names, or their numbers where they have none) and ``contributions``
+        (what each adds), which sum to ``prediction - baseline``: the log-odds of the row, less the
+        mean of the ``n_background`` rows that were drawn.
 
     References
     ----------
@@ -254,9 +201,9 @@ def row_contributions(
     >>> s = hide_labels(X, y, 2 * posterior - 1, ("linear", 0.6), random_state=1)
     >>> model = PGPUClassifier(random_state=0).fit(X, s)
     >>> parts = row_contributions(model, [[-0.8, 0.8]], X, random_state=0)
-    >>> bool(abs(parts.values.sum() - (parts.prediction - parts.baseline)) < 1e-9)
+    >>> bool(abs(parts.contributions.sum() - (parts.prediction - parts.baseline)) < 1e-9)
     True
-    >>> bool((parts.values > 0).all())
+    >>> bool((parts.contributions > 0).all())
     True
     """
     classifier, rng = classifier_of(model), as_generator(random_state)
@@ -290,9 +237,9 @@ def row_contributions(
         first = np.zeros(source[..., 0].size, dtype=np.intp)
         path = score(_take_cells(table, first, cells))
         np.add.at(total, order, np.diff(path.reshape(start.size, -1), axis=1))
-    return RowContributions(
+    return Bunch(
         columns=columns,
-        values=total / base.size,
+        contributions=total / base.size,
         baseline=float(ends[:-1].mean()),
         prediction=float(ends[-1]),
         n_background=int(drawn.size),
@@ -301,7 +248,7 @@ def row_contributions(
 
 def word_contributions(
     model: Any, row: Any, column: str, *, random_state: RandomStateLike = None
-) -> RowContributions:
+) -> Bunch:
     """Attribute a row's score to the words of one of its columns, by Shapley values.
 
     As :func:`row_contributions`, with words in place of columns: they are written into an
@@ -321,9 +268,9 @@ def word_contributions(
 
     Returns
     -------
-    RowContributions
-        A contribution for each word, as the model reads it; ``columns`` holds the words,
-        ``baseline`` the log-odds of the row with an empty cell.
+    Bunch
+        As above; ``columns`` holds the words, as the model reads them, and ``baseline`` the
+        log-odds of the row with an empty cell.
 
     Examples
     --------
@@ -338,7 +285,7 @@ def word_contributions(
     >>> model = TableClassifier(random_state=0).fit(X, known).pipeline_
     >>> one = pd.DataFrame({"note": ["Paid late again."]})
     >>> parts = word_contributions(model, one, "note", random_state=0)
-    >>> parts.columns[np.argmax(parts.values)]
+    >>> parts.columns[np.argmax(parts.contributions)]
     'late'
     """
     _check_single(row)
@@ -358,8 +305,9 @@ def word_contributions(
     parts = row_contributions(
         Pipeline(steps), written, empty, random_state=random_state
     )
-    values = parts.values[: len(counts)]
-    return replace(parts, columns=list(counts), values=values, n_background=1)
+    kept = parts.contributions[: len(counts)]
+    parts.update(columns=list(counts), contributions=kept, n_background=1)
+    return parts
 
 
 def _reader_of(model: Any, column: str) -> Callable[[str], list[str]]:

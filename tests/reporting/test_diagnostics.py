@@ -7,11 +7,11 @@ from sklearn.base import clone
 from probgap import PGPUClassifier
 from probgap.datasets import hide_labels, make_triangles
 from probgap.diagnostics import (
-    ScarTest,
     compare_methods,
     held_out_calibration,
     scar_test,
 )
+from probgap.diagnostics._scar import judge
 from probgap.exceptions import InvalidInputError
 
 
@@ -82,7 +82,7 @@ def test_labels_by_the_gap_are_called_biased_and_labels_at_random_are_not():
 def test_a_verdict_needs_classes_that_part_and_power(
     p_value, overlap, power, edge, verdict
 ):
-    assert ScarTest(0.5, p_value, 99, overlap, power, edge).verdict == verdict
+    assert judge(p_value, overlap, power, edge) == verdict
 
 
 def test_every_method_gets_a_row_and_truth_adds_to_it(fitted):

@@ -83,13 +83,13 @@ def _explain_row(
     index, distance = nearest_labelled(model, frame, others, one, n=_N_NEAREST)
     contributions: list[dict[str, Any]] = [
         {"column": name, "value": cell_text(cells[name]), "log_odds": float(value)}
-        for name, value in zip(parts.columns, parts.values, strict=True)
+        for name, value in zip(parts.columns, parts.contributions, strict=True)
     ]
     contributions.sort(key=lambda part: -abs(part["log_odds"]))
     for part in contributions:
         if part["column"] in fit.plan.names("text"):
             said = word_contributions(model, one, part["column"], random_state=seed)
-            words = zip(said.columns, said.values.tolist(), strict=True)
+            words = zip(said.columns, said.contributions.tolist(), strict=True)
             part["words"] = [
                 {"word": word, "log_odds": value}
                 for word, value in sorted(words, key=lambda each: -abs(each[1]))

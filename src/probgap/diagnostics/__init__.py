@@ -3,14 +3,8 @@
 from probgap.diagnostics._compare import METHODS as METHODS
 from probgap.diagnostics._compare import SLOW as SLOW
 from probgap.diagnostics._compare import compare_methods
-from probgap.diagnostics._held_out import HeldOutCalibration, held_out_calibration
-from probgap.diagnostics._scar import ScarTest, scar_test
+from probgap.diagnostics._held_out import held_out_calibration
+from probgap.diagnostics._scar import scar_test
 
 # Names that are not listed are there for other modules.
-__all__ = [
-    "HeldOutCalibration",
-    "ScarTest",
-    "compare_methods",
-    "held_out_calibration",
-    "scar_test",
-]
+__all__ = ["compare_methods", "held_out_calibration", "scar_test"]

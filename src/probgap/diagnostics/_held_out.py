@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy.stats import binomtest, mannwhitneyu, spearmanr
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import Bunch
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import (
@@ -44,44 +44,6 @@ class HeldOut(NamedTuple):
     posterior: Vector
 
 
-@dataclass(frozen=True, slots=True)
-class HeldOutCalibration:
-    """How well a model predicts the labels of rows it was not fitted on.
-
-    Attributes
-    ----------
-    bins : list of dict
-        For each group of ``n`` rows: the ``predicted`` chance of being labelled, and the
-        share ``observed``, with its interval from ``low`` to ``high``.
-    error : float
-        Mean absolute difference of the two, weighted by rows.
-    recall : float
-        Share of held-out labelled positives that are predicted positive.
-    recall_interval : tuple of float
-        Its Wilson interval, at 90%.
-    n_labelled : int
-        How many labelled positives were held out.
-    roc_auc : float
-        Chance that a held-out labelled row is scored above an unlabelled one.
-    labelling : dict
-        How often rows are labelled, by estimated true gap: ``bins`` (from surely negative
-        to surely positive the ends ``gap_low`` and ``gap_high`` and mean ``gap``, ``n``
-        rows and how many are ``labelled``, the ``frequency``, its interval from ``low`` to
-        ``high``, and an isotonic ``fit``); whether the frequency ``rises`` among rows with
-        a gap above 0, and the ``p_value`` of that test (both None with fewer than ten
-        labelled or unlabelled rows among them); and the ``rank_correlation`` of gap and
-        frequency (Spearman's; None with fewer than three bins).
-    """
-
-    bins: list[dict[str, float]]
-    error: float
-    recall: float
-    recall_interval: tuple[float, float]
-    n_labelled: int
-    roc_auc: float
-    labelling: dict[str, Any]
-
-
 def held_out_calibration(
     model: Any,
     X: Any,
@@ -92,7 +54,7 @@ def held_out_calibration(
     max_rows: int = 20_000,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
-) -> HeldOutCalibration:
+) -> Bunch:
     """Check predictions of who is labelled on rows that were held out.
 
     P(s=1 | x) is the one probability that positive and unlabelled data can check; a
@@ -127,9 +89,21 @@ def held_out_calibration(
 
     Returns
     -------
-    HeldOutCalibration
-        Bins, calibration error, recall with its interval, ROC AUC, and how labelling
-        rises with the gap.
+    Bunch
+        Of the predictions ``bins`` (for each group of ``n`` rows the ``predicted`` chance of
+        being labelled, and the share ``observed``, with its interval from ``low`` to
+        ``high``), ``error`` (mean absolute difference of the two, weighted by rows) and
+        ``roc_auc`` (chance that a held-out labelled row is scored above an unlabelled one).
+        Of ``n_labelled`` held-out labelled positives ``recall``, the share that is predicted
+        positive, and ``recall_interval``, its Wilson interval at 90%.
+
+        ``labelling`` says how often rows are labelled, by estimated true gap: ``bins`` (from
+        surely negative to surely positive the ends ``gap_low`` and ``gap_high`` and mean
+        ``gap``, ``n`` rows and how many are ``labelled``, the ``frequency``, its interval
+        from ``low`` to ``high``, and an isotonic ``fit``); whether the frequency ``rises``
+        among rows with a gap above 0, and the ``p_value`` of that test (None with fewer than
+        ten labelled or unlabelled rows among them); and the ``rank_correlation`` of gap and
+        frequency (Spearman's; None with fewer than three bins).
 
     Examples
     --------
@@ -206,7 +180,7 @@ def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
     return list(folds.split(np.zeros(labelled.size), labelled))
 
 
-def calibrate(held: HeldOut, n_bins: int = 10) -> HeldOutCalibration:
+def calibrate(held: HeldOut, n_bins: int = 10) -> Bunch:
     """Compare predicted chances with labels, in groups of about equal size."""
     order = np.argsort(held.chance, kind="stable")
     bins = []
@@ -221,7 +195,7 @@ def calibrate(held: HeldOut, n_bins: int = 10) -> HeldOutCalibration:
     off = sum(b["n"] * abs(b["predicted"] - b["observed"]) for b in bins)
     n_labelled = int(held.labelled.sum())
     n_found = int(np.count_nonzero(held.posterior[held.labelled] > 0.5))
-    return HeldOutCalibration(
+    return Bunch(
         bins=bins,
         error=off / order.size,
         recall=n_found / n_labelled,

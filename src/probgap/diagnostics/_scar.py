@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +10,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 from scipy.stats import mannwhitneyu
 from sklearn.model_selection import KFold
+from sklearn.utils import Bunch
 
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import as_matrix, check_rows, sample_rows, take_rows
@@ -38,55 +38,6 @@ _N_BIASED = 20
 _ENOUGH_POWER = 0.8
 
 
-@dataclass(frozen=True, slots=True)
-class ScarTest:
-    """Result of a test whether labels fell at random among the positives.
-
-    Attributes
-    ----------
-    statistic : float
-        ROC AUC of held-out labels among rows that seem positive: 1/2 where nothing
-        tells a labelled one from the others.
-    p_value : float
-        How often labels drawn at random from those rows give as much or more.
-    n_resamples : int
-        How often labels were drawn.
-    overlap : float
-        Share of labelled rows that lie among clear negatives.
-    power : float
-        How often the test notices labels drawn from the same positives with a chance
-        that falls to a third from the clearest to the least clear.
-    edge_p_value : float
-        How often labels drawn at random give as wide an edge, where the chance to be
-        labelled is neither high nor low. Small where labels thin out, or classes
-        overlap.
-    n_rows : int
-        How many rows were looked at.
-    """
-
-    statistic: float
-    p_value: float
-    n_resamples: int
-    overlap: float
-    power: float
-    edge_p_value: float
-    n_rows: int = 0
-
-    @property
-    def verdict(self) -> Literal["biased", "random", "unclear"]:
-        """What the test allows to conclude.
-
-        "biased" at 5%; "random" where a bias would have been noticed and nothing was,
-        not even a wide edge. "unclear" otherwise, and where classes overlap.
-        """
-        if self.overlap > _MOST_OVERLAP:
-            return "unclear"
-        if self.p_value <= _SIGNIFICANT:
-            return "biased"
-        sharp = self.edge_p_value > _SIGNIFICANT
-        return "random" if sharp and self.power >= _ENOUGH_POWER else "unclear"
-
-
 def scar_test(
     X: Any,
     labelled: ArrayLike,
@@ -94,7 +45,7 @@ def scar_test(
     n_resamples: int = 199,
     max_rows: int = 2000,
     random_state: RandomStateLike = None,
-) -> ScarTest:
+) -> Bunch:
     """Test whether labels fell at random among the positives ("SCAR").
 
     Rows are taken as positive if they are labelled, or if their chance of being
@@ -118,8 +69,17 @@ def scar_test(
 
     Returns
     -------
-    ScarTest
-        Statistic, p-value, what the test could have seen, and a verdict.
+    Bunch
+        ``verdict`` is "biased" at 5%; "random" where a bias would have been noticed and
+        nothing was, not even a wide edge; "unclear" otherwise, and where classes overlap.
+        ``statistic`` is the ROC AUC of held-out labels among ``n_rows`` rows that seem
+        positive, 1/2 where nothing tells a labelled one from the others; ``p_value`` is how
+        often ``n_resamples`` draws of labels at random give as much or more. ``overlap`` is
+        the share of labelled rows that lie among clear negatives, ``power`` how often the
+        test notices a chance of being labelled that falls to a third from the clearest
+        positive to the last, and ``edge_p_value`` how often labels drawn at random give as
+        wide an edge, where that chance is neither high nor low: small where labels thin out,
+        or classes overlap.
 
     Notes
     -----
@@ -187,15 +147,29 @@ def scar_test(
     def p_value(found: Vector) -> float:
         return float(np.mean(found[: 1 + n_resamples] >= found[0]))
 
-    return ScarTest(
+    found = {
+        "p_value": p_value(statistic),
+        "overlap": float(overlap[0]),
+        "power": float(np.mean(with_bias > limit)),
+        "edge_p_value": p_value(edge),
+    }
+    return Bunch(
         statistic=float(statistic[0]),
-        p_value=p_value(statistic),
         n_resamples=n_resamples,
-        overlap=float(overlap[0]),
-        power=float(np.mean(with_bias > limit)),
-        edge_p_value=p_value(edge),
         n_rows=int(known.size),
+        verdict=judge(**found),
+        **found,
     )
+
+
+def judge(p_value: float, overlap: float, power: float, edge_p_value: float) -> str:
+    """Return what the test allows to conclude."""
+    if overlap > _MOST_OVERLAP:
+        return "unclear"
+    if p_value <= _SIGNIFICANT:
+        return "biased"
+    sharp = edge_p_value > _SIGNIFICANT
+    return "random" if sharp and power >= _ENOUGH_POWER else "unclear"
 
 
 def _describe(features: Single, labels: Mask, seed: int) -> tuple[Array, Array]:

@@ -294,7 +294,7 @@ def _check_scar(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
         fit.labelled[rows],
     )
     found = scar_test(samples, known, n_resamples=_N_SCAR, random_state=rng)
-    tree["belief"]["scar"] = plain(found) | {"verdict": found.verdict}
+    tree["belief"]["scar"] = plain(found)
 
 
 def _check_others(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
