@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -134,6 +135,7 @@ def log_odds_of(observed_gap: Vector) -> Vector:
     return logit(np.clip(0.5 * (1.0 + observed_gap), least, 1.0 - least))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MixedGapEstimator(GapClassifier):
     """Estimate the observed gap by kernels, a linear model, a forest and boosting.
 
@@ -179,18 +181,10 @@ class MixedGapEstimator(GapClassifier):
 
     _keeps_single = True
 
-    def __init__(
-        self,
-        *,
-        cv: Any = None,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.cv = cv
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    cv: Any = None
+    pos_label: object = None
+    random_state: RandomStateLike = None
+    n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         scale_gamma(samples)  # raises if squares would overflow
@@ -220,6 +214,7 @@ class MixedGapEstimator(GapClassifier):
         return expit(self.mixture_.log_odds(samples))
 
 
+@dataclass(eq=False, repr=False)
 class ObservedGapEstimator(GapClassifier):
     """Estimate the observed probabilistic gap P(s=1 | x) - P(s=0 | x).
 
@@ -283,28 +278,16 @@ class ObservedGapEstimator(GapClassifier):
         ],
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        method: Literal["out_of_fold", "in_sample"] = "out_of_fold",
-        gamma: float | Literal["scale", "auto"] = "scale",
-        cv: Any = None,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = None,
-        device: str | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.gamma = gamma
-        self.cv = cv
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.device = device
-        self.verbose = verbose
+    estimator: Any = None
+    _: KW_ONLY
+    method: Literal["out_of_fold", "in_sample"] = "out_of_fold"
+    gamma: float | Literal["scale", "auto"] = "scale"
+    cv: Any = None
+    pos_label: object = None
+    random_state: RandomStateLike = None
+    n_jobs: int | None = None
+    device: str | None = None
+    verbose: int = 0
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         smallest = smaller_group(labels.labelled)

@@ -324,26 +324,29 @@ def _components(samples: Any, per_root: float, seed: int) -> Single:
     return basis
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MixedClassifier(SignClassifier):
     """A mixture of kernel and linear logistic regression, a forest and boosted trees.
 
     ``held_out_`` are log-odds of training samples by models that have not seen them.
     """
 
-    mixture_: Mixture
-    held_out_: Vector
-
-    def __init__(
-        self, *, random_state: RandomStateLike = None, n_jobs: int | None = None
-    ) -> None:
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    random_state: RandomStateLike = None
+    n_jobs: int | None = None
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Fit to labels of two classes."""
         samples, which = check_two_classes(self, X, y)
         weight = np.ones(which.size)
         return self._fit(samples, which.astype(np.float64), weight, which == 1)
+
+    def _fit(self, samples: Matrix, share: Vector, weight: Vector, group: Mask) -> Self:
+        seed = draw_seed(as_generator(self.random_state))
+        fitted = fit_mixture(samples, share, weight, group, seed, n_jobs=self.n_jobs)
+        assert isinstance(fitted.learner, Mixture)
+        self.mixture_ = fitted.learner
+        self.held_out_: Vector = fitted.held_out
+        return self
 
     def fit_on_shares(
         self, samples: Matrix, share: Vector, weight: Vector, labelled: Mask
@@ -358,13 +361,6 @@ class MixedClassifier(SignClassifier):
         held_out[used] = self.held_out_
         held_out[~used] = self.decision_function(samples[~used])
         self.held_out_ = held_out
-        return self
-
-    def _fit(self, samples: Matrix, share: Vector, weight: Vector, group: Mask) -> Self:
-        seed = draw_seed(as_generator(self.random_state))
-        fitted = fit_mixture(samples, share, weight, group, seed, n_jobs=self.n_jobs)
-        assert isinstance(fitted.learner, Mixture)
-        self.mixture_, self.held_out_ = fitted.learner, fitted.held_out
         return self
 
     def _decide(self, X: Matrix) -> Vector:

@@ -1,5 +1,6 @@
 """Support vector machines: scikit-learn's with faster decisions, and one for many rows."""
 
+from dataclasses import dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -65,26 +66,18 @@ def rbf_sums(samples: Matrix, vectors: Array, coef: Vector, gamma: float) -> Vec
     return decision
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NystroemSVM(SignClassifier):
     """Linear SVM with squared hinge loss on Nystroem features of an RBF kernel.
 
     Time and memory grow with the number of samples, not with its square.
     """
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 300,
-        C: float = 1.0,
-        gamma: float | Literal["scale", "auto"] = "scale",
-        max_iter: int = 100,
-        random_state: RandomStateLike = None,
-    ) -> None:
-        self.n_components = n_components
-        self.C = C
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_components: int = 300
+    C: float = 1.0
+    gamma: float | Literal["scale", "auto"] = "scale"
+    max_iter: int = 100
+    random_state: RandomStateLike = None
 
     def fit(self, X: Matrix, y: ArrayLike) -> Self:
         """Fit to labels of two classes."""

@@ -79,7 +79,7 @@ class Encoder:
     def _object(self, thing: Any) -> Any:
         if isinstance(thing, type | FunctionType | BuiltinFunctionType | np.ufunc):
             return {VALUE: self._name(VALUE, thing)}
-        if is_dataclass(thing):
+        if _is_record(thing):
             state = {f.name: self.encode(getattr(thing, f.name)) for f in fields(thing)}
             return {NEW: self._name(NEW, type(thing)), "fields": state}
         maker, args, *more = thing.__reduce_ex__(4)
@@ -99,6 +99,11 @@ class Encoder:
         module = "sklearn._loss._loss" if module == "_loss" else str(module)
         place = module, getattr(thing, "__qualname__", thing.__name__)
         return self.names[role].setdefault(place, len(self.names[role]))
+
+
+def _is_record(thing: Any) -> bool:
+    """Return whether fields are all there is: not so in fitted estimators."""
+    return is_dataclass(thing) and not hasattr(thing, "get_params")
 
 
 def _clean(array: Any) -> Any:
@@ -153,7 +158,7 @@ class Decoder:
     def _new(self, node: Any) -> Any:
         kind = self._found[NEW][node[NEW]]
         thing = kind.__new__(kind, *self.decode(node.get("args", [])))
-        if is_dataclass(kind):
+        if _is_record(kind):
             stored = node["fields"]
             if stored.keys() != {field.name for field in fields(kind)}:
                 msg = f"its {type(thing).__name__} has other fields in this version"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ from probgap.methods.base import (
 )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ElkanNotoClassifier(FinalProbabilities):
     """Divide P(s=1 | x) by the rate at which positives are labelled.
 
@@ -89,28 +91,15 @@ class ElkanNotoClassifier(FinalProbabilities):
         "hold_out": [SHARE],
     }
 
-    def __init__(
-        self,
-        *,
-        form: Literal["scaling", "weighted"] = "scaling",
-        rule: Literal["e1", "e2", "e3"] = "e1",
-        hold_out: float = 0.2,
-        estimator: Any = None,
-        gap_estimator: Any = None,
-        gap_method: Literal["out_of_fold", "in_sample"] = "in_sample",
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.form = form
-        self.rule = rule
-        self.hold_out = hold_out
-        self.estimator = estimator
-        self.gap_estimator = gap_estimator
-        self.gap_method = gap_method
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    form: Literal["scaling", "weighted"] = "scaling"
+    rule: Literal["e1", "e2", "e3"] = "e1"
+    hold_out: float = 0.2
+    estimator: Any = None
+    gap_estimator: Any = None
+    gap_method: Literal["out_of_fold", "in_sample"] = "in_sample"
+    pos_label: object = None
+    random_state: RandomStateLike = None
+    n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         labelled = labels.labelled
@@ -177,6 +166,7 @@ def unlabelled_positive_chance(chance: Vector, frequency: float) -> Vector:
     return np.clip((1.0 - frequency) / frequency * odds, 0.0, 1.0)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PGlinClassifier(PropensityMethod):
     r"""Take the root of P(s=1 | x), relative to its maximum.
 
@@ -219,20 +209,11 @@ class PGlinClassifier(PropensityMethod):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        gap_estimator: Any = None,
-        gap_method: Literal["out_of_fold", "in_sample"] = "in_sample",
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.gap_estimator = gap_estimator
-        self.gap_method = gap_method
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    gap_estimator: Any = None
+    gap_method: Literal["out_of_fold", "in_sample"] = "in_sample"
+    pos_label: object = None
+    random_state: RandomStateLike = None
+    n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         self.gap_estimator_ = self._fit_gap(samples, labels.labelled, rng)
@@ -251,6 +232,7 @@ class PGlinClassifier(PropensityMethod):
         return self.largest_ * np.sqrt(self._share_of_largest(samples))
 
 
+@dataclass(eq=False, repr=False)
 class PUSBClassifier(PriorMethod):
     """Call as many samples positive as the class prior says, by rank.
 
@@ -297,22 +279,13 @@ class PUSBClassifier(PriorMethod):
     True
     """
 
-    def __init__(
-        self,
-        class_prior: float | None = None,
-        *,
-        gap_estimator: Any = None,
-        cv: Any = None,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.class_prior = class_prior
-        self.gap_estimator = gap_estimator
-        self.cv = cv
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    class_prior: float | None = None
+    _: KW_ONLY
+    gap_estimator: Any = None
+    cv: Any = None
+    pos_label: object = None
+    random_state: RandomStateLike = None
+    n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         scores = self._held_out_scores(samples, labels, rng)

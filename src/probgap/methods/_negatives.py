@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from probgap._core.types import Matrix, Vector
 from probgap.methods.base import SHARE, FinalProbabilities, MethodClassifier, score_of
 
 
+@dataclass(eq=False, repr=False)
 class NaiveClassifier(FinalProbabilities):
     """Fit with every unlabelled sample as a negative.
 
@@ -48,22 +50,17 @@ class NaiveClassifier(FinalProbabilities):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-    ) -> None:
-        self.estimator = estimator
-        self.pos_label = pos_label
-        self.random_state = random_state
+    estimator: Any = None
+    _: KW_ONLY
+    pos_label: object = None
+    random_state: RandomStateLike = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         observed = labels.labelled.astype(np.int8)
         self.estimator_ = self._make_final(rng).fit(samples, observed)
 
 
+@dataclass(eq=False, repr=False)
 class PUBaggingClassifier(MethodClassifier):
     """Average classifiers of labelled samples against equally many unlabelled ones.
 
@@ -108,18 +105,11 @@ class PUBaggingClassifier(MethodClassifier):
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_estimators: int = 100,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-    ) -> None:
-        self.estimator = estimator
-        self.n_estimators = n_estimators
-        self.pos_label = pos_label
-        self.random_state = random_state
+    estimator: Any = None
+    _: KW_ONLY
+    n_estimators: int = 100
+    pos_label: object = None
+    random_state: RandomStateLike = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         known = np.flatnonzero(labels.labelled)
@@ -140,6 +130,7 @@ class PUBaggingClassifier(MethodClassifier):
         return decision
 
 
+@dataclass(eq=False, repr=False)
 class SpyClassifier(MethodClassifier):
     """Find reliable negatives with spies, then learn positives against them.
 
@@ -195,22 +186,13 @@ class SpyClassifier(MethodClassifier):
         "noise": [Interval(Real, 0, 1, closed="left")],
     }
 
-    def __init__(
-        self,
-        spy_estimator: Any = None,
-        estimator: Any = None,
-        *,
-        spy_share: float = 0.15,
-        noise: float = 0.05,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-    ) -> None:
-        self.spy_estimator = spy_estimator
-        self.estimator = estimator
-        self.spy_share = spy_share
-        self.noise = noise
-        self.pos_label = pos_label
-        self.random_state = random_state
+    spy_estimator: Any = None
+    estimator: Any = None
+    _: KW_ONLY
+    spy_share: float = 0.15
+    noise: float = 0.05
+    pos_label: object = None
+    random_state: RandomStateLike = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         known = np.flatnonzero(labels.labelled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -20,6 +21,7 @@ _RATE = Interval(Real, 0, 1, closed="left")
 _RATES_TO_TRY = np.round(np.linspace(0.0, 0.9, 10), 1)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NatarajanClassifier(MethodClassifier):
     """Weight the two kinds of error to correct for label noise.
 
@@ -77,28 +79,15 @@ class NatarajanClassifier(MethodClassifier):
         "rho_minus": [_RATE],
     }
 
-    def __init__(
-        self,
-        *,
-        rho_plus: float | Literal["estimate", "cv"] = "estimate",
-        rho_minus: float = 0.0,
-        estimator: Any = None,
-        gap_estimator: Any = None,
-        gap_method: Literal["out_of_fold", "in_sample"] = "in_sample",
-        cv: Any = None,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.rho_plus = rho_plus
-        self.rho_minus = rho_minus
-        self.estimator = estimator
-        self.gap_estimator = gap_estimator
-        self.gap_method = gap_method
-        self.cv = cv
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    rho_plus: float | Literal["estimate", "cv"] = "estimate"
+    rho_minus: float = 0.0
+    estimator: Any = None
+    gap_estimator: Any = None
+    gap_method: Literal["out_of_fold", "in_sample"] = "in_sample"
+    cv: Any = None
+    pos_label: object = None
+    random_state: RandomStateLike = None
+    n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         labelled = labels.labelled
@@ -136,6 +125,7 @@ class NatarajanClassifier(MethodClassifier):
         return estimator.fit(X, labelled.astype(np.int8), sample_weight=weight)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LiuTaoClassifier(FinalProbabilities):
     r"""Weight each sample by how likely its observed label is to be its true one.
 
@@ -190,26 +180,14 @@ class LiuTaoClassifier(FinalProbabilities):
         "rho_minus": [_RATE, None],
     }
 
-    def __init__(
-        self,
-        *,
-        rho_plus: float | None = None,
-        rho_minus: float | None = 0.0,
-        estimator: Any = None,
-        gap_estimator: Any = None,
-        gap_method: Literal["out_of_fold", "in_sample"] = "in_sample",
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.rho_plus = rho_plus
-        self.rho_minus = rho_minus
-        self.estimator = estimator
-        self.gap_estimator = gap_estimator
-        self.gap_method = gap_method
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    rho_plus: float | None = None
+    rho_minus: float | None = 0.0
+    estimator: Any = None
+    gap_estimator: Any = None
+    gap_method: Literal["out_of_fold", "in_sample"] = "in_sample"
+    pos_label: object = None
+    random_state: RandomStateLike = None
+    n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         labelled = labels.labelled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -27,6 +28,7 @@ from probgap.methods.base import TINY, FinalProbabilities, PropensityMethod
 from probgap.reading import read
 
 
+@dataclass(eq=False, repr=False)
 class PropensityWeightedClassifier(FinalProbabilities):
     r"""Weight labelled samples by the inverse of their known propensity.
 
@@ -91,18 +93,11 @@ class PropensityWeightedClassifier(FinalProbabilities):
         ],
     }
 
-    def __init__(
-        self,
-        propensity: Any = None,
-        *,
-        estimator: Any = None,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-    ) -> None:
-        self.propensity = propensity
-        self.estimator = estimator
-        self.pos_label = pos_label
-        self.random_state = random_state
+    propensity: Any = None
+    _: KW_ONLY
+    estimator: Any = None
+    pos_label: object = None
+    random_state: RandomStateLike = None
 
     def fit(self, X: Matrix, y: ArrayLike, propensity: ArrayLike | None = None) -> Self:
         """Fit to observed labels with known propensities.
@@ -189,6 +184,7 @@ def _check_propensity(propensity: Any, labelled: Mask) -> Vector:
     return used
 
 
+@dataclass(eq=False, repr=False)
 class SAREMClassifier(PropensityMethod):
     r"""Learn a classifier and the propensity together, by EM.
 
@@ -268,24 +264,14 @@ class SAREMClassifier(PropensityMethod):
         "propensity_features": ["array-like", None],
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        propensity_estimator: Any = None,
-        *,
-        propensity_features: Any = None,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-    ) -> None:
-        self.estimator = estimator
-        self.propensity_estimator = propensity_estimator
-        self.propensity_features = propensity_features
-        self.max_iter = max_iter
-        self.tol = tol
-        self.pos_label = pos_label
-        self.random_state = random_state
+    estimator: Any = None
+    propensity_estimator: Any = None
+    _: KW_ONLY
+    propensity_features: Any = None
+    max_iter: int = 500
+    tol: float = 1e-5
+    pos_label: object = None
+    random_state: RandomStateLike = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         labelled, n = labels.labelled, labels.labelled.size

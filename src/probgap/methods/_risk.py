@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
@@ -138,6 +139,7 @@ def minimise_risk(
     return best._replace(converged=converged, n_iter=n_iter)
 
 
+@dataclass(eq=False, repr=False)
 class NNPUClassifier(PriorMethod):
     r"""Minimise an estimate of the risk on true labels, not below 0.
 
@@ -228,36 +230,20 @@ class NNPUClassifier(PriorMethod):
         "alpha": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def __init__(
-        self,
-        class_prior: float | None = None,
-        *,
-        risk: Literal["nnpu", "upu"] = "nnpu",
-        loss: Loss = "logistic",
-        kernel: Literal["rbf", "linear"] = "rbf",
-        gamma: float | None = None,
-        n_components: int | None = None,
-        alpha: float = 3e-3,
-        max_iter: int = 2000,
-        tol: float = 1e-5,
-        gap_estimator: Any = None,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.class_prior = class_prior
-        self.risk = risk
-        self.loss = loss
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_components = n_components
-        self.alpha = alpha
-        self.max_iter = max_iter
-        self.tol = tol
-        self.gap_estimator = gap_estimator
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    class_prior: float | None = None
+    _: KW_ONLY
+    risk: Literal["nnpu", "upu"] = "nnpu"
+    loss: Loss = "logistic"
+    kernel: Literal["rbf", "linear"] = "rbf"
+    gamma: float | None = None
+    n_components: int | None = None
+    alpha: float = 3e-3
+    max_iter: int = 2000
+    tol: float = 1e-5
+    gap_estimator: Any = None
+    pos_label: object = None
+    random_state: RandomStateLike = None
+    n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         scale_gamma(samples)  # raises if squares would overflow
