@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from probgap import PGPUClassifier
 from probgap.audit import correct, suggest
-from probgap.audit._process import Belief, Points, Unlabelled, covariance, learn
+from probgap.audit._process import Belief, Points, covariance, learn, see_rows
 from probgap.audit._teach import draw_candidates, teach_most
 from probgap.datasets import hide_labels, make_square
 from probgap.exceptions import InvalidInputError
@@ -87,7 +87,7 @@ def test_the_first_row_makes_all_calls_surest(points):
 
 def test_of_many_rows_some_are_thought_of(fitted):
     model, X, s, _ = fitted
-    points, unlabelled = Unlabelled.of(model, X, None).points, np.flatnonzero(~s)
+    (points, *_), unlabelled = see_rows(model, X, None), np.flatnonzero(~s)
     first, second = (
         draw_candidates(
             Belief(0.5), points, unlabelled, np.random.default_rng(seed), most=40
@@ -140,7 +140,7 @@ def test_the_correction_is_the_most_likely_one(points, rng):
         moved = points.score + prior @ dual
         return 0.5 * dual @ prior @ dual + np.logaddexp(0.0, -sign * moved).sum()
 
-    belief = learn(points, positive, 0.7)
+    belief = Belief(0.7, learn(points, positive, 0.7))
     found = minimize(loss, np.zeros(25), method="BFGS", options={"gtol": 1e-8})
     assert loss(belief.answers.dual) <= found.fun + 1e-9
     assert_allclose(
@@ -150,7 +150,7 @@ def test_the_correction_is_the_most_likely_one(points, rng):
 
 def test_the_variance_is_that_of_laplace(points, rng):
     positive = rng.random(25) < 0.4
-    belief = learn(points, positive, 0.7)
+    belief = Belief(0.7, learn(points, positive, 0.7))
     chance = expit(belief.mean(points))
     prior = covariance(points, points, 0.7)
     precision = np.linalg.inv(prior) + np.diag(chance * (1.0 - chance))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from types import ModuleType
+from typing import NoReturn
 
 
 def how_to_install(extra: str) -> str:
@@ -21,6 +22,11 @@ class ProbgapError(Exception):
 
 class InvalidInputError(ProbgapError, ValueError):
     """An argument breaks a rule: the message names it, the rule and the value."""
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise an error about an argument or the input."""
+    raise InvalidInputError(message)
 
 
 class ModelFileError(InvalidInputError):

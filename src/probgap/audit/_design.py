@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from probgap._core.checks import check_labelled
-from probgap._core.errors import InvalidInputError
+from probgap._core.checks import check_labelled, check_scores
+from probgap._core.errors import refuse
 from probgap._core.estimators import chance_positive, classifier_of, samples_of
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Mask, Rows, Vector
@@ -21,7 +21,6 @@ Kind = Literal["audit", "find", "teach"]
 # True, False, or None for "cannot tell", by row.
 AnswerByRow = Mapping[int, bool | None]
 
-KINDS = ("audit", "find", "teach")
 # A stratum gets about ten rows, and there are at most ten strata.
 _ROWS_PER_STRATUM, _MOST_STRATA = 10, 10
 _FEWEST = 2
@@ -97,11 +96,10 @@ class Design:
             Its ``rows`` begin with the rows of this one.
         """
         if self.kind == "teach":
-            msg = (
+            refuse(
                 "A design of kind 'teach' must be extended by a corrected model: "
                 "design(correct(model, X[rows], y), X, labelled=known, kind='teach')."
             )
-            raise InvalidInputError(msg)
         _check_budget(budget)
         if self.kind == "find":
             first = self.rows.size + budget
@@ -124,14 +122,9 @@ class Design:
     def from_dict(cls, plain: Mapping[str, Any]) -> Design:
         """Return the design that ``to_dict`` described."""
         whole = ("rows", "population", "edges", "permutation")
-        expected = plain["expected"]
-        return cls(
-            kind=plain["kind"],
-            score=np.asarray(plain["score"], dtype=np.float64),
-            expected=None if expected is None else (expected[0], expected[1]),
-            seed=int(plain["seed"]),
-            **{name: np.asarray(plain[name], dtype=np.intp) for name in whole},
-        )
+        arrays = {name: np.asarray(plain[name], dtype=np.intp) for name in whole}
+        score = np.asarray(plain["score"], dtype=np.float64)
+        return cls(**{**plain, **arrays, "score": score})
 
 
 def design(
@@ -189,27 +182,26 @@ def design(
     True
     """
     _check_budget(budget)
-    if kind not in KINDS:
-        msg = f"kind must be one of {', '.join(map(repr, KINDS))}. Got {kind!r}."
-        raise InvalidInputError(msg)
+    if kind not in get_args(Kind):
+        refuse(
+            f"kind must be one of {', '.join(map(repr, get_args(Kind)))}. Got {kind!r}."
+        )
     rng = as_generator(random_state)
     seed = int(rng.integers(2**31))
     is_model = hasattr(scores, "predict")
-    values = _score_model(scores, X) if is_model else _check_scores(scores)
+    values = _score_model(scores, X) if is_model else check_scores(scores)
     known = np.zeros(values.size, dtype=bool)
     if labelled is not None:
         known = check_labelled(labelled, values.size)
     elif is_model and X is None:
         rule = "labelled must be given with the rows that a model was fitted on"
-        msg = f"{rule}. Got None."
-        raise InvalidInputError(msg)
+        refuse(f"{rule}. Got None.")
     expected = None
     if is_model:
         values, expected = _given_unlabelled(scores, values, known, X)
     rows = np.flatnonzero(~known)
     if rows.size == 0:
-        msg = "labelled must leave rows to ask about. Got none."
-        raise InvalidInputError(msg)
+        refuse("labelled must leave rows to ask about. Got none.")
     mixed = rng.permutation(rows)
     population = mixed[np.argsort(-values[mixed], kind="stable")]
     score = values[population]
@@ -221,8 +213,7 @@ def design(
         return replace(made, rows=population[:budget])
     if kind == "teach":
         if not is_model or X is None:
-            msg = "A design of kind 'teach' needs a model and X."
-            raise InvalidInputError(msg)
+            refuse("A design of kind 'teach' needs a model and X.")
         chosen = suggest(scores, X, budget, labelled=known, random_state=rng)
         return replace(made, rows=chosen)
     return _draw_strata(made, budget, rng)
@@ -295,11 +286,11 @@ def read_answers(made: Design, answers: AnswerByRow) -> tuple[Rows, Vector]:
     asked, told = set(made.rows.tolist()), []
     for row, answer in answers.items():
         if int(row) not in asked:
-            msg = f"answers must be about rows that were asked about. Got row {row!r}."
-            raise InvalidInputError(msg)
+            refuse(
+                f"answers must be about rows that were asked about. Got row {row!r}."
+            )
         if answer is not None and answer not in (True, False):
-            msg = f"answers must be True, False or None. Got {answer!r}."
-            raise InvalidInputError(msg)
+            refuse(f"answers must be True, False or None. Got {answer!r}.")
         told.append(np.nan if answer is None else float(answer))
     return np.array(list(answers), dtype=np.intp), np.array(told)
 
@@ -307,35 +298,21 @@ def read_answers(made: Design, answers: AnswerByRow) -> tuple[Rows, Vector]:
 def _check_budget(budget: Any) -> None:
     whole = isinstance(budget, int | np.integer) and not isinstance(budget, bool)
     if not whole or budget < 1:
-        msg = f"budget must be a whole number above 0. Got {budget!r}."
-        raise InvalidInputError(msg)
-
-
-def _check_scores(scores: ArrayLike) -> Vector:
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-        msg = (
-            "scores must be a fitted model or a one-dimensional array of finite numbers. "
-            f"Got shape {values.shape}."
-        )
-        raise InvalidInputError(msg)
-    return values
+        refuse(f"budget must be a whole number above 0. Got {budget!r}.")
 
 
 def _score_model(model: Any, X: Any) -> Vector:
     """Return the probabilities of rows; of training rows, the out-of-fold ones."""
     if isinstance(model, CorrectedClassifier):
         if X is None:
-            msg = "X must be given with a corrected model. Got None."
-            raise InvalidInputError(msg)
+            refuse("X must be given with a corrected model. Got None.")
         positive = classifier_of(model.model).positive_index_
         return np.asarray(model.predict_proba(X)[:, positive])
     classifier = classifier_of(model)
     if X is None:
         held_out = getattr(classifier, "probability_", None)
         if held_out is None:
-            msg = "X must be given with this model. Got None."
-            raise InvalidInputError(msg)
+            refuse("X must be given with this model. Got None.")
         return np.asarray(held_out, dtype=np.float64)
     return chance_positive(classifier, samples_of(model, X))
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.output import count_range, fact_table, plural
 from probgap._core.types import Mask, Rows, Vector
 from probgap.audit._design import AnswerByRow, Design, place_of, read_answers
@@ -26,13 +26,13 @@ class Range(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class StratumEstimate:
+class Stratum(NamedTuple):
     """Share of positives in a stratum of the score, by the model and by the answers.
 
     ``answered`` counts answers yes or no, ``positive`` yes, ``unknown`` "cannot tell";
     ``expected`` is the mean score, the share that the model expects if scores are
-    probabilities, and ``share`` the one estimated from the answers.
+    probabilities, and ``share_estimate`` the one estimated from the answers, with its
+    interval; ``agrees`` says whether that holds what the model expects.
     """
 
     score_low: float
@@ -42,18 +42,10 @@ class StratumEstimate:
     positive: int
     unknown: int
     expected: float
-    share: Range
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the model's expectation lies in the interval of the share."""
-        return self.share.low <= self.expected <= self.share.high
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
-        plain = {name: getattr(self, name) for name in self.__slots__}
-        share = plain.pop("share")._asdict().items()
-        return plain | {f"share_{n}": v for n, v in share} | {"agrees": self.agrees}
+    share_estimate: float
+    share_low: float
+    share_high: float
+    agrees: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +81,7 @@ class AuditEstimate:
     _cells: tuple[Rows, Vector]  # places in the order of scores, and answers
 
     @property
-    def strata(self) -> tuple[StratumEstimate, ...]:
+    def strata(self) -> tuple[Stratum, ...]:
         """Calibration of the scores by stratum, the highest scores first."""
         ends = pairwise(self.design.edges.tolist()) if self.valid else ()
         return tuple(_stratum(self.design, *each, *self._cells) for each in ends)
@@ -135,10 +127,12 @@ class AuditEstimate:
             The share and its 90% interval. Strata without an answer may hold anything.
         """
         if not 1 <= k <= self.n_unlabelled:
-            msg = f"k must be from 1 to {self.n_unlabelled}. Got {k!r}."
-            raise InvalidInputError(msg)
-        total, low, high = self._total(k, 1.0, 0.0)
-        return Range(total / k, max(low / k, 0.0), min(high / k, 1.0))
+            refuse(f"k must be from 1 to {self.n_unlabelled}. Got {k!r}.")
+        lowest, highest = self._samples(k, 1.0, 0.0)
+        low, high = _both_ways(lowest, highest)
+        return Range(
+            _middle(lowest, highest) / k, max(low / k, 0.0), min(high / k, 1.0)
+        )
 
     def rows_to_find(self, share: float = 0.8) -> Range:
         """Return how many rows of greatest score hold a share of the hidden positives.
@@ -154,15 +148,15 @@ class AuditEstimate:
             The number of rows and its 90% interval.
         """
         if not 0.0 < share < 1.0:
-            msg = f"share must be between 0 and 1. Got {share!r}."
-            raise InvalidInputError(msg)
+            refuse(f"share must be between 0 and 1. Got {share!r}.")
         cuts = np.linspace(0, self.n_unlabelled, _N_CUTS + 1).round().astype(int)
         cuts = np.unique(np.append(cuts, self.design.edges))[1:-1]
         alpha = (1.0 - LEVEL) / 2.0
         estimates, few, many = [0.0 - share], [0], [self.n_unlabelled]
         for k in cuts.tolist():
-            enough, short = self._reaches(k, share)
-            estimates.append(self._total(k, 1.0 - share, -share, ends=False).estimate)
+            samples = self._samples(k, 1.0 - share, -share)
+            estimates.append(_middle(*samples))
+            enough, short = _reaches(*samples)
             if short < alpha:
                 many.append(k)  # surely enough
             if enough < alpha:
@@ -184,32 +178,17 @@ class AuditEstimate:
             plain |= {
                 "precision": at,
                 "rows_to_find_80_percent": self.rows_to_find(0.8)._asdict(),
-                "calibration": [each.to_dict() for each in self.strata],
+                "calibration": [each._asdict() for each in self.strata],
                 "model_interval": self.design.expected,
                 "model_verdict": self.model_verdict,
             }
         return plain
-
-    def _reaches(self, k: int, share: float) -> tuple[float, float]:
-        """Return p-values of the hypotheses that the top k rows hold the share, or do not."""
-        lowest, highest = self._samples(k, 1.0 - share, -share)
-        if (highest.answered == 0).any():  # strata that may hold anything
-            least, most = possible(lowest)[0], possible(highest)[1]
-            return float(most >= 0.0), float(least < 0.0)
-        return tails(highest, 0.0)[0], tails(lowest, 0.0)[1]
 
     def _samples(self, k: int, above: float, below: float) -> tuple[Sample, Sample]:
         """Return strata, cut at place k, with weights above and below it."""
         edges = np.unique(np.append(_edges(self.design, self._cells[0]), k))
         weight = np.where(edges[:-1] < k, above, below)
         return _low_and_high(edges, *self._cells, weight)
-
-    def _total(self, k: int, above: float, below: float, ends: bool = True) -> Range:
-        lowest, highest = self._samples(k, above, below)
-        middle = 0.5 * (lowest.total() + highest.total())
-        if not ends:
-            return Range(middle, np.nan, np.nan)
-        return Range(middle, *_both_ways(lowest, highest))
 
     def _repr_html_(self) -> str:
         low, high = self.count_interval
@@ -284,6 +263,18 @@ def _edges(design: Design, place: Rows) -> Rows:
     return np.unique(np.concatenate([ends, place, place + 1]))
 
 
+def _middle(lowest: Sample, highest: Sample) -> float:
+    return 0.5 * (lowest.total() + highest.total())
+
+
+def _reaches(lowest: Sample, highest: Sample) -> tuple[float, float]:
+    """Return p-values of the hypotheses that a total is at least 0, and that it is less."""
+    if (highest.answered == 0).any():  # strata that may hold anything
+        least, most = possible(lowest)[0], possible(highest)[1]
+        return float(most >= 0.0), float(least < 0.0)
+    return tails(highest, 0.0)[0], tails(lowest, 0.0)[1]
+
+
 def _both_ways(lowest: Sample, highest: Sample) -> tuple[float, float]:
     """Return the interval, with answers "cannot tell" counted both ways."""
     low, high = interval(lowest)
@@ -311,20 +302,24 @@ def _low_and_high(
 
 def _stratum(
     design: Design, start: int, end: int, place: Rows, told: Vector
-) -> StratumEstimate:
+) -> Stratum:
     inside = (place >= start) & (place < end)
     mine, score, size = told[inside], design.score[start:end], end - start
     yes, unknown = int(np.nansum(mine)), int(np.isnan(mine).sum())
     edges = np.array([start, end])
-    low, high = _both_ways(*_low_and_high(edges, place[inside], mine, np.ones(1)))
-    middle = (yes + 0.5 * unknown) / mine.size if mine.size else 0.5
-    return StratumEstimate(
+    ends = _both_ways(*_low_and_high(edges, place[inside], mine, np.ones(1)))
+    low, high = ends[0] / size, ends[1] / size
+    expected = float(score.mean())
+    return Stratum(
         score_low=float(score[-1]),
         score_high=float(score[0]),
         rows=size,
         answered=mine.size - unknown,
         positive=yes,
         unknown=unknown,
-        expected=float(score.mean()),
-        share=Range(middle, low / size, high / size),
+        expected=expected,
+        share_estimate=(yes + 0.5 * unknown) / mine.size if mine.size else 0.5,
+        share_low=low,
+        share_high=high,
+        agrees=low <= expected <= high,
     )

@@ -129,41 +129,25 @@ class Correction:
         return moved
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Unlabelled:
-    """Rows with their log-odds of being positive given that they are unlabelled.
+def see_rows(
+    model: Any, X: Any, probability: Vector | None, reading: Reading | None = None
+) -> tuple[Points, Vector, Vector]:
+    """Return rows as the classifier sees them; ``probability`` None asks it.
 
-    ``score`` has these log-odds and ``labelled`` the probability of being labelled, both
-    from a reading. Without one, they are the classifier's log-odds and 0.
+    Also, unclipped, their log-odds of being positive given that they are unlabelled, and
+    their probability of being labelled, both from a reading. Without one, they are the
+    classifier's log-odds and 0.
     """
-
-    samples: Matrix
-    score: Vector
-    labelled: Vector
-
-    @classmethod
-    def of(
-        cls,
-        model: Any,
-        X: Any,
-        probability: Vector | None,
-        reading: Reading | None = None,
-    ) -> Unlabelled:
-        """Return rows as the classifier sees them; ``probability`` None asks it."""
-        seen = samples_of(model, X)
-        if probability is None:
-            probability = chance_positive(classifier_of(model), seen)
-        samples, score = as_matrix(seen), log_odds(probability)
-        if reading is None:
-            return cls(samples, score, np.zeros(score.size))
+    seen = samples_of(model, X)
+    if probability is None:
+        probability = chance_positive(classifier_of(model), seen)
+    score = log_odds(probability)
+    labelled = np.zeros(score.size)
+    if reading is not None:
         at = reading.find_scores(probability)
-        hidden = log_odds(reading.hidden_probability(at)) + _KEEPS_ORDER * score
-        return cls(samples, hidden, expit(reading.log_odds(at)))
-
-    @property
-    def points(self) -> Points:
-        """The samples with their log-odds."""
-        return Points(self.samples, np.clip(self.score, -_SUREST, _SUREST))
+        score = log_odds(reading.hidden_probability(at)) + _KEEPS_ORDER * score
+        labelled = expit(reading.log_odds(at))
+    return Points(as_matrix(seen), np.clip(score, -_SUREST, _SUREST)), score, labelled
 
 
 def covariance(
@@ -182,8 +166,7 @@ def average_corrections(answered: Points, positive: Mask, gamma: float) -> Corre
     prior = np.log(np.multiply.outer(_PRIOR_OF_WIDTH, _PRIOR_OF_WARP)).ravel()
     sign, evidence, duals = np.where(positive, 1.0, -1.0), [], []
     for at, warp in tried:
-        answers = learn(answered, positive, gammas[at], warp).answers
-        assert answers is not None  # learn has answers
+        answers = learn(answered, positive, gammas[at], warp)
         shift = covariance(answered, answered, gammas[at], warp) @ answers.dual
         fit = np.logaddexp(0.0, -sign * (answered.score + shift)).sum()
         spread = np.log(np.diag(answers.factor)).sum()
@@ -199,7 +182,7 @@ def average_corrections(answered: Points, positive: Mask, gamma: float) -> Corre
 
 def learn(
     answered: Points, positive: Mask, gamma: float, warp: float = _WARP
-) -> Belief:
+) -> Answers:
     """Find the most likely log-odds given answers, by Newton's method."""
     prior = covariance(answered, answered, gamma, warp)
     sign = np.where(positive, 1.0, -1.0)
@@ -224,7 +207,7 @@ def learn(
     else:
         what = f"The correction did not converge in {_MOST_STEPS} iterations."
         warnings.warn(f"{what} Scale the features.", ConvergenceWarning, stacklevel=3)
-    return Belief(gamma, Answers(answered, dual, *_curvature(prior, expit(moved))))
+    return Answers(answered, dual, *_curvature(prior, expit(moved)))
 
 
 def _curvature(prior: Array, chance: Vector) -> tuple[Vector, Array]:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 
 from probgap._core._sklearn import num_samples
 from probgap._core.checks import check_labelled, check_unit_interval
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.estimators import classifier_of
 from probgap._core.kernels import scale_gamma
 from probgap._core.runtime import RandomStateLike, as_generator, one_thread
@@ -23,13 +23,11 @@ from probgap.audit._process import (
     Belief,
     Correction,
     Points,
-    Unlabelled,
     average_corrections,
     learn,
+    see_rows,
 )
 from probgap.reading import Reading
-
-__all__ = ["CorrectedClassifier", "correct", "suggest"]
 
 # The most rows to choose from, and to measure the effect of an answer on.
 _MOST_CANDIDATES, _MOST_OTHERS = 1000, 600
@@ -65,11 +63,10 @@ class CorrectedClassifier:
 
     def decision_function(self, X: Any) -> Vector:
         """Return the log-odds of being positive of each row."""
-        rows, hidden = self._correct(X, None)
+        hidden, labelled = self._correct(X, None)
         # P(Y=1 | x) = labelled + (1 - labelled) * hidden, as odds.
         with np.errstate(divide="ignore"):
-            odds = np.logaddexp(np.log(rows.labelled), hidden)
-            return odds - np.log1p(-rows.labelled)
+            return np.logaddexp(np.log(labelled), hidden) - np.log1p(-labelled)
 
     def hidden_probability(
         self, X: Any, probability: ArrayLike | None = None
@@ -88,14 +85,14 @@ class CorrectedClassifier:
         ndarray of shape (n_samples,)
             The corrected probability, by which hidden positives are ranked.
         """
-        return expit(self._correct(X, _check_known(probability, X))[1])
+        return expit(self._correct(X, _check_known(probability, X))[0])
 
-    def _correct(self, X: Any, probability: Vector | None) -> tuple[Unlabelled, Vector]:
-        """Return rows, and their corrected log-odds given that they are unlabelled."""
+    def _correct(self, X: Any, probability: Vector | None) -> tuple[Vector, Vector]:
+        """Return corrected log-odds if rows are unlabelled, and how likely they are not."""
         before = None if self.reading is None else classifier_of(self.model).reading_
         with one_thread():
-            rows = Unlabelled.of(self.model, X, probability, before)
-            return rows, rows.score + self.correction.shift(rows.points)
+            points, score, labelled = see_rows(self.model, X, probability, before)
+            return score + self.correction.shift(points), labelled
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row."""
@@ -171,13 +168,13 @@ def correct(
     positive = _check_answers(classifier, y, num_samples(X))
     known = _check_known(probability, X)
     with one_thread():
-        answered = Unlabelled.of(model, X, known).points
+        answered, *_ = see_rows(model, X, known)
         gamma, chance = scale_gamma(answered.samples), expit(answered.score)
-        belief = learn(answered, positive, gamma)
+        belief = Belief(gamma, learn(answered, positive, gamma))
         automatic = classifier.boundary_.rule == "auto"
         reading = classifier.reading_ if automatic else None
-        rows = Unlabelled.of(model, X, chance, reading)
-        correction = average_corrections(rows.points, positive, gamma)
+        hidden, *_ = see_rows(model, X, chance, reading)
+        correction = average_corrections(hidden, positive, gamma)
     if reading is not None:
         reading = reading.update(scores=reading.find_scores(chance), positive=positive)
     return CorrectedClassifier(model, belief, correction, reading)
@@ -194,16 +191,16 @@ def _check_answers(classifier: Any, y: ArrayLike, n_rows: int) -> Mask:
     answers = column_or_1d(y)
     if answers.size == 0 or answers.size != n_rows:
         rule = "y must have one answer for each row of X, and at least one"
-        msg = f"{rule}. Got {answers.size} for {n_rows} rows."
-        raise InvalidInputError(msg)
+        refuse(f"{rule}. Got {answers.size} for {n_rows} rows.")
     classes = classifier.classes_
     if answers.dtype == bool and classes.dtype != bool:
         return answers
     strange = answers[~np.isin(answers, classes)]
     if strange.size:
         known = ", ".join(map(repr, classes.tolist()))
-        msg = f"y must hold classes of the model, {known}. Got {strange.tolist()[0]!r}."
-        raise InvalidInputError(msg)
+        refuse(
+            f"y must hold classes of the model, {known}. Got {strange.tolist()[0]!r}."
+        )
     return answers == classes[classifier.positive_index_]
 
 
@@ -267,8 +264,7 @@ def suggest(
     True
     """
     if n < 1:
-        msg = f"n must be at least 1. Got {n!r}."
-        raise InvalidInputError(msg)
+        refuse(f"n must be at least 1. Got {n!r}.")
     n_rows, rng = num_samples(X), as_generator(random_state)
     known = np.zeros(n_rows, dtype=bool)
     if labelled is not None:
@@ -277,7 +273,7 @@ def suggest(
     with one_thread():
         corrected = isinstance(model, CorrectedClassifier)
         asked = model.model if corrected else model
-        points = Unlabelled.of(asked, X, chance).points
+        points, *_ = see_rows(asked, X, chance)
         belief = model.belief if corrected else Belief(scale_gamma(points.samples))
         rows = draw_candidates(belief, points, np.flatnonzero(~known), rng)
         if rows.size == 0:

@@ -9,8 +9,9 @@ from typing import Any
 
 import typer
 
+from probgap._core.errors import refuse
 from probgap.cli._questions import AuditFile
-from probgap.cli._terminal import listed, refuse
+from probgap.cli._terminal import listed
 
 _SPELLINGS = {
     "yes": "y,yes,ja,j,oui,o,si,sí,s,sim,da,tak,1,1.0,true,t,x,wahr,vrai,positive,pos,+,✓,✔",

@@ -11,9 +11,9 @@ from typing import Any
 import typer
 
 from probgap import tables
-from probgap._core.errors import load_library
+from probgap._core.errors import load_library, refuse
 from probgap.cli._table import Options
-from probgap.cli._terminal import refuse, signal_handler
+from probgap.cli._terminal import signal_handler
 from probgap.tables import Table
 
 

@@ -7,8 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from probgap._core.errors import refuse
 from probgap.cli._run import read_run, read_same
-from probgap.cli._terminal import caught_warnings, refuse
+from probgap.cli._terminal import caught_warnings
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from probgap._core.errors import refuse
 from probgap.cli._output import lock_file
-from probgap.cli._terminal import refuse
 
 JOURNAL = "answers.jsonl"
 UNDO = "undo"

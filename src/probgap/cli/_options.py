@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from probgap.cli._terminal import refuse
+from probgap._core.errors import refuse
 
 _HEAD = 65_536  # bytes: a completion must be quick
 

@@ -16,8 +16,8 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-from probgap._core.errors import MissingLibraryError
-from probgap.cli._terminal import listed, refuse
+from probgap._core.errors import MissingLibraryError, refuse
+from probgap.cli._terminal import listed
 
 # What fit writes.
 FILES = ("report.html", "scores.csv", "label_next.csv", "model.probgap", "run.json")

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from probgap._core.errors import load_library
+from probgap._core.errors import load_library, refuse
 from probgap._core.output import whole_file
 from probgap.audit import Design, design, estimate
 from probgap.cli._fitted import FittedTable
 from probgap.cli._journal import ANSWERS, UNDO, Answer, Record, read_journal
-from probgap.cli._terminal import caught_warnings, refuse
+from probgap.cli._terminal import caught_warnings
 
 NAME = "audit.json"
 FORMAT = 2

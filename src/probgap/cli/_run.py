@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from probgap.cli import _terminal as terminal
+from probgap._core.errors import refuse
 
 if TYPE_CHECKING:
     from probgap.tables._cells import Frame
@@ -28,7 +28,7 @@ def read_run(folder: Path, part: str) -> Any:
     """Return a part of run.json, or refuse a file that fit did not write."""
     path = folder / "run.json"
     if not path.is_file():
-        terminal.refuse(
+        refuse(
             f"DIR must be a folder that probgap fit wrote. Got {folder}: no run.json in it."
         )
     try:
@@ -37,24 +37,24 @@ def read_run(folder: Path, part: str) -> Any:
         run = None
     match run:
         case {"format": int(number)} if number > 1:
-            terminal.refuse(
+            refuse(
                 f"{path} has format {number}, and this version reads format 1; use a "
                 "newer probgap."
             )
         case {"format": 1, "drivers": None} if part == "drivers":
-            terminal.refuse(
+            refuse(
                 "There were too few labelled rows to say what drives the probabilities."
             )
         case {"format": 1, "table": {"files": _, **table}} if (
             part == "table" and "sha256" not in table
         ):
-            terminal.refuse(
+            refuse(
                 "This requires a fit in memory; this one was made with --engine dask."
             )
         case {"format": 1} if _has_shape(run.get(part), _SHAPES[part]):
             pass
         case _:
-            terminal.refuse(f"{path} is damaged or was altered; fit again.")
+            refuse(f"{path} is damaged or was altered; fit again.")
     return run[part]
 
 
@@ -85,7 +85,7 @@ def read_same(described: dict[str, Any], source: str | None) -> Frame:
         elif tables.join_digests(list(map(_digest, files))) != described["sha256"]:
             found = f"a file with other contents: {source}"
     if found:
-        terminal.refuse(
+        refuse(
             f"--table must name the table that the model was fitted to. Got {found}."
         )
     return tables.read_table(source).frame

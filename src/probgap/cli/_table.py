@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from probgap import tables
+from probgap._core.errors import refuse
 from probgap._core.runtime import free_memory
-from probgap.cli._terminal import command_line, listed, one_line, refuse
+from probgap.cli._terminal import command_line, listed, one_line
 from probgap.tables import Table
 
 # A table takes at least as many times the size of its files.

@@ -17,17 +17,12 @@ from typing import IO, Any, NoReturn, Self
 
 import typer
 
-from probgap._core.errors import InvalidInputError, ProbgapError, ProbgapWarning
+from probgap._core.errors import ProbgapError, ProbgapWarning
 from probgap.cli import stop_early
 
 BAD_INPUT = 1
 INTERRUPTED = 130
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
-def refuse(message: str) -> NoReturn:
-    """Raise an error about the input."""
-    raise InvalidInputError(message)
 
 
 @contextmanager

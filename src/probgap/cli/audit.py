@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from probgap._core.errors import refuse
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
 from probgap.cli._fitted import FittedTable
@@ -83,7 +84,7 @@ def begin(
     target = out or fit.folder / "audit.csv"
     for path in (target, fit.folder / NAME):
         if path.exists() and not force:
-            terminal.refuse(
+            refuse(
                 f"{path} exists: an audit has begun. Go on with --answers or --more, or "
                 "replace it and its answers with --force."
             )
@@ -103,7 +104,7 @@ def go_on(fit: FittedTable, out: Path | None, n: int, *, force: bool) -> dict[st
     check_file(target, force=force)
     longer, n_before = audit.extend(n), audit.design.rows.size
     if longer.design.rows.size == n_before:
-        terminal.refuse("Every unlabelled row has been drawn already.")
+        refuse("Every unlabelled row has been drawn already.")
     return _ask(longer, n_before, target)
 
 

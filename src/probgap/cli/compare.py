@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, refuse
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_libraries
@@ -102,7 +102,7 @@ def compare(
             known = list(diagnostics.METHODS)
             if unknown := [name for name in only or () if name not in known]:
                 names = ", ".join(known)
-                terminal.refuse(f"--only must be one of {names}. Got {unknown[0]!r}.")
+                refuse(f"--only must be one of {names}. Got {unknown[0]!r}.")
 
             progress.begin("Comparing")
             skipped = () if every else diagnostics.SLOW
@@ -133,7 +133,7 @@ def _read_truth(cells: Any, labelled: Mask, positive: str) -> Mask:
 
     if len(levels := tables.count_levels(cells)) > 2:
         named = [repr(value[:40]) if value else "empty cells" for value in levels]
-        terminal.refuse(
+        refuse(
             "--truth must have one value for positives and one for negatives, and no "
             f"rows of unknown truth. Got {cells.name!r} with {terminal.listed(named, 4)}."
         )
@@ -143,12 +143,12 @@ def _read_truth(cells: Any, labelled: Mask, positive: str) -> Mask:
             break
     else:
         shown = terminal.listed([repr(value[:40]) for value in levels], 4)
-        terminal.refuse(
+        refuse(
             "--truth must name a column with positives and negatives, spelt as in "
             f"--label or as yes and no. Got {cells.name!r} with {shown}."
         )
     if not (truth & labelled).any():
-        terminal.refuse(
+        refuse(
             f"--truth must call labelled rows positive. Got {cells.name!r}, which calls "
             "none of them positive."
         )

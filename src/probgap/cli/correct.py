@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from probgap._core.errors import refuse
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
 from probgap.cli._fitted import FittedTable
@@ -57,7 +58,7 @@ def correct(
             words, _ = read_answers(answers, audit, shown=not quiet)
         said = audit.settled(words)
         if not said:
-            terminal.refuse("There are no answers yes or no to learn from yet.")
+            refuse("There are no answers yes or no to learn from yet.")
         summary = correct_into(target, fit, said)
         if as_json:
             terminal.print_json(summary)

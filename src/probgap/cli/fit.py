@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from probgap._core.errors import refuse
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
 from probgap.cli._output import (
@@ -78,7 +79,7 @@ def fit(
         check_libraries()
         prior = given.read_class_prior(class_prior)
         if scheduler is not None and engine != given.EngineName.DASK:
-            terminal.refuse("--scheduler requires --engine dask.")
+            refuse("--scheduler requires --engine dask.")
         from probgap.cli._table import Options, read_rows
 
         options = Options(

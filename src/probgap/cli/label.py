@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, refuse
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
 from probgap.cli._fitted import FittedTable
@@ -67,7 +67,7 @@ def label(
         from probgap.cli._server import bind, check_server, is_local, serve
 
         if not is_local(host) and not allow_network:
-            terminal.refuse(
+            refuse(
                 "--host must be an address of this machine alone, such as 127.0.0.1, "
                 f"unless --allow-network is given. Got {host!r}."
             )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from probgap._core.errors import refuse
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
 from probgap.cli._output import check_file, check_libraries
@@ -66,7 +67,7 @@ def predict(
         if out is not None:
             check_file(out, force=force, read=(model, *sources))
         if not model.is_file():
-            terminal.refuse(
+            refuse(
                 f"MODEL must be a file that probgap fit wrote. Got {model}: No such file "
                 "or directory."
             )
@@ -161,7 +162,7 @@ def _score(
         first, *others = drift
         names = terminal.listed([repr(entry["column"]) for entry in others], 5)
         so = f", and so did {names}" if others else ""
-        terminal.refuse(f"{first['notice'].rstrip('.')}{so}; --strict refuses that.")
+        refuse(f"{first['notice'].rstrip('.')}{so}; --strict refuses that.")
 
 
 def _load(
@@ -180,7 +181,7 @@ def _load(
         noted = {"ranges": getattr(model, "ranges_", {})} | noted
         model = model.pipeline_
     if strict and not noted.get("ranges"):
-        terminal.refuse(
+        refuse(
             f"--strict requires a model that knows its training ranges. Got {path}, which "
             "has none; fit again."
         )
@@ -195,7 +196,7 @@ def _select_columns(reader: TableReader, model: Any, name: str | None) -> None:
 
     needed = needed_columns(model)
     if missing := [name for name in needed if name not in reader.columns]:
-        terminal.refuse(
+        refuse(
             f"The table has no {terminal.listed(list(map(repr, missing)), 8)}: it needs "
             "every column that the model was fitted to."
         )

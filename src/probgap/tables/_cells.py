@@ -28,7 +28,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap._core.errors import InvalidInputError, load_library
+from probgap._core.errors import InvalidInputError, load_library, refuse
 from probgap._core.types import Mask, Vector
 
 
@@ -250,11 +250,6 @@ def _is_one_of(text: Cells, words: tuple[str, ...]) -> Cells:
 
 
 # What is said of a table that will not do.
-
-
-def refuse(message: str) -> NoReturn:
-    """Raise an error about the input."""
-    raise InvalidInputError(message)
 
 
 def refuse_cell(column: Series, at: int, expected: str, advice: str = "") -> NoReturn:

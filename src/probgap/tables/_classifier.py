@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap._core._sklearn import HasMethods, fit_context, num_samples
 from probgap._core.checks import check_observed_labels
+from probgap._core.errors import refuse
 from probgap._core.types import Mask, Vector
 from probgap.pgpu import PGPUClassifier
 from probgap.pgpu.html import fit_table
-from probgap.tables._cells import Frame, check_columns, pa, pd, refuse, to_frame
+from probgap.tables._cells import Frame, check_columns, pa, pd, to_frame
 from probgap.tables._drift import describe_ranges
 from probgap.tables._labels import LabelColumn, read_labels, require_labels
 from probgap.tables._plan import plan_labelled

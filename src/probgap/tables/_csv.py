@@ -11,8 +11,9 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+from probgap._core.errors import refuse
 from probgap._core.output import plural
-from probgap.tables._cells import NUMBER, arrow_csv, pa, pc, refuse, shorten
+from probgap.tables._cells import NUMBER, arrow_csv, pa, pc, shorten
 from probgap.tables._source import OpenSource
 
 # UTF-32 first: its mark begins with that of UTF-16.

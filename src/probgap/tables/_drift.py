@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtrc
 
+from probgap._core.errors import refuse
 from probgap._core.types import Vector
 from probgap.tables._cells import (
     NUMBER,
@@ -23,7 +24,6 @@ from probgap.tables._cells import (
     Series,
     encode_levels,
     pc,
-    refuse,
     shorten,
     to_cells,
     to_days,

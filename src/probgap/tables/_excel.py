@@ -7,9 +7,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from probgap._core.errors import InvalidInputError, MissingLibraryError, load_library
+from probgap._core.errors import (
+    InvalidInputError,
+    MissingLibraryError,
+    load_library,
+    refuse,
+)
 from probgap._core.output import plural
-from probgap.tables._cells import Frame, pa, pd, refuse, text_of
+from probgap.tables._cells import Frame, pa, pd, text_of
 from probgap.tables._csv import refuse_numbers, tidy_names
 from probgap.tables._source import OpenSource
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from probgap._core.defaults import WORDS_FOR_NO
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, refuse
 from probgap._core.types import Mask
-from probgap.tables._cells import Series, listed, pc, pd, refuse, to_cells, to_levels
+from probgap.tables._cells import Series, listed, pc, pd, to_cells, to_levels
 
 _ALIASES = {"1": "true", "true": "1", "0": "false", "false": "0"}
 _MORE = "more values"

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, refuse
 from probgap.tables._cells import (
     Frame,
     NestedCellsError,
     Series,
     pa,
     pq,
-    refuse,
     to_cells,
     to_plain,
 )

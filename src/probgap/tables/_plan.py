@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, refuse
 from probgap._core.types import Mask
 from probgap.tables._cells import (
     LARGEST,
@@ -19,7 +19,6 @@ from probgap.tables._cells import (
     Series,
     check_columns,
     encode_levels,
-    refuse,
     refuse_cell,
     shorten,
     to_cells,

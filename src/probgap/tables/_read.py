@@ -11,8 +11,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from probgap._core.errors import refuse
 from probgap._core.types import Vector
-from probgap.tables._cells import Frame, check_columns, listed, pd, refuse, to_frame
+from probgap.tables._cells import Frame, check_columns, listed, pd, to_frame
 from probgap.tables._csv import CsvRows
 from probgap.tables._excel import ExcelRows
 from probgap.tables._parquet import ParquetRows

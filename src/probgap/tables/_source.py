@@ -16,8 +16,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
-from probgap._core.errors import InvalidInputError
-from probgap.tables._cells import pa, pq, refuse
+from probgap._core.errors import InvalidInputError, refuse
+from probgap.tables._cells import pa, pq
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from probgap._core.errors import refuse
 from probgap.tables._cells import (
     NUMBER,
     Frame,
@@ -13,7 +14,6 @@ from probgap.tables._cells import (
     is_number_typed,
     pc,
     pd,
-    refuse,
     to_cells,
 )
 
