@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import InvalidInputError, load_library
-from probgap._core.output import comparable_height, fixed, whole
+from probgap._core.output import fixed, whole
 from probgap._core.runtime import spread_rows
 
 if TYPE_CHECKING:
@@ -247,14 +247,12 @@ def count_gaps(
         raise InvalidInputError(msg)
     edges = np.linspace(-1.0, 1.0, n_bins + 1)
     weight = np.ones(gap.size) if weight is None else weight
-    counts = {
-        name: np.histogram(np.clip(gap[rows], -1.0, 1.0), edges, weights=weight[rows])
-        for name, rows in (("unlabelled", ~labelled), ("labelled", labelled))
-    }
-    whole_numbers = {
-        name: n.round().astype(int).tolist() for name, (n, _) in counts.items()
-    }
-    return {"edges": edges.tolist(), **whole_numbers}
+    counts = {"edges": edges.tolist()}
+    for name, rows in (("unlabelled", ~labelled), ("labelled", labelled)):
+        clipped = np.clip(gap[rows], -1.0, 1.0)
+        n, _ = np.histogram(clipped, edges, weights=weight[rows])
+        counts[name] = n.round().astype(int).tolist()
+    return counts
 
 
 def draw_histogram(counts: Mapping[str, Sequence[Any]], bound: float | None) -> Figure:
@@ -436,7 +434,7 @@ def _chart_bars(
     kind: str,
 ) -> Chart:
     """Draw a histogram of gaps; bars that dwarf all others are cut, with their counts."""
-    most = comparable_height(counts)
+    most = _comparable_height(counts)
     top = most * height / (height - _ABOVE_BARS)
     chart = Chart((edges[0], edges[-1]), (0.0, top), height)
     if bound is not None and bound < 0.0:
@@ -456,6 +454,15 @@ def _chart_bars(
     _draw_zone(chart, bound, shaded=False)
     chart.x_axis()
     return chart
+
+
+def _comparable_height(heights: Sequence[float]) -> float:
+    """Return the height of the axis, ignoring one or two bars that dwarf all others."""
+    ordered = sorted(heights, reverse=True)
+    for taller, shorter in pairwise(ordered[:3]):
+        if taller > 3.0 * shorter > 0.0:
+            return 1.15 * shorter
+    return max(1.0, *ordered)
 
 
 def _name_gaps(chart: Chart) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from html import escape
-from itertools import pairwise
 from pathlib import Path
 from secrets import token_hex
 from typing import IO, Any
@@ -151,15 +150,6 @@ def listed(names: list[str]) -> str:
     """Join names as in a sentence."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
-
-
-def comparable_height(heights: Sequence[float]) -> float:
-    """Return the height of the axis, ignoring one or two bars that dwarf all others."""
-    ordered = sorted(heights, reverse=True)
-    for taller, shorter in pairwise(ordered[:3]):
-        if taller > 3.0 * shorter > 0.0:
-            return 1.15 * shorter
-    return max(1.0, *ordered)
 
 
 def p_words(value: float) -> str:

@@ -48,7 +48,7 @@ _N_SCAR = 59
 _N_REPEATS, _MOST_COLUMNS = 2, 30
 _N_NEXT = 50
 _ABOUT_EVEN = 0.1
-_SIDES = ("negative", "undecided", "positive")
+_SIDES = ("n_negative", "n_undecided", "n_positive")
 _OF_BOUNDARY = ("value", "rule", "spread", "fallback")
 # Trees and PGPUcv, whose search takes as long as all the rest, are left to compare_methods.
 _OTHERS = ("naive SVM", "Elkan-Noto", "Natarajan", "Liu-Tao", "PGPU (paper)")
@@ -107,20 +107,14 @@ def read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> Fit:
         msg = f"X must hold the {n_fitted} rows of the fit. Got {labelled.size}."
         raise InvalidInputError(msg)
     inputs = _as_frame(X) if pipeline is model else model.read_inputs(X)
-    cells = _as_frame(X) if hasattr(X, "columns") else inputs
+    cells = _as_frame(X) if table is None and hasattr(X, "columns") else inputs
     if table is not None:
         cells = table.frame
     if ids is None and getattr(model, "id", None) is not None:
         ids = ids_of(cells, model.id)
-    return Fit(
-        pipeline,
-        X if pipeline is model else inputs,
-        labelled,
-        inputs,
-        cells,
-        None if ids is None else np.asarray(ids, dtype=object),
-        facts,
-    )
+    ids = None if ids is None else np.asarray(ids, dtype=object)
+    seen = X if pipeline is model else inputs
+    return Fit(pipeline, seen, labelled, inputs, cells, ids, facts)
 
 
 def _read_observed(model: Any, classifier: Any, X: Any, y: Any) -> Any:
@@ -197,20 +191,17 @@ def describe_fit(fit: Fit) -> Evidence:
         "called_positive": round(float(weight[called].sum())),
     }
     boundary = plain(classifier.boundary_)
-    sides = {name: boundary[f"n_{name}"] for name in _SIDES}
+    sides = {name: boundary[name] for name in _SIDES}
     low, high = estimate.scenarios()
     belief: Evidence = dict.fromkeys(("scar", "labelling", "held_out"))
-    belief["scenarios"] = {
-        "low": low,
-        "high": high,
-        "familiarity": estimate.familiarity,
-    }
+    belief["scenarios"] = {"low": low, "high": high}
+    belief["scenarios"]["familiarity"] = estimate.familiarity
     return {
         "found": found | {"headline": headline(found)},
         "boundary": {name: boundary[name] for name in _OF_BOUNDARY},
         "decision": {
-            **{f"n_{name}": n for name, n in sides.items()},
-            "undecided_share": sides["undecided"] / max(1, sum(sides.values())),
+            **sides,
+            "undecided_share": sides["n_undecided"] / max(1, sum(sides.values())),
             "histogram": count_gaps(gap, fit.labelled, weight=weight),
             "weights": _describe_weights(fit),
             "reliability": [],
@@ -288,25 +279,23 @@ def _check_held_out(tree: Evidence, fit: Fit, seed: int, n_jobs: int | None) -> 
 
 def _check_scar(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     rng = np.random.default_rng(seed)
-    rows = sample_rows(fit.labelled, _MOST_TO_DRAW_LABELS, rng)
-    samples, known = (
-        samples_of(fit.pipeline, take_rows(fit.X, rows)),
-        fit.labelled[rows],
-    )
-    found = scar_test(samples, known, n_resamples=_N_SCAR, random_state=rng)
+    _, *samples = _draw(fit, _MOST_TO_DRAW_LABELS, rng)
+    found = scar_test(*samples, n_resamples=_N_SCAR, random_state=rng)
     tree["belief"]["scar"] = plain(found)
 
 
 def _check_others(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     most = _share_of(fit.labelled.size, *_TO_COMPARE)
-    rows = sample_rows(fit.labelled, most, np.random.default_rng(seed))
-    samples, known = (
-        samples_of(fit.pipeline, take_rows(fit.X, rows)),
-        fit.labelled[rows],
-    )
+    rows, *samples = _draw(fit, most, np.random.default_rng(seed))
     called = fit.classifier.posterior_[rows] > 0.5
-    others, n = compare_with_fit(_OTHERS, samples, known, called, seed)
+    others, n = compare_with_fit(_OTHERS, *samples, called, seed)
     tree["belief"] |= {"others": others, "n_compared": n}
+
+
+def _draw(fit: Fit, most: int, rng: Any) -> tuple[Rows, Any, Mask]:
+    """Draw rows of a fit: which, as the classifier sees them, and who is labelled."""
+    rows = sample_rows(fit.labelled, most, rng)
+    return rows, samples_of(fit.pipeline, take_rows(fit.X, rows)), fit.labelled[rows]
 
 
 def _check_columns(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:

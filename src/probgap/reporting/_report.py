@@ -27,8 +27,7 @@ from probgap.reporting._evidence import (
     plain,
     read_fit,
 )
-from probgap.reporting._figures import draw_figures
-from probgap.reporting._page import render_report
+from probgap.reporting._page import draw_figures, render_report
 from probgap.reporting._rows import expect_positives, label_next, likeliest, rank_rows
 from probgap.reporting._verdicts import all_warnings
 from probgap.tables import Table
