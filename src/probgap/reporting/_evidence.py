@@ -279,16 +279,16 @@ def _check_held_out(tree: Evidence, fit: Fit, seed: int, n_jobs: int | None) -> 
 
 def _check_scar(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     rng = np.random.default_rng(seed)
-    _, *samples = _draw(fit, _MOST_TO_DRAW_LABELS, rng)
-    found = scar_test(*samples, n_resamples=_N_SCAR, random_state=rng)
+    _, samples, known = _draw(fit, _MOST_TO_DRAW_LABELS, rng)
+    found = scar_test(samples, known, n_resamples=_N_SCAR, random_state=rng)
     tree["belief"]["scar"] = plain(found)
 
 
 def _check_others(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     most = _share_of(fit.labelled.size, *_TO_COMPARE)
-    rows, *samples = _draw(fit, most, np.random.default_rng(seed))
+    rows, samples, known = _draw(fit, most, np.random.default_rng(seed))
     called = fit.classifier.posterior_[rows] > 0.5
-    others, n = compare_with_fit(_OTHERS, *samples, called, seed)
+    others, n = compare_with_fit(_OTHERS, samples, known, called, seed)
     tree["belief"] |= {"others": others, "n_compared": n}
 
 
