@@ -63,7 +63,7 @@ def summarise(rows: Sequence[Mapping[str, Any]]) -> Facts:
         "statistics": _test(lines.round(_DECIMALS).dropna(how="all")),
         "panels": _read_panels(jobs[(jobs["table"] == FIGURE_TABLE) & jobs["ok"]]),
         "boundaries": _compare_boundaries(jobs),
-        "extremes": _find_extremes(every),
+        "extremes": _find_extremes(jobs),
         "printed": describe_print(),
         "lines": {
             side: count_lines(lines_of(cells, column))
