@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -45,6 +45,7 @@ _CRITERIA: dict[str, Criterion] = {
 _PAPER_GRID = np.round(np.linspace(-0.90, -0.60, 31), 2)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PGPUClassifierCV(BasePGPU):
     """PGPU with the boundary chosen by cross-validation, the paper's PGPUcv.
 
@@ -130,38 +131,20 @@ class PGPUClassifierCV(BasePGPU):
         "scoring": [StrOptions(set(_CRITERIA)), callable],
     }
 
-    def __init__(
-        self,
-        *,
-        boundaries: ArrayLike | None = None,
-        scoring: str | Criterion = "observed_accuracy",
-        class_prior: float | tuple[float, float] | None = None,
-        gap_estimator: Any = None,
-        relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto",
-        keep_labelled: bool = True,
-        reweight: KernelMeanMatching | None = None,
-        estimator: Any = None,
-        strict: bool = False,
-        cv: Any = None,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.boundaries = boundaries
-        self.scoring = scoring
-        self.class_prior = class_prior
-        self.gap_estimator = gap_estimator
-        self.relabelling = relabelling
-        self.keep_labelled = keep_labelled
-        self.reweight = reweight
-        self.estimator = estimator
-        self.strict = strict
-        self.cv = cv
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    boundaries: ArrayLike | None = None
+    scoring: str | Criterion = "observed_accuracy"
+    class_prior: float | tuple[float, float] | None = None
+    gap_estimator: Any = None
+    relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto"
+    keep_labelled: bool = True
+    reweight: KernelMeanMatching | None = None
+    estimator: Any = None
+    strict: bool = False
+    cv: Any = None
+    pos_label: object = None
+    random_state: RandomStateLike = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:

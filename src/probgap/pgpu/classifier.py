@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
 from numpy.random import Generator
@@ -102,6 +103,7 @@ class BasePGPU(ProbabilisticPUClassifier):
         return expit(self.slope_ * decision)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PGPUClassifier(BasePGPU):
     """Classify from positive and unlabelled data, when easy positives are labelled first.
 
@@ -251,38 +253,20 @@ class PGPUClassifier(BasePGPU):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        boundary: Literal["auto"] | float | BoundaryRule = "auto",
-        class_prior: float | tuple[float, float] | None = None,
-        gap_estimator: Any = None,
-        relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto",
-        keep_labelled: bool = True,
-        reweight: KernelMeanMatching | None = None,
-        estimator: Any = None,
-        strict: bool = False,
-        device: str | None = None,
-        cv: Any = None,
-        pos_label: object = None,
-        random_state: RandomStateLike = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.boundary = boundary
-        self.class_prior = class_prior
-        self.gap_estimator = gap_estimator
-        self.relabelling = relabelling
-        self.keep_labelled = keep_labelled
-        self.reweight = reweight
-        self.estimator = estimator
-        self.strict = strict
-        self.device = device
-        self.cv = cv
-        self.pos_label = pos_label
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    boundary: Literal["auto"] | float | BoundaryRule = "auto"
+    class_prior: float | tuple[float, float] | None = None
+    gap_estimator: Any = None
+    relabelling: Literal["auto", "expectation", "corollary", "theorem"] = "auto"
+    keep_labelled: bool = True
+    reweight: KernelMeanMatching | None = None
+    estimator: Any = None
+    strict: bool = False
+    device: str | None = None
+    cv: Any = None
+    pos_label: object = None
+    random_state: RandomStateLike = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
