@@ -19,7 +19,7 @@ ifneq ($(wildcard ../shared/data),)
 export PROBGAP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo docs test test-torch test-browser lint types contracts unit coverage slow floors peers reproduce docs-reproduction reading bench-accuracy figures dist lock clean
+.PHONY: help demo docs test test-torch test-browser lint types contracts unit coverage slow floors peers reproduce docs-reproduction reading figures dist lock clean
 
 help:
 	@echo "make demo    set up, hide labels of a real data set, win them back (offline, under two minutes)"
@@ -34,7 +34,7 @@ help:
 	@echo "make reproduce  the paper's experiments, resumed where they stopped (an hour on two cores)"
 	@echo "make reading    simulate tasks and fit the network of the default (an hour)"
 	@echo "make dist    wheel and sdist, checked, and tried in environments of their own"
-	@echo "make bench-accuracy | figures | lock | clean"
+	@echo "make figures | lock | clean"
 
 # The stamp is younger than what it was made from; installing again is left out until then.
 $(VENV)/.core: pyproject.toml requirements/lock.txt
@@ -133,10 +133,6 @@ reading: $(TORCH)/.torch
 	mkdir -p build
 	$(TORCH)/bin/python -m research.reading.train tasks --jobs 2 --out build/tasks.npz
 	$(TORCH)/bin/python -m research.reading.train fit build/tasks.npz --out src/probgap/reading/weights.npz
-
-bench-accuracy: $(VENV)/.dev
-	$(BIN)/python benchmarks/default.py --half paper --panels high --seeds 5 \
-		--out build/accuracy-$(shell git rev-parse --short HEAD).jsonl --resume
 
 figures: $(VENV)/.dev
 	$(BIN)/python examples/figure_three_panels.py

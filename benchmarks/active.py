@@ -3,17 +3,13 @@
     PROBGAP_DATA=folder python benchmarks/active.py --half choosing     # where one may look
     PROBGAP_DATA=folder python benchmarks/active.py --half reporting    # once, at the end
 
-It begins with few labels, a positive having one with probability c gap^k, and the default
-fitted on them. Then, round by round, a way to choose names 10 rows, an oracle says what they
-are, and the model is corrected by all answers so far (``probgap.audit.correct``). With --use
-labels rows found positive are labelled instead, and the default is fitted again; a negative
-has no place in ``fit(X, y)`` and is only not asked about again. What is counted is the rows
-looked at until 90% of what the missing labels cost is won back: share = (model - naive) /
-(clean - naive), accuracies on true test labels, naive an SVM on the labels of the beginning,
-clean one on the truth. Draws that begin above 90% are left out.
+What is counted, and what --use labels does instead of ``probgap.audit.correct``, is told in
+docs/design/audit.md.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import harness
 import numpy as np
@@ -32,12 +28,13 @@ HALVES = {
 }
 # By names that seed the labelling.
 RATES = {
-    f"FewLabels(c={c}, k={k})": tables.FewLabels(c, k)
+    f"FewLabels(c={c}, k={k})": partial(tables.few_labels, c=c, k=k)
     for c, k in ((0.1, 1), (0.1, 2), (0.2, 2))
 }
 GOAL = 0.9
 N_TRAIN = 600
 PER_ROUND, ROUNDS = 10, 12
+CELL = ["data", "rate", "seed"]
 FEWEST = 3  # labels to begin with
 
 
@@ -63,17 +60,10 @@ def undecided_at_random(model, X, known, n, rng):
     return np.append(rows[undecided[rows]], rows[~undecided[rows]])[:n]
 
 
-def likeliest(model, X, known, n, _):
-    return _least(-model.predict_proba(X)[:, 1], known, n)
-
-
-def closest_to_even(model, X, known, n, _):
-    """Ask about the rows whose chance is closest to 1/2."""
-    return _least(abs(model.predict_proba(X)[:, 1] - 0.5), known, n)
-
-
-def _least(value, known, n):
-    order = np.argsort(np.where(known, np.inf, value), kind="stable")
+def least(value, model, X, known, n, _):
+    """Ask about the rows with the least value of their chance."""
+    chance = value(model.predict_proba(X)[:, 1])
+    order = np.argsort(np.where(known, np.inf, chance), kind="stable")
     return order[: min(n, np.count_nonzero(~known))]
 
 
@@ -81,8 +71,8 @@ STRATEGIES = {
     "suggest": by_suggestion,
     "random": at_random,
     "random, undecided": undecided_at_random,
-    "likeliest": likeliest,
-    "closest to 1/2": closest_to_even,
+    "likeliest": partial(least, np.negative),
+    "closest to 1/2": partial(least, lambda chance: abs(chance - 0.5)),
 }
 
 
@@ -125,43 +115,29 @@ def simulate(drawn, s, choose, cell):
 def summarise(rows):
     curves = pd.DataFrame(rows["accuracy"].tolist(), index=rows.index)
     curves.columns = [PER_ROUND * turn for turn in curves]
-    shares = curves.sub(rows["naive"], axis=0).div(
-        rows["clean"] - rows["naive"], axis=0
-    )
+    possible = rows["clean"] - rows["naive"]
+    shares = curves.sub(rows["naive"], axis=0).div(possible, axis=0)
     reached = (shares >= GOAL).to_numpy()
     first = np.where(reached.any(axis=1), PER_ROUND * reached.argmax(axis=1), np.inf)
-    rows = rows.assign(needed=first, start=shares[0]).join(shares)
-    draw = ["data", "rate", "seed"]
-    n_draws = len(rows.groupby(draw))
-    ours = rows["method"].iloc[0]
-    begins = rows[rows["method"] == ours].set_index(draw)["start"]
-    rows = rows[rows.set_index(draw).index.map(begins) < GOAL]
-    needed = rows.pivot(index=draw, columns="method", values="needed")
-    print(f"{len(needed)} of {n_draws} draws begin below a share of {GOAL:.0%}")
-    by_data = {
-        name: lambda g, name=name: middle(g[g["data"] == name]["needed"])
-        for name in rows["data"].unique()
-    }
+    rows = rows.assign(needed=first)
+    # All methods of a draw begin with the same model.
+    rows = rows.join(shares)[shares[0] < GOAL]
+    needed = harness.wide(rows, "needed", CELL)
+    print(f"{len(needed)} draws begin below a share of {GOAL:.0%}")
+    kept = [*list(curves)[::2], list(curves)[-1]]
     table = harness.summarise(
         rows,
         "method",
         needed=lambda g: middle(g["needed"]),
         never=lambda g: int(np.isinf(g["needed"]).sum()),
-        **by_data,
-        **{
-            f"share after {n}": lambda g, n=n: g[n].mean()
-            for n in (*list(curves)[::2], list(curves)[-1])
-        },
     )
-    harness.show(
-        table, 3, "Answers needed (median), draws that never get there", needed=".0f"
-    )
-    lines = {m: against(needed[ours], needed[m]) for m in needed if m != ours}
-    if lines:
-        table = pd.DataFrame.from_dict(lines, orient="index").rename_axis(
-            f"{ours} against"
-        )
-        harness.show(table, 3)
+    by_data = rows.pivot_table("needed", "method", "data", aggfunc=middle, sort=False)
+    table = table.join(by_data).join(rows.groupby("method")[kept].mean())
+    title = "Answers needed (median), draws that never get there, shares after answers"
+    harness.show(table, 3, title, needed=".0f", **dict.fromkeys(by_data, ".0f"))
+    ours = needed.columns[0]
+    found = {m: against(needed[ours], needed[m]) for m in needed if m != ours}
+    harness.show(harness.lines(found, f"{ours} against"), 3)
 
 
 def against(ours, other):
@@ -177,7 +153,7 @@ def against(ours, other):
 
 def middle(counts):
     """Return the median, the greater of two in the middle."""
-    return float(np.quantile(counts, 0.5, method="higher")) if len(counts) else np.nan
+    return float(np.quantile(counts, 0.5, method="higher"))
 
 
 def main():
@@ -187,13 +163,13 @@ def main():
     parser.add_argument("--only", nargs="+", choices=STRATEGIES, default=[*STRATEGIES])
     options = harness.parse(parser)
     names, first = HALVES[options.half]
-    cells = [
-        {"data": name, "rate": rate, "seed": first + seed}
-        | {"use": options.use, "rounds": 3 if options.quick else ROUNDS}
-        for seed in range(options.seeds)
-        for name in names
-        for rate in RATES
-    ]
+    cells = harness.grid(
+        seed=range(first, first + options.seeds),
+        data=names,
+        rate=RATES,
+        use=[options.use],
+        rounds=[3 if options.quick else ROUNDS],
+    )
     if options.quick:
         cells, options.only = cells[:2], options.only[:2]
     summarise(harness.run_cells(cells, measure_cell, options, options.only))

@@ -1,26 +1,20 @@
 """Measure how often the bound by rows left out holds, and how loose it is.
 
-A draw is a random sample of held-out rows with true labels; the bound holds if it is at
-least the risk on the population that the sample comes from.
-
-- square, image, heart: four fits of ``PGPUClassifier.paper()`` for each labelling. The
-  population is 200,000 rows of the square, and of the other two, which need PROBGAP_DATA,
-  the half of the rows that was not fitted on.
-- rare-1 to rare-3: half of the mass is at a point that is nearly never selected, with
-  probability 0.0005, 0.001 or 0.002 among the selected. Of two classifiers, fixed
-  beforehand, the smaller weighted empirical risk chooses. Here the largest weight of the
-  sample is no substitute for that of the domain: with it, Theorem 5 fails in the share of
-  the draws in the last column.
-
     python benchmarks/bound.py               # a minute
     python benchmarks/bound.py --draws 60 --only "square linear" rare-1
+
+A draw is a random sample of held-out rows with true labels. The population is 200,000 rows of
+the square, and of image and heart, which need PROBGAP_DATA, the half of the rows that was not
+fitted on. In rare-1 to rare-3 half of the mass is at a point that is nearly never selected, and
+of two classifiers, fixed beforehand, the smaller weighted empirical risk chooses. There the
+largest weight of the sample is no substitute for that of the domain: with it, Theorem 5 fails
+in the share of the draws in the last column.
 """
 
 from __future__ import annotations
 
 import harness
 import numpy as np
-import pandas as pd
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -106,16 +100,20 @@ def main():
     options = harness.parse(parser)
     if options.quick:
         options.draws, options.only = 20, ["square linear", "rare-1"]
-    lines = {}
-    for case in options.only:
-        found = measure(case, options.draws, np.random.default_rng(0))
-        shares = dict(
-            zip(("holds", "bound", "risk", "Theorem 5 fails"), found, strict=True)
+    names = ("holds", "bound", "risk", "Theorem 5 fails")
+    found = {
+        case: dict(
+            zip(
+                names,
+                measure(case, options.draws, np.random.default_rng(0)),
+                strict=True,
+            )
         )
-        lines[case] = shares | {"ratio": found[1] / found[2]}
-    table = pd.DataFrame.from_dict(lines, orient="index").rename_axis("case")
-    percent = dict.fromkeys(("holds", "bound", "risk", "Theorem 5 fails"), ".1%")
-    harness.show(table, 2, "", **percent)
+        for case in options.only
+    }
+    table = harness.lines(found, "case")
+    table["ratio"] = table["bound"] / table["risk"]
+    harness.show(table, 2, "", **dict.fromkeys(names, ".1%"))
 
 
 if __name__ == "__main__":

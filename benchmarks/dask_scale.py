@@ -10,15 +10,14 @@ peak memory of both.
 
 from __future__ import annotations
 
+import resource
 import tempfile
-import threading
 import time
 from pathlib import Path
 
 import harness
 import numpy as np
 import pandas as pd
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from dask import dataframe
@@ -31,7 +30,6 @@ N_FEATURES = 20
 NAMES = [f"x{k}" for k in range(N_FEATURES)]
 ROWS_IN_A_FILE = 1_000_000
 ROWS_IN_A_BLOCK = 250_000
-EVERY = 0.2  # seconds between two looks at the memory
 
 
 def draw_rows(n, seed):
@@ -47,42 +45,24 @@ def draw_rows(n, seed):
 
 def write_table(folder, n_rows):
     for k, first in enumerate(range(0, n_rows, ROWS_IN_A_FILE)):
-        X, y, s = draw_rows(min(ROWS_IN_A_FILE, n_rows - first), k)
-        columns = dict(zip(NAMES, X.T, strict=True))
-        table = pa.table({**columns, "flagged": s, "truth": y})
+        X, _, s = draw_rows(min(ROWS_IN_A_FILE, n_rows - first), k)
+        table = pa.table({**dict(zip(NAMES, X.T, strict=True)), "flagged": s})
         path = folder / f"part-{k:04d}.parquet"
         pq.write_table(table, path, row_group_size=ROWS_IN_A_BLOCK)
 
 
-class Watch:
-    """Looks at the memory of worker processes, and of this one, again and again."""
-
-    def __init__(self, cluster):
-        self._workers = [psutil.Process(w.pid) for w in cluster.workers.values()]
-        self._here = psutil.Process()
-        self.workers = self.client = self.cpu = 0.0
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-
-    def _look(self):
-        while not self._stopped.wait(EVERY):
-            every = [p for w in self._workers for p in (w, *w.children(recursive=True))]
-            self.cpu = sum(sum(process.cpu_times()[:2]) for process in every)
-            total = sum(process.memory_info().rss for process in every)
-            self.workers = max(self.workers, total / 1e9)
-            self.client = max(self.client, self._here.memory_info().rss / 1e9)
-
-    def stop(self):
-        """Look no more."""
-        self._stopped.set()
-        self._thread.join()
+def used():
+    """Return the CPU seconds of this process so far, and its peak in GB."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
 
 
 def measure(folder, n_rows, memory):
     workers = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": memory / 2}
-    with LocalCluster(**workers, dashboard_address=":0") as cluster, Client(cluster):
-        watch = Watch(cluster)
+    with (
+        LocalCluster(**workers, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
         frame = dataframe.read_parquet(f"{folder}/*.parquet")
         model = DaskPGPUClassifier(PGPUClassifier(verbose=1), random_state=0)
         started, cpu = time.perf_counter(), time.process_time()
@@ -90,7 +70,7 @@ def measure(folder, n_rows, memory):
         fitted = time.perf_counter()
         called = float(model.predict(frame[NAMES]).sum().compute())
         ended, cpu = time.perf_counter(), time.process_time() - cpu
-        watch.stop()
+        workers_cpu, workers_peak = np.sum(list(client.run(used).values()), axis=0)
         X, y, _ = draw_rows(20_000, 10**6)
         right = float((model.predict(pd.DataFrame(X, columns=NAMES)) == y).mean())
     return {
@@ -99,10 +79,9 @@ def measure(folder, n_rows, memory):
         "drawn": f"{model.sample_rows_.size:,}",
         "fit, s": fitted - started,
         "predict, s": ended - fitted,
-        "workers' CPU s": watch.cpu,
+        "workers' CPU s": workers_cpu,
         "client's CPU s": cpu,
-        "workers' peak GB": watch.workers,
-        "client's peak GB": watch.client,
+        "workers' peak GB": workers_peak,
         "right": f"{right:.1%}",
         "called positive": f"{called / n_rows:.1%}",
     }
@@ -114,12 +93,13 @@ def main():
     parser.add_argument("--memory", type=float, default=3e9, help="of all workers")
     parser.add_argument("--folder", type=Path, default=None)
     options = harness.parse(parser)
-    lines = []
+    found = []
     for n_rows in [20_000] if options.quick else map(int, options.rows):
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
             write_table(Path(folder), n_rows)
-            lines.append(measure(folder, n_rows, options.memory))
-    harness.show(pd.DataFrame(lines), 2)
+            row, peak = harness.alone(measure, folder, n_rows, options.memory)
+            found.append(row | {"client's peak GB": peak})
+    harness.show(pd.DataFrame(found), 2)
 
 
 if __name__ == "__main__":

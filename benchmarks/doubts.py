@@ -69,25 +69,19 @@ def measure_cell(cell, _):
 
 def main():
     options = harness.parse(harness.parser(__doc__, out="doubts", seeds=3))
-    cells = [
-        {"how": how, "labels": n, "data": name, "seed": seed}
-        for how in HOW
-        for n in N_LABELLED
-        for name in DATA
-        for seed in range(options.seeds)
-    ]
+    seeds = range(options.seeds)
+    cells = harness.grid(how=HOW, labels=N_LABELLED, data=DATA, seed=seeds)
     rows = harness.run_cells(
         cells[:4] if options.quick else cells, measure_cell, options
     )
-    counts = {name: lambda g, name=name: int(g[name].sum()) for name in rows.columns}
     table = harness.summarise(
         rows,
         ["how", "labels"],
         fits=len,
-        few=counts["few"],
-        indistinct=counts["indistinct"],
-        **{"interval holds": counts["holds"]},
-        **{"count off by": lambda g: float(np.exp(g["off"].median()))},
+        few=lambda g: g["few"].sum(),
+        indistinct=lambda g: g["indistinct"].sum(),
+        holds=lambda g: g["holds"].sum(),
+        off_by=lambda g: np.exp(g["off"].median()),
     )
     harness.show(table, 1)
 

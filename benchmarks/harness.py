@@ -7,7 +7,8 @@ a summary of the table of all rows::
     import harness
 
     options = harness.parse(harness.parser(__doc__, out="toy"))
-    rows = harness.run_cells([{"data": "a", "seed": 0}], measure, options, ["ours"])
+    cells = harness.grid(data=("a", "b"), seed=range(options.seeds))
+    rows = harness.run_cells(cells, measure, options, ["ours"])
     harness.show(harness.summarise(rows, "method", accuracy="accuracy"))
 
 Each row has what its cell is called by, what was measured, and commit, version and machine.
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gzip
+import itertools
 import json
 import multiprocessing
 import os
@@ -32,12 +34,10 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -53,14 +53,11 @@ ROOT = Path(__file__).parents[1]
 PROBGAP = (sys.executable, "-m", "probgap")
 FEWEST_TO_TEST = 6  # pairs that differ; Wilcoxon's test says nothing of fewer
 
-Cell = Mapping[str, Any]
-Measure = Callable[[Cell, Sequence[str]], Iterable[dict[str, Any]]]
-
 
 # --- options
 
 
-def parser(doc: str, out: str | None = None, seeds: int = 1) -> argparse.ArgumentParser:
+def parser(doc, out=None, seeds=1):
     """Return a parser of the options that all benchmarks have.
 
     With ``out``, the name of the file of rows, those of cells and their rows as well.
@@ -79,7 +76,7 @@ def parser(doc: str, out: str | None = None, seeds: int = 1) -> argparse.Argumen
     return made
 
 
-def parse(made: argparse.ArgumentParser) -> argparse.Namespace:
+def parse(made):
     """Return the options; rows of --quick go to a folder of their own if not told where."""
     options = made.parse_args()
     if options.quick and "out" in options and options.out == made.get_default("out"):
@@ -87,20 +84,19 @@ def parse(made: argparse.ArgumentParser) -> argparse.Namespace:
     return options
 
 
-def _check_out(options: argparse.Namespace) -> None:
-    """End the program where rows of another run would be mixed with new ones."""
-    if options.out.exists() and not (options.resume or options.only_summary):
-        sys.exit(
-            f"{options.out} exists. Name another file (--out), measure what it lacks "
-            "(--resume) or summarise it (--only-summary)."
-        )
-
-
 # --- cells and their rows
 
 
+def grid(**axes):
+    """Return a cell for each combination of values; those of the last axis change first."""
+    return [
+        dict(zip(axes, values, strict=True))
+        for values in itertools.product(*axes.values())
+    ]
+
+
 @cache
-def about() -> dict[str, str]:
+def about():
     """Return commit, version and machine, as they stand in every row."""
     git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     found = subprocess.run(git, capture_output=True, text=True, check=False)
@@ -112,7 +108,7 @@ def about() -> dict[str, str]:
     }
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
+def read_rows(path):
     """Return the rows of a file, compressed or not, and none where there is no file."""
     if not path.exists():
         return []
@@ -121,41 +117,33 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in content.decode().splitlines()]
 
 
-def run_cells(
-    cells: Iterable[Cell],
-    measure: Measure,
-    options: argparse.Namespace,
-    methods: Sequence[str | None] = (None,),
-) -> pd.DataFrame:
+def run_cells(cells, measure, options, methods=(None,)):
     """Measure what the file of rows lacks, and return all rows of cells and methods.
 
-    A cell may have several rows of a method, or of none. They are known by what the cell
-    is called by and by the method.
+    A row belongs to the cell, and to the method, whose names it has.
     """
-    _check_out(options)
-    cells = [dict(cell) for cell in cells]
-    names, rows = list(cells[0]), read_rows(options.out)
+    if options.out.exists() and not (options.resume or options.only_summary):
+        sys.exit(
+            f"{options.out} exists. Name another file (--out), measure what it lacks "
+            "(--resume) or summarise it (--only-summary)."
+        )
+    names, rows = [*cells[0], "method"], read_rows(options.out)
+
+    def key(row, **method):
+        return tuple((row | method).get(name) for name in names)
+
     if not options.only_summary:
-        known = {_key(row, names, row.get("method")) for row in rows}
+        known = {key(row) for row in rows}
         lacking = [
-            (c, [m for m in methods if _key(c, names, m) not in known]) for c in cells
+            (cell, [m for m in methods if key(cell, method=m) not in known])
+            for cell in cells
         ]
         rows += _measure_all([pair for pair in lacking if pair[1]], measure, options)
-    wanted = {_key(cell, names, m) for cell in cells for m in methods}
-    return pd.DataFrame(
-        [row for row in rows if _key(row, names, row.get("method")) in wanted]
-    )
+    wanted = {key(cell, method=m) for cell in cells for m in methods}
+    return pd.DataFrame([row for row in rows if key(row) in wanted])
 
 
-def _key(row: Cell, names: Iterable[str], method: str | None) -> tuple[Hashable, ...]:
-    return (*(row.get(name) for name in names), method)
-
-
-def _measure_all(
-    pairs: Sequence[tuple[Cell, list[str]]],
-    measure: Measure,
-    options: argparse.Namespace,
-) -> list[dict[str, Any]]:
+def _measure_all(pairs, measure, options):
     """Measure pairs of a cell and methods, and append their rows to the file."""
     options.out.parent.mkdir(parents=True, exist_ok=True)
     parallel = Parallel(n_jobs=options.jobs, return_as="generator")
@@ -171,62 +159,62 @@ def _measure_all(
     return rows
 
 
-def _measure_cell(
-    measure: Measure, cell: Cell, methods: list[str]
-) -> list[dict[str, Any]]:
+def _measure_cell(measure, cell, methods):
     return [{**cell, **row, **about()} for row in measure(cell, methods)]
 
 
 # --- tables
 
 
-def summarise(
-    rows: pd.DataFrame,
-    by: str | list[str],
-    /,
-    total: str = "",
-    **columns: str | Callable[[pd.DataFrame], Any],
-) -> pd.DataFrame:
+def lines(found, name):
+    """Return a table: a line for each key of ``found``, in a column of this name."""
+    return pd.DataFrame.from_dict(found, orient="index").rename_axis(name)
+
+
+def wide(rows, value, by):
+    """Return a table with a line for each cell and a column for each method."""
+    found = rows.pivot(index=list(by), columns="method", values=value)
+    return found[rows["method"].unique()]
+
+
+def summarise(rows, by, /, total="", **columns):
     """Return a table: a line for each value of ``by``, in the order of the rows.
 
     A column is the mean of a number, or what a function makes of the rows of a group. A
     last line, of the name ``total``, is about all rows.
     """
     groups = [*rows.groupby(by, sort=False), *([(total, rows)] if total else [])]
-    lines = {}
-    for name, group in groups:
-        lines[name] = {
-            column: _mean(group, how) if isinstance(how, str) else how(group)
-            for column, how in columns.items()
+    found = {
+        value: {
+            name: _mean(group, how) if isinstance(how, str) else how(group)
+            for name, how in columns.items()
         }
-    return pd.DataFrame.from_dict(lines, orient="index").rename_axis(by)
+        for value, group in groups
+    }
+    return lines(found, by)
 
 
-def _mean(rows: pd.DataFrame, name: str) -> float:
+def _mean(rows, name):
     return float(rows[name].astype(float).mean()) if name in rows else np.nan
 
 
-def markdown(table: pd.DataFrame, digits: int = 2, /, **formats: str) -> str:
+def markdown(table, digits=2, /, **formats):
     """Return a table in Markdown; ``formats`` are those of columns with others."""
-    table = (
-        table.reset_index() if table.index.nlevels > 1 or table.index.name else table
-    )
-    lines = [[str(name) for name in table.columns], ["---"] * table.shape[1]]
-    for values in table.itertuples(index=False):
-        pairs = zip(table.columns, values, strict=True)
-        lines.append([_text(v, formats.get(name, f".{digits}f")) for name, v in pairs])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    if table.index.name or table.index.nlevels > 1:
+        table = table.reset_index()
+    forms = [formats.get(str(name), f".{digits}f") for name in table.columns]
+    rows = [list(map(str, table.columns)), ["---"] * table.shape[1]]
+    rows += [list(map(_text, row, forms)) for row in table.itertuples(index=False)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def _text(value: Any, form: str) -> str:
+def _text(value, form):
     if not isinstance(value, float | np.floating):
         return str(value)
     return "" if np.isnan(value) else format(value, form)
 
 
-def show(
-    table: pd.DataFrame, digits: int = 2, title: str = "", /, **formats: str
-) -> None:
+def show(table, digits=2, title="", /, **formats):
     """Print a table in Markdown, with a title above it; nothing of one without lines."""
     if table.empty:
         return
@@ -234,7 +222,7 @@ def show(
     print(markdown(table, digits, **formats), flush=True)
 
 
-def compare(first: pd.Series, second: pd.Series) -> tuple[float, float]:
+def compare(first, second):
     """Return the mean difference of two numbers on the same cells, and Wilcoxon's p."""
     difference = (first - second).dropna().to_numpy()
     if np.count_nonzero(difference) < FEWEST_TO_TEST:
@@ -246,23 +234,21 @@ def compare(first: pd.Series, second: pd.Series) -> tuple[float, float]:
 
 
 @contextlib.contextmanager
-def quietly() -> Iterator[None]:
+def quietly():
     """Print no warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-def cpu_seconds(function: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
+def cpu_seconds(function, *arguments):
     """Return the CPU seconds that a call took, and what it returned."""
     started = time.process_time()
     result = function(*arguments)
     return time.process_time() - started, result
 
 
-def best_of(
-    tasks: Mapping[str, Callable[[], Any]], rounds: int
-) -> tuple[dict[str, float], dict[str, Any]]:
+def best_of(tasks, rounds):
     """Return the fewest CPU seconds of each task, and what it returned.
 
     Tasks take turns, so that a busy machine slows all of them.
@@ -276,20 +262,19 @@ def best_of(
     return seconds, results
 
 
-def alone(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+def alone(function, *arguments):
     """Call a function in a process of its own: the result, and that process's peak in GB."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
         return pool.submit(_with_peak, function, *arguments).result()
 
 
-def _with_peak(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:
+def _with_peak(function, *arguments):
     result = function(*arguments)
     return result, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-@dataclass(frozen=True)
-class Ran:
+class Ran(NamedTuple):
     """What a command took, how it ended and what it said on standard error."""
 
     status: int
@@ -299,29 +284,20 @@ class Ran:
     error: str
 
 
-def run_command(*words: Any, folder: Path | None = None) -> Ran:
-    """Run a command, and wait for it."""
+def run_command(*words, folder=None, must=False):
+    """Run a command, and wait for it; one that ``must`` end well ends the program if not."""
+    command = [str(word) for word in words]
     with tempfile.TemporaryFile("w+") as said:
         started = time.perf_counter()
         process = subprocess.Popen(
-            [str(word) for word in words],
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-            cwd=folder,
+            command, stdout=subprocess.DEVNULL, stderr=said, cwd=folder
         )
         _, status, used = os.wait4(process.pid, 0)
         wall = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         said.seek(0)
-        cpu, peak = used.ru_utime + used.ru_stime, used.ru_maxrss / 2**20
-        return Ran(process.returncode, wall, cpu, peak, said.read())
-
-
-def must_run(*words: Any, folder: Path | None = None) -> Ran:
-    """Run a command, and end the program if it fails."""
-    ran = run_command(*words, folder=folder)
-    if ran.status != 0:
-        sys.exit(
-            f"{' '.join(map(str, words))} ended with status {ran.status}\n{ran.error}"
-        )
-    return ran
+        error = said.read()
+    if must and process.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {process.returncode}\n{error}")
+    cpu = used.ru_utime + used.ru_stime
+    return Ran(process.returncode, wall, cpu, used.ru_maxrss / 2**20, error)

@@ -6,12 +6,8 @@
 
 Each cell is a data set, a labelling and a seed; every method of ``compare_methods`` is
 fitted on the same folds and judged on held-out rows by the true labels. With --resume, a new
-method joins by one line in ``METHODS`` of ``probgap.diagnostics``. Ranks are averaged over
-cells; two methods whose mean ranks differ by less than the critical difference are not told
-apart by Nemenyi's test. Wilcoxon's signed-rank test compares the default with each other
-method, with Holm's correction. Cells of one data set are not independent of each other: read
-p values with that in mind. SAR-EM, with all columns for both of its models, is LBE-LF of Gong
-et al. (TPAMI 2022).
+method joins by one line in ``METHODS`` of ``probgap.diagnostics``. SAR-EM, with all columns for
+both of its models, is LBE-LF of Gong et al. (TPAMI 2022).
 """
 
 from __future__ import annotations
@@ -52,29 +48,21 @@ def measure_cell(cell, methods):
     s = tables.observe(drawn, cell["labelling"], cell["seed"]) == 1
     truth = drawn.y == 1
     hidden = truth & ~s
+    # "bias" is how much clearer the labelled positives are than the hidden ones.
+    bias = drawn.gap[s].mean() - drawn.gap[hidden].mean() if hidden.any() else 0.0
     traits = {
         "label_rate": float(s.sum() / truth.sum()),
         "overlap": float(1.0 - np.abs(drawn.gap).mean()),
-        # How much clearer the labelled positives are than the hidden ones.
-        "bias": float(drawn.gap[s].mean() - drawn.gap[hidden].mean())
-        if hidden.any()
-        else 0.0,
+        "bias": float(bias),
     }
-    compared = compare_methods(
-        drawn.X,
-        s,
-        truth=truth,
-        methods=methods,
-        n_splits=N_FOLDS,
-        random_state=cell["seed"],
-    )
+    how = {"methods": methods, "n_splits": N_FOLDS, "random_state": cell["seed"]}
+    compared = compare_methods(drawn.X, s, truth=truth, **how)
     kept = ("method", *SCORES, "seconds", "error")
     return [traits | {name: row[name] for name in kept} for row in compared]
 
 
 def wide(rows, score):
-    """Return a table with a line for each cell and a column for each method."""
-    return rows.pivot(index=CELL, columns="method", values=score).dropna()
+    return harness.wide(rows, score, CELL).dropna()
 
 
 def ranks_of(rows, score):
@@ -84,9 +72,9 @@ def ranks_of(rows, score):
 
 def critical_difference(ranks):
     """Return the least difference of mean ranks that Nemenyi's test notices."""
-    n_cells, n_methods = ranks.shape
-    quantile = stats.studentized_range.ppf(1.0 - LEVEL, n_methods, np.inf) / np.sqrt(2)
-    return float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6.0 * n_cells)))
+    n, k = ranks.shape
+    quantile = stats.studentized_range.ppf(1.0 - LEVEL, k, np.inf)
+    return float(quantile * np.sqrt(k * (k + 1) / (12.0 * n)))
 
 
 def against_ours(scores):
@@ -119,8 +107,8 @@ def by_regime(rows):
     halves = {}
     for trait in traits:
         high = traits[trait] > traits[trait].median()
-        halves[f"{trait.replace('_', ' ')}, low"] = ranks[~high].mean()
-        halves[f"{trait.replace('_', ' ')}, high"] = ranks[high].mean()
+        for name, half in (("low", ~high), ("high", high)):
+            halves[f"{trait.replace('_', ' ')}, {name}"] = ranks[half].mean()
     return pd.DataFrame(halves).sort_values("label rate, low")
 
 
@@ -174,12 +162,8 @@ def main():
     parser.add_argument("--page", type=Path, help="a Markdown file to write into")
     options = harness.parse(parser)
     names = [name for name in METHODS if name != SLOWEST]
-    cells = [
-        {"data": data, "labelling": labelling, "seed": seed}
-        for seed in range(options.seeds)
-        for data in DATA
-        for labelling in LABELLINGS
-    ]
+    seeds = range(options.seeds)
+    cells = harness.grid(seed=seeds, data=DATA, labelling=LABELLINGS)
     if options.quick:
         cells, names = cells[-2:], ["naive SVM", "nnPU", OURS]
     rows = harness.run_cells(cells, measure_cell, options, names)

@@ -1,14 +1,9 @@
 """Time every method with its defaults, and show where each is right.
 
     python benchmarks/methods.py                # 1,500 x 10, 3 seeds, a minute
-    python benchmarks/methods.py --seeds 10
 
-Rows are normal, the border between the overlapping classes is curved. Labels are hidden in
-three ways, half of the positives or so in each: at random; the clear ones first, with a
-probability proportional to P(Y=1 | x); and by the sign of the last column, on which the
-class does not depend. Accuracy, in percent, is on true labels of 20,000 other rows; "prior" and
-"propensity" are told the truth, as some users know it. CPU seconds of the fit on one
-thread: the mean over labellings, of the best over the seeds.
+Labellings are described in docs/which_method.md. Accuracy, in percent, is on true labels of
+20,000 other rows. CPU seconds of the fit: the mean over labellings, of the best over the seeds.
 """
 
 from __future__ import annotations
@@ -22,23 +17,23 @@ from probgap.gap import MixedGapEstimator
 
 N_TEST = 20_000
 LABELLINGS = ("at random", "clear first", "by a column")
-METHODS = {
-    "PGPUClassifier": lambda **_: PGPUClassifier(),
-    **{
-        name: lambda name=name, **_: getattr(methods, name)()
-        for name in methods.__all__
-    },
-    "NNPUClassifier, prior": lambda prior, **_: methods.NNPUClassifier(prior),
-    "PUSBClassifier, prior": lambda prior, **_: methods.PUSBClassifier(prior),
-    "PGlinClassifier, mixed gap": lambda **_: methods.PGlinClassifier(
-        gap_estimator=MixedGapEstimator()
-    ),
-    "SAREMClassifier, column": lambda **_: methods.SAREMClassifier(
+KNOWING = {  # methods that are told the truth
+    "NNPUClassifier, prior": lambda known: methods.NNPUClassifier(known["prior"]),
+    "PUSBClassifier, prior": lambda known: methods.PUSBClassifier(known["prior"]),
+    "SAREMClassifier, column": lambda _: methods.SAREMClassifier(
         propensity_features=[-1]
     ),
-    "PropensityWeightedClassifier, propensity": lambda propensity, **_: (
-        methods.PropensityWeightedClassifier(propensity)
+    "PropensityWeightedClassifier, propensity": lambda known: (
+        methods.PropensityWeightedClassifier(known["propensity"])
     ),
+}
+METHODS = {
+    "PGPUClassifier": lambda _: PGPUClassifier(),
+    **{name: lambda _, name=name: getattr(methods, name)() for name in methods.__all__},
+    "PGlinClassifier, mixed gap": lambda _: methods.PGlinClassifier(
+        gap_estimator=MixedGapEstimator()
+    ),
+    **KNOWING,
 }
 
 
@@ -70,7 +65,7 @@ def measure_cell(cell, names):
     test, truth, *_ = draw(N_TEST, d, seed + 1000)
     with harness.quietly():
         for name in names:
-            model = METHODS[name](**known).set_params(random_state=seed)
+            model = METHODS[name](known).set_params(random_state=seed)
             seconds, _ = harness.cpu_seconds(model.fit, X, s)
             accuracy = 100.0 * model.score(test, truth)
             yield {"method": name, "accuracy": accuracy, "seconds": seconds}
@@ -83,19 +78,18 @@ def main():
     options = harness.parse(parser)
     if options.quick:
         options.rows, options.seeds = 300, 1
-    cells = [
-        {"labelling": labelling, "rows": options.rows, "columns": options.columns}
-        | {"seed": seed}
-        for seed in range(options.seeds)
-        for labelling in LABELLINGS
-    ]
+    cells = harness.grid(
+        seed=range(options.seeds),
+        labelling=LABELLINGS,
+        rows=[options.rows],
+        columns=[options.columns],
+    )
     rows = harness.run_cells(cells, measure_cell, options, list(METHODS))
     by = {"index": "method", "columns": "labelling", "sort": False}
-    table = rows.pivot_table(values="accuracy", **by)
-    best = rows.pivot_table(values="seconds", aggfunc="min", **by)
-    harness.show(
-        table.assign(**{"CPU s": best.mean(axis=1)}), 1, "", **{"CPU s": ".2f"}
-    )
+    best = rows.pivot_table("seconds", aggfunc="min", **by)
+    table = rows.pivot_table("accuracy", **by)
+    table["CPU s"] = best.mean(axis=1)
+    harness.show(table, 1, "", **{"CPU s": ".2f"})
 
 
 if __name__ == "__main__":

@@ -65,37 +65,25 @@ def covers(rows):
 def summarise(rows):
     rows["error"] = abs(rows["value"] - rows["truth"])
     rows["bias"] = rows["value"] - rows["truth"]
-    wide = rows.pivot(
-        index=["panel", "data", "labelling", "seed"], columns="method", values="error"
-    )
-    panels = {
-        panel: lambda g, panel=panel: g[g["panel"] == panel]["error"].mean()
-        for panel in rows["panel"].unique()
-    }
     table = harness.summarise(
         rows,
         "method",
-        **panels,
-        all="error",
+        error="error",
         bias="bias",
         covers=covers,
+        failed=lambda g: (~g["converged"]).sum(),
         **{"CPU s": "seconds"},
-        failed=lambda g: int((~g["converged"]).sum()),
     )
-    for other in (OURS, RIVAL):
-        if other in wide:
-            pairs = {m: harness.compare(wide[m], wide[other]) for m in table.index}
-            table[f"less {other}"] = pd.Series(
-                {m: gain for m, (gain, _) in pairs.items()}
-            )
-            table[f"p, {other}"] = pd.Series({m: p for m, (_, p) in pairs.items()})
-    formats = {f"p, {other}": ".0e" for other in (OURS, RIVAL)}
+    wide, formats = harness.wide(rows, "error", tables.CELL), {}
+    for other in {OURS, RIVAL} & set(wide):
+        pairs = {m: harness.compare(wide[m], wide[other]) for m in wide}
+        table[[f"less {other}", f"p, {other}"]] = pd.DataFrame(pairs).T
+        formats[f"p, {other}"] = ".0e"
     title = f"{rows['half'].iloc[0]}: {len(wide)} cells, mean absolute error"
     harness.show(table, 3, title, **formats)
-    by_data = rows.pivot_table(
-        index="data", columns="method", values="error", sort=False
-    )
-    harness.show(by_data, 3, "By data set")
+    for by in ("panel", "data"):
+        means = rows.pivot_table("error", by, "method", sort=False)
+        harness.show(means, 3, f"Mean absolute error by {by}")
 
 
 def main():

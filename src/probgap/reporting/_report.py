@@ -149,7 +149,7 @@ def report(
     Held-out predictions are those of the fit itself if it made any, as the default
     does. Checks that fit other models do so on a sample of the rows, whose size is in
     the report. All checks together cost less than the fit of the default
-    (``benchmarks/fit.py --checks``).
+    (``benchmarks/tool.py``, with and without ``--fast``).
 
     Parameters
     ----------
