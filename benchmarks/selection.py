@@ -16,6 +16,7 @@ import harness
 import numpy as np
 import pandas as pd
 import tables
+from sklearn.base import clone
 from sklearn.model_selection import cross_validate
 from sklearn.svm import SVC
 
@@ -46,7 +47,7 @@ def make(candidate, seed):
         return SVC(C=float(name), class_weight="balanced")
     if choice == "C, PGPU":
         return PGPUClassifier(estimator=SVC(C=float(name)), random_state=seed)
-    model = METHODS[name]()
+    model = clone(METHODS[name])
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)
     return model

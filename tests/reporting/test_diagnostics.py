@@ -13,6 +13,7 @@ from probgap.diagnostics import (
 )
 from probgap.diagnostics._scar import judge
 from probgap.exceptions import InvalidInputError
+from probgap.methods import NaiveClassifier
 
 
 def test_held_out_rows_are_all_judged_once(fitted, light):
@@ -120,8 +121,9 @@ def test_a_method_that_fails_says_why_and_the_others_go_on(fitted):
             raise ValueError(msg)
 
     _, X, labelled, _ = fitted
-    how = {"methods": ["naive SVM", "probgap"], "n_splits": 2, "random_state": 0}
-    rows = compare_methods(X, labelled, ours=Failing(), **how)
+    methods = {"naive SVM": NaiveClassifier(), "probgap": Failing()}
+    how = {"methods": methods, "n_splits": 2, "random_state": 0}
+    rows = compare_methods(X, labelled, **how)
     assert [row["error"] for row in rows] == [None, "cannot"]
     assert rows[0]["hidden"] is not None
     assert rows[0]["agreement"] is None
@@ -134,8 +136,7 @@ def test_a_preprocessor_is_fitted_on_each_fold(framed, light):
         frame,
         labelled,
         preprocessor=model[0],
-        ours=light,
-        methods=["naive SVM", "probgap"],
+        methods={"mine": NaiveClassifier(), "probgap": light},
         n_splits=2,
         random_state=0,
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,31 +33,26 @@ OURS = "probgap"
 # top of the scores that are the larger part of a default fit.
 SLOW = ("PGPUcv (paper)", "PGlin (our scores)", "PUSB (our scores)")
 
-
-METHODS: Mapping[str, Callable[[], Any]] = {
-    "naive boosted trees": lambda: pu.NaiveClassifier(HistGradientBoostingClassifier()),
-    "naive forest": lambda: pu.NaiveClassifier(
-        ExtraTreesClassifier(300, min_samples_leaf=3)
-    ),
-    "PU bagging": pu.PUBaggingClassifier,
-    "spy": pu.SpyClassifier,
-    "naive SVM": pu.NaiveClassifier,
-    "Elkan-Noto": pu.ElkanNotoClassifier,
-    "Natarajan": pu.NatarajanClassifier,
-    "Liu-Tao": pu.LiuTaoClassifier,
-    "nnPU": pu.NNPUClassifier,
-    "uPU": partial(pu.NNPUClassifier, risk="upu"),
-    "PUSB": pu.PUSBClassifier,
-    "PGlin": pu.PGlinClassifier,
-    "SAR-EM": pu.SAREMClassifier,
+METHODS: Mapping[str, Any] = {
+    "naive boosted trees": pu.NaiveClassifier(HistGradientBoostingClassifier()),
+    "naive forest": pu.NaiveClassifier(ExtraTreesClassifier(300, min_samples_leaf=3)),
+    "PU bagging": pu.PUBaggingClassifier(),
+    "spy": pu.SpyClassifier(),
+    "naive SVM": pu.NaiveClassifier(),
+    "Elkan-Noto": pu.ElkanNotoClassifier(),
+    "Natarajan": pu.NatarajanClassifier(),
+    "Liu-Tao": pu.LiuTaoClassifier(),
+    "nnPU": pu.NNPUClassifier(),
+    "uPU": pu.NNPUClassifier(risk="upu"),
+    "PUSB": pu.PUSBClassifier(),
+    "PGlin": pu.PGlinClassifier(),
+    "SAR-EM": pu.SAREMClassifier(),
     # Where the letter leaves nothing to train on, an answer is more use than an error.
-    "PGPU (paper)": partial(PGPUClassifier.paper, strict=False),
-    "PGPUcv (paper)": partial(PGPUClassifierCV.paper, strict=False),
-    "PGlin (our scores)": partial(
-        pu.PGlinClassifier, gap_estimator=MixedGapEstimator()
-    ),
-    "PUSB (our scores)": partial(pu.PUSBClassifier, gap_estimator=MixedGapEstimator()),
-    OURS: PGPUClassifier,
+    "PGPU (paper)": PGPUClassifier.paper(strict=False),
+    "PGPUcv (paper)": PGPUClassifierCV.paper(strict=False),
+    "PGlin (our scores)": pu.PGlinClassifier(gap_estimator=MixedGapEstimator()),
+    "PUSB (our scores)": pu.PUSBClassifier(gap_estimator=MixedGapEstimator()),
+    OURS: PGPUClassifier(),
 }
 # Kernels of more rows than this take too long to learn from.
 _MOST_TO_LEARN_FROM = 3000
@@ -76,8 +70,7 @@ def compare_methods(
     *,
     truth: ArrayLike | None = None,
     preprocessor: Any = None,
-    methods: Iterable[str] | None = None,
-    ours: Any = None,
+    methods: Iterable[str] | Mapping[str, Any] | None = None,
     n_splits: int = 5,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
@@ -100,14 +93,12 @@ def compare_methods(
         True for positives, if known. Used for scores, never for fits.
     preprocessor : transformer, default=None
         Transforms X before each method; fitted on each fold. ``None`` takes X as it is.
-    methods : iterable of str, default=None
+    methods : iterable of str, or mapping of str to classifier, default=None
         Which methods, of "naive boosted trees", "naive forest", "PU bagging", "spy",
         "naive SVM", "Elkan-Noto", "Natarajan", "Liu-Tao", "nnPU", "uPU", "PUSB", "PGlin",
         "SAR-EM", "PGPU (paper)", "PGPUcv (paper)", "PGlin (our scores)", "PUSB (our
-        scores)" and "probgap". ``None`` takes all; "PGPUcv (paper)" takes longer than the
-        others together.
-    ours : PGPUClassifier, default=None
-        What "probgap" stands for. ``None`` takes the default.
+        scores)" and "probgap"; or classifiers of your own by name, of which "probgap" is
+        ours. ``None`` takes all; "PGPUcv (paper)" takes longer than the others together.
     n_splits : int, default=5
         Number of folds; fewer where fewer rows are labelled.
     random_state : int, Generator, RandomState or None, default=None
@@ -148,7 +139,8 @@ def compare_methods(
     mask = check_rows(X, labelled)
     known = None if truth is None else check_labelled(truth, mask.size, name="truth")
     names = list(METHODS if methods is None else methods)
-    if not names or len(set(names)) < len(names) or not METHODS.keys() >= set(names):
+    choices = methods if isinstance(methods, Mapping) else METHODS
+    if not names or len(set(names)) < len(names) or not set(names) <= set(choices):
         msg = f"methods must be different names among {tuple(METHODS)}. Got {names!r}."
         raise InvalidInputError(msg)
     tell = progress or (lambda _done, _total, _what: None)
@@ -159,16 +151,18 @@ def compare_methods(
         drawn = train[sample_rows(mask[train], _MOST_TO_LEARN_FROM, rng)]
         seen, unseen = _prepare(preprocessor, X, drawn, test)
         parts.append((seen, mask[drawn], unseen, draw_seed(rng)))
-    jobs = [(name, ours, *part) for part in parts for name in names]
+    jobs = [(name, part) for part in parts for name in names]
     results = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_fit_and_predict)(*job) for job in jobs
+        delayed(_fit_and_predict)(choices[name], *part) for name, part in jobs
     )
     outcomes: dict[str, list[Outcome]] = {name: [] for name in names}
     seconds = dict.fromkeys(names, 0.0)
-    for done, (job, result) in enumerate(zip(jobs, results, strict=True), start=1):
-        outcomes[job[0]].append(result[0])
-        seconds[job[0]] += result[1] / len(folds)
-        tell(done, len(jobs), job[0])
+    for done, ((name, _), result) in enumerate(
+        zip(jobs, results, strict=True), start=1
+    ):
+        outcomes[name].append(result[0])
+        seconds[name] += result[1] / len(folds)
+        tell(done, len(jobs), name)
     order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
     pooled = {name: _pool(parts, order) for name, parts in outcomes.items()}
     of_ours = pooled.get(OURS, "not compared")
@@ -189,8 +183,8 @@ def compare_with_fit(
     seen, unseen = take_rows(samples, train), take_rows(samples, test)
     rows = []
     for name in methods:
-        outcome, _ = _fit_and_predict(name, None, seen, labelled[train], unseen, seed)
-        rows.append(_describe(name, outcome, called[test], labelled[test]))
+        fitted = _fit_and_predict(METHODS[name], seen, labelled[train], unseen, seed)
+        rows.append(_describe(name, fitted[0], called[test], labelled[test]))
     return rows, int(test.size)
 
 
@@ -205,10 +199,9 @@ def _prepare(preprocessor: Any, X: Any, train: Rows, test: Rows) -> tuple[Any, A
 
 
 def _fit_and_predict(
-    name: str, ours: Any, seen: Any, labelled: Mask, unseen: Any, seed: int
+    method: Any, seen: Any, labelled: Mask, unseen: Any, seed: int
 ) -> tuple[Outcome, float]:
     """Return decisions, or why there are none, and the CPU seconds they took."""
-    method = ours if name == OURS and ours is not None else METHODS[name]()
     started = time.process_time()
     outcome: Outcome
     try:
