@@ -19,7 +19,7 @@ from sklearn.utils import Bunch, gen_batches
 
 from probgap._core._sklearn import num_samples
 from probgap._core.checks import is_missing
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.estimators import (
     as_matrix,
     chance_positive,
@@ -34,7 +34,7 @@ from probgap._core.estimators import (
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Rows, Vector
-from probgap._core.validation import smaller_group
+from probgap._core.validation import require_groups
 
 __all__ = [
     "column_importance",
@@ -112,12 +112,7 @@ def column_importance(
     2
     """
     mask = check_rows(X, labelled)
-    if smaller_group(mask) < _FEWEST_TO_HOLD_OUT:
-        msg = (
-            f"labelled must mark at least {_FEWEST_TO_HOLD_OUT} rows and leave as many, to "
-            f"hold some out. Got {int(mask.sum()):,} of {mask.size:,}."
-        )
-        raise InvalidInputError(msg)
+    require_groups(mask, _FEWEST_TO_HOLD_OUT, "hold some out")
     rng = as_generator(random_state)
     rows = sample_rows(mask, max_rows, rng)
     how = {"test_size": _HELD_OUT, "stratify": mask[rows]}
@@ -318,8 +313,7 @@ def _reader_of(model: Any, column: str) -> Callable[[str], list[str]]:
                 if hasattr(part, "build_tokenizer"):
                     prepare, split = part.build_preprocessor(), part.build_tokenizer()
                     return lambda text: split(prepare(text))
-    msg = f"column must be a column of text. Got {column!r}."
-    raise InvalidInputError(msg)
+    return refuse(f"column must be a column of text. Got {column!r}.")
 
 
 def nearest_labelled(
@@ -359,8 +353,7 @@ def nearest_labelled(
     """
     mask = check_rows(X, labelled)
     if n < 1:
-        msg = f"n must be at least 1. Got {n!r}."
-        raise InvalidInputError(msg)
+        refuse(f"n must be at least 1. Got {n!r}.")
     asked = as_matrix(samples_of(model, row))
     _check_single(asked)
     rows = np.flatnonzero(mask)
@@ -372,8 +365,7 @@ def nearest_labelled(
 
 def _check_single(row: Any) -> None:
     if num_samples(row) != 1:
-        msg = f"Expected a single row, got {num_samples(row)}."
-        raise InvalidInputError(msg)
+        refuse(f"Expected a single row, got {num_samples(row)}.")
 
 
 def _take_cells(table: Any, rows: Rows, sources: dict[Any, Rows]) -> Any:

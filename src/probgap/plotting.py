@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled
-from probgap._core.errors import InvalidInputError, load_library
+from probgap._core.errors import load_library, refuse
 from probgap._core.output import fixed, whole
 from probgap._core.runtime import spread_rows
 
@@ -243,8 +243,7 @@ def count_gaps(
 ) -> dict[str, list[Any]]:
     """Return numbers of unlabelled and labelled rows by observed gap."""
     if n_bins < 1:
-        msg = f"n_bins must be at least 1. Got {n_bins!r}."
-        raise InvalidInputError(msg)
+        refuse(f"n_bins must be at least 1. Got {n_bins!r}.")
     edges = np.linspace(-1.0, 1.0, n_bins + 1)
     weight = np.ones(gap.size) if weight is None else weight
     counts = {"edges": edges.tolist()}
@@ -393,8 +392,9 @@ def draw_relabelling(
     sizes = {"relabelling": relabelling.labels.size, "sample_weight": weight.size}
     for name, size in sizes.items():
         if size != gap.size:
-            msg = f"{name} must have one entry for each of {gap.size} samples. Got {size}."
-            raise InvalidInputError(msg)
+            refuse(
+                f"{name} must have one entry for each of {gap.size} samples. Got {size}."
+            )
     decided, bound = relabelling.decided, _value_of(boundary)
     share = np.where(decided, relabelling.positive_share, 0.0)
     weight = np.where(decided, weight, 0.0)

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, check_cv
 
 from probgap._core.checks import ObservedLabels, require_labelled_and_unlabelled
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, refuse
 from probgap._core.runtime import draw_seed
 from probgap._core.types import Mask, Rows
 
@@ -52,6 +52,15 @@ def smaller_group(labelled: Mask) -> int:
     """Count the labelled or the unlabelled samples, whichever are fewer."""
     n_labelled = int(labelled.sum())
     return min(n_labelled, labelled.size - n_labelled)
+
+
+def require_groups(labelled: Mask, fewest: int, purpose: str) -> None:
+    """Refuse labels of which too few, or all but too few, mark a row."""
+    if smaller_group(labelled) < fewest:
+        refuse(
+            f"labelled must mark at least {fewest} rows and leave as many, to {purpose}. "
+            f"Got {int(labelled.sum()):,} of {labelled.size:,}."
+        )
 
 
 def can_hold_out(smallest: int) -> bool:

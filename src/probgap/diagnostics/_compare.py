@@ -16,7 +16,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 
 from probgap import methods as pu
 from probgap._core.checks import check_labelled
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.estimators import check_rows, refit, sample_rows, take_rows
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Rows, Vector
@@ -141,8 +141,9 @@ def compare_methods(
     names = list(METHODS if methods is None else methods)
     choices = methods if isinstance(methods, Mapping) else METHODS
     if not names or len(set(names)) < len(names) or not set(names) <= set(choices):
-        msg = f"methods must be different names among {tuple(METHODS)}. Got {names!r}."
-        raise InvalidInputError(msg)
+        refuse(
+            f"methods must be different names among {tuple(METHODS)}. Got {names!r}."
+        )
     tell = progress or (lambda _done, _total, _what: None)
     rng = as_generator(random_state)
     folds = split(mask, n_splits, draw_seed(rng))

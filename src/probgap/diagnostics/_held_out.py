@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import Bunch
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.estimators import (
     chance_positive,
     check_rows,
@@ -26,7 +26,7 @@ from probgap._core.estimators import (
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Rows, Vector
-from probgap._core.validation import smaller_group
+from probgap._core.validation import require_groups, smaller_group
 from probgap.gap import MixedGapEstimator
 
 LEVEL = 0.9
@@ -163,19 +163,12 @@ def hold_out(
 
 def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
     """Return folds with labelled positives in each, as many as these allow."""
-    smallest = smaller_group(labelled)
-    n_folds = min(n_splits, smallest)
     if n_splits < 2:
-        msg = f"n_splits must be at least 2. Got {n_splits}."
-        raise InvalidInputError(msg)
+        refuse(f"n_splits must be at least 2. Got {n_splits}.")
     # Each fit needs two of either kind.
-    if n_folds < 2 or smallest - -(-smallest // n_folds) < 2:
-        fewest = 3 if n_splits > 2 else 4
-        msg = (
-            f"labelled must mark at least {fewest} rows and leave as many, to hold some "
-            f"out in {n_splits} folds. Got {int(labelled.sum()):,} of {labelled.size:,}."
-        )
-        raise InvalidInputError(msg)
+    fewest = 3 if n_splits > 2 else 4
+    require_groups(labelled, fewest, f"hold some out in {n_splits} folds")
+    n_folds = min(n_splits, smaller_group(labelled))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     return list(folds.split(np.zeros(labelled.size), labelled))
 

@@ -12,13 +12,13 @@ from scipy.stats import mannwhitneyu
 from sklearn.model_selection import KFold
 from sklearn.utils import Bunch
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.estimators import as_matrix, check_rows, sample_rows, take_rows
 from probgap._core.kernels import KernelFeatures, scale_gamma
 from probgap._core.newton import Logistic, fit_penalised
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Mask, Single, Vector
-from probgap._core.validation import smaller_group
+from probgap._core.validation import require_groups
 
 _SIGNIFICANT = 0.05
 _N_LANDMARKS = 100
@@ -107,17 +107,11 @@ def scar_test(
     """
     mask = check_rows(X, labelled)
     if n_resamples < 1:
-        msg = f"n_resamples must be at least 1. Got {n_resamples!r}."
-        raise InvalidInputError(msg)
+        refuse(f"n_resamples must be at least 1. Got {n_resamples!r}.")
     rng = as_generator(random_state)
     rows = sample_rows(mask, max_rows, rng)
     known = mask[rows]
-    if smaller_group(known) < _FEWEST_TO_TEST:
-        msg = (
-            f"labelled must mark at least {_FEWEST_TO_TEST} rows and leave as many, to "
-            f"test how labels fell. Got {int(known.sum()):,} of {known.size:,}."
-        )
-        raise InvalidInputError(msg)
+    require_groups(known, _FEWEST_TO_TEST, "test how labels fell")
     samples = as_matrix(take_rows(X, rows))
     with one_thread():
         gamma = scale_gamma(samples)
@@ -128,8 +122,9 @@ def scar_test(
         chance, (ceiling, *_) = _describe(features, known[:, None], seed)
         positives = np.flatnonzero(known | (chance[:, 0] > 0.5 * ceiling))
         if positives.size - int(known.sum()) < 2:
-            msg = "No unlabelled row looks positive: how labels fell cannot be tested."
-            raise InvalidInputError(msg)
+            refuse(
+                "No unlabelled row looks positive: how labels fell cannot be tested."
+            )
         # In the biased draws the chance falls evenly, from the clearest positive to the
         # last, to a third.
         rank = np.argsort(np.argsort(chance[positives, 0], kind="stable"))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from probgap._core.checks import decode_labels
-from probgap._core.errors import InvalidInputError, load_library
+from probgap._core.errors import load_library, refuse
 from probgap._core.estimators import (
     check_rows,
     classifier_of,
@@ -96,16 +96,14 @@ def read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> Fit:
     pipeline = getattr(model, "pipeline_", model)
     classifier = classifier_of(pipeline)
     if not isinstance(classifier, PGPUClassifier | PGPUClassifierCV):
-        msg = (
+        refuse(
             "model must be a fitted PGPUClassifier, PGPUClassifierCV or TableClassifier, "
             f"or a pipeline that ends in one. Got {type(classifier).__name__}."
         )
-        raise InvalidInputError(msg)
     facts = _describe_table(model, classifier, y, table)
     labelled = check_rows(X, _read_observed(model, classifier, X, y))
     if (n_fitted := classifier.observed_gap_.size) != labelled.size:
-        msg = f"X must hold the {n_fitted} rows of the fit. Got {labelled.size}."
-        raise InvalidInputError(msg)
+        refuse(f"X must hold the {n_fitted} rows of the fit. Got {labelled.size}.")
     inputs = _as_frame(X) if pipeline is model else model.read_inputs(X)
     cells = _as_frame(X) if table is None and hasattr(X, "columns") else inputs
     if table is not None:
@@ -122,8 +120,9 @@ def _read_observed(model: Any, classifier: Any, X: Any, y: Any) -> Any:
     if y is None:
         label = getattr(model, "label_", None)
         if label is None or label not in getattr(X, "columns", ()):
-            msg = "y must be given: X has no column that the model took for its label."
-            raise InvalidInputError(msg)
+            refuse(
+                "y must be given: X has no column that the model took for its label."
+            )
         return model.labels_.find(_as_frame(X)[label])
     if getattr(y, "dtype", None) == bool:
         return y

@@ -15,7 +15,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from probgap import __version__
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.estimators import classifier_of
 from probgap._core.output import whole_file
 from probgap._core.runtime import RandomStateLike, as_generator
@@ -114,8 +114,7 @@ class Report:
             how: Any = {"ensure_ascii": False, "allow_nan": False, "indent": 1}
             text = json.dumps(self.to_dict(), **how) + "\n"
         else:
-            msg = f"path must end in .html or .json. Got {str(path)!r}."
-            raise InvalidInputError(msg)
+            refuse(f"path must end in .html or .json. Got {str(path)!r}.")
         with whole_file(path) as file:
             file.write(text)
 

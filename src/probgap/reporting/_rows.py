@@ -31,6 +31,7 @@ _LONG_FRACTION = re.compile(r"-?\d{1,15}\.\d{7,}")
 _N_RANKED = 20
 _N_SHOWN_COLUMNS = 4
 MOST_ROWS = 50_000
+_OWN = ("id", "row", "probability", "probability_low", "probability_high", "gap")
 _MOST_COLUMNS = 20
 _MOST_CHARACTERS = 12_000_000  # of all columns; what matters least is left out
 _N_STEPS = 80  # numbers of rows for which the expected positives are computed
@@ -200,17 +201,11 @@ def page_data(ranked: pd.DataFrame, cells: pd.DataFrame, tree: dict[str, Any]) -
 
     ``cells`` are the columns that matter, the most telling first, of all rows of the fit.
     """
-    scores = ranked[ranked["rank"] != ""][:MOST_ROWS]
+    scores = ranked[ranked["rank"] != ""][:MOST_ROWS].round(4)
     cells = cells.iloc[scores.index]
-    columns = [
-        _column("rank", range(1, len(scores) + 1)),
-        *([_column("id", scores["id"])] if "id" in scores else []),
-        _column("row", scores["row"]),
-        _column("probability", scores["probability"].round(4)),
-        _column("probability_low", scores["probability_low"].round(4)),
-        _column("probability_high", scores["probability_high"].round(4)),
-        _column("gap", scores["gap"].round(4)),
-    ]
+    own = [name for name in _OWN if name in scores]
+    columns = [_column("rank", np.arange(1, len(scores) + 1))]
+    columns += [_column(name, scores[name]) for name in own]
     used, names = sum(map(len, columns)), list(cells.columns)
     n_own = len(columns)
     for at in range(min(len(names), _MOST_COLUMNS)):
@@ -238,10 +233,8 @@ def page_data(ranked: pd.DataFrame, cells: pd.DataFrame, tree: dict[str, Any]) -
 def _column(name: object, values: Any) -> str:
     """Return a column as JSON: numbers, or distinct texts and the place of each cell's."""
     head = f'{{"name":{_dump(str(harmless(clip(name, 60))))},'
-    kind = getattr(getattr(values, "dtype", None), "kind", "i")
-    if kind in "biuf":
-        cells = values if isinstance(values, range) else values.tolist()
-        return f'{head}"values":[{",".join(map(_number, cells))}]}}'
+    if values.dtype.kind in "biuf":
+        return f'{head}"values":[{",".join(map(_number, values.tolist()))}]}}'
     texts = [cell_text(value) for value in values.tolist()]
     places = {text: at for at, text in enumerate(dict.fromkeys(texts))}
     words = _dump([str(harmless(word)) for word in places])
