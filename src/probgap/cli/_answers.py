@@ -11,7 +11,7 @@ import typer
 
 from probgap._core.errors import refuse
 from probgap.cli._questions import AuditFile
-from probgap.cli._terminal import listed
+from probgap.cli._terminal import first_few
 
 _SPELLINGS = {
     "yes": "y,yes,ja,j,oui,o,si,sí,s,sim,da,tak,1,1.0,true,t,x,wahr,vrai,positive,pos,+,✓,✔",
@@ -56,7 +56,9 @@ def read_answers(
         "Drawn but not in the file, counted as not answered yet": _rows(missing),
         "Answers that replace earlier ones": _rows(replaced),
     }
-    notes = [f"{what}: {listed(which, 5)}." for what, which in about.items() if which]
+    notes = [
+        f"{what}: {first_few(which, 5)}." for what, which in about.items() if which
+    ]
     notes.insert(0, _understood(spelt))
     for note in notes if shown else ():
         typer.echo(note, err=True)
@@ -78,7 +80,7 @@ def _read_lines(path: Path, audit: AuditFile) -> tuple[list[_Line], list[str]]:
     for name, found in (("answer", answer), ("row", column)):
         if found is None:
             refuse(
-                f"{path} must have a column '{name}'. It has {listed(list(names), 8)}."
+                f"{path} must have a column '{name}'. It has {first_few(list(names), 8)}."
             )
     lines: list[_Line] = []
     strange: list[str] = []
@@ -134,7 +136,7 @@ def _understood(spelt: Mapping[str, Counter[str]]) -> str:
     for word, texts in spelt.items():
         shown = [f"{text[:20]!r} ({n})" for text, n in texts.most_common()]
         if shown:
-            parts.append(f"{word}: {listed(shown, 6)}")
+            parts.append(f"{word}: {first_few(shown, 6)}")
     return f"Understood {'; '.join(parts)}." if parts else "No answers yet."
 
 

@@ -55,7 +55,7 @@ class LabelSession:
             for row, record in earlier.items()
         }
         self._leases: dict[str, tuple[int, float]] = {}
-        self._lock, self._counting = threading.Lock(), threading.Lock()
+        self._lock, self._counting = threading.RLock(), threading.Lock()
         self._trace: dict[int, AuditEstimate] = {}  # by the number of answers
 
     @property
@@ -66,7 +66,29 @@ class LabelSession:
     def view(self, by: str) -> dict[str, Any]:
         """Return the row that somebody is to look at, and how far they all have come."""
         with self._lock:
-            return self._view(by)
+            waiting, now = self._waiting(), time.monotonic()
+            taken = {
+                row
+                for who, (row, since) in self._leases.items()
+                if who != by and now - since < _LEASE
+            }
+            free = [row for row in waiting if row not in taken] or waiting
+            mine = self._leases.get(by, (-1, 0.0))[0]
+            row = mine if mine in waiting else next(iter(free), None)
+            if row is not None:
+                self._leases[by] = (row, now)
+            words = Counter(given.word for given in self._given.values())
+            n_drawn = self._design.rows.size
+            return {
+                "mode": self._design.kind,
+                "row": None if row is None else self._show(row),
+                "asked": n_drawn,
+                "answered": n_drawn - len(waiting),
+                **{word: words[word] for word in ANSWERS},
+                "undo": self._last(by) is not None,
+                "more": self._extend is not None
+                and n_drawn < self._design.population.size,
+            }
 
     def answer(self, by: str, row: int, word: str) -> dict[str, Any]:
         """Keep an answer, and return the next view; the first answer to a row stays."""
@@ -86,7 +108,7 @@ class LabelSession:
                 self._journal.append(record)
                 self._given[row] = record
                 self._leases.pop(by, None)
-            return self._view(by)
+            return self.view(by)
 
     def undo(self, by: str) -> dict[str, Any]:
         """Take back somebody's last answer, and show them that row again."""
@@ -97,7 +119,7 @@ class LabelSession:
                 self._leases[by] = (row, time.monotonic())
                 n = len(self._given)
                 self._trace = {at: e for at, e in self._trace.items() if at < n}
-            return self._view(by)
+            return self.view(by)
 
     def more(self, by: str, n: int) -> dict[str, Any]:
         """Draw more rows, up to a thousand, once those drawn are answered."""
@@ -106,7 +128,7 @@ class LabelSession:
         with self._lock:
             if self._extend is not None and not self._waiting():
                 self._design = self._extend(n)
-            return self._view(by)
+            return self.view(by)
 
     def estimate(self) -> dict[str, Any]:
         """Return the count and its interval, and how the interval narrowed."""
@@ -140,27 +162,3 @@ class LabelSession:
     def _last(self, by: str) -> int | None:
         given = reversed(self._given.values())
         return next((each.row for each in given if each.by in ("", by)), None)
-
-    def _view(self, by: str) -> dict[str, Any]:
-        waiting, now = self._waiting(), time.monotonic()
-        taken = {
-            row
-            for who, (row, since) in self._leases.items()
-            if who != by and now - since < _LEASE
-        }
-        free = [row for row in waiting if row not in taken] or waiting
-        mine = self._leases.get(by, (-1, 0.0))[0]
-        row = mine if mine in waiting else next(iter(free), None)
-        if row is not None:
-            self._leases[by] = (row, now)
-        words = Counter(given.word for given in self._given.values())
-        n_drawn = self._design.rows.size
-        return {
-            "mode": self._design.kind,
-            "row": None if row is None else self._show(row),
-            "asked": n_drawn,
-            "answered": n_drawn - len(waiting),
-            **{word: words[word] for word in ANSWERS},
-            "undo": self._last(by) is not None,
-            "more": self._extend is not None and n_drawn < self._design.population.size,
-        }

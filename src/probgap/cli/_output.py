@@ -17,7 +17,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 from probgap._core.errors import MissingLibraryError, refuse
-from probgap.cli._terminal import listed
+from probgap.cli._terminal import first_few
 
 # What fit writes.
 FILES = ("report.html", "scores.csv", "label_next.csv", "model.probgap", "run.json")
@@ -46,12 +46,12 @@ def check_folder(
     if found and not force:
         refuse(
             f"--out must name a new or empty folder. Got {folder}, which holds "
-            f"{listed(sorted(found), 3)}; choose another, or replace earlier results with --force."
+            f"{first_few(sorted(found), 3)}; choose another, or replace earlier results with --force."
         )
     if foreign := found.difference(ours):
         refuse(
             f"--force replaces earlier results only, but {folder} also holds "
-            f"{listed(sorted(foreign), 3)}; choose another --out."
+            f"{first_few(sorted(foreign), 3)}; choose another --out."
         )
     if any(_is_same(folder / name, read) for name in found):
         refuse(

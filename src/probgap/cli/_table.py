@@ -12,7 +12,7 @@ from typing import Any
 from probgap import tables
 from probgap._core.errors import refuse
 from probgap._core.runtime import free_memory
-from probgap.cli._terminal import command_line, listed, one_line
+from probgap.cli._terminal import command_line, first_few, one_line
 from probgap.tables import Table
 
 # A table takes at least as many times the size of its files.
@@ -83,7 +83,7 @@ def require_column(option: str, name: str, names: Sequence[str]) -> None:
         hint = (
             " The table was read as one column: a file named .tsv is cut at tabs alone."
         )
-    has = listed([one_line(column) for column in names], 8)
+    has = first_few([one_line(column) for column in names], 8)
     rule = f"{option} must name a column of the table, which has {has}."
     refuse(f"{rule} Got {name!r}.{hint}")
 

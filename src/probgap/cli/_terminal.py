@@ -175,7 +175,7 @@ def command_line() -> str:
     return shlex.join(["probgap", *sys.argv[1:]])
 
 
-def listed(names: Sequence[str], most: int) -> str:
+def first_few(names: Sequence[str], most: int) -> str:
     """Join the first of some names, and say how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

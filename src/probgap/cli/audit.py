@@ -65,7 +65,7 @@ def audit(
         if as_json:
             terminal.print_json(found)
         elif answers is not None and not quiet:
-            show(found, folder)
+            print_estimate(found, folder)
 
 
 def begin(
@@ -152,7 +152,7 @@ def write_report(fit: FittedTable, notes: Sequence[str] = ()) -> dict[str, Any]:
     return found
 
 
-def show(found: Mapping[str, Any], folder: Path) -> None:
+def print_estimate(found: Mapping[str, Any], folder: Path) -> None:
     """Print the main points of what the answers say."""
     console = terminal.make_console()
     if not (found["n_yes"] or found["n_no"] or found["n_unknown"]):

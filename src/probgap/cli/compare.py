@@ -135,14 +135,14 @@ def _read_truth(cells: Any, labelled: Mask, positive: str) -> Mask:
         named = [repr(value[:40]) if value else "empty cells" for value in levels]
         refuse(
             "--truth must have one value for positives and one for negatives, and no "
-            f"rows of unknown truth. Got {cells.name!r} with {terminal.listed(named, 4)}."
+            f"rows of unknown truth. Got {cells.name!r} with {terminal.first_few(named, 4)}."
         )
     for word in (positive, None):
         with suppress(InvalidInputError):
             truth = tables.read_labels(cells, word).find(cells)
             break
     else:
-        shown = terminal.listed([repr(value[:40]) for value in levels], 4)
+        shown = terminal.first_few([repr(value[:40]) for value in levels], 4)
         refuse(
             "--truth must name a column with positives and negatives, spelt as in "
             f"--label or as yes and no. Got {cells.name!r} with {shown}."

@@ -63,7 +63,7 @@ def correct(
         if as_json:
             terminal.print_json(summary)
         elif not quiet:
-            _show(summary, target)
+            _print_summary(summary, target)
 
 
 def correct_into(
@@ -124,7 +124,7 @@ def score_table(
     return scores.iloc[np.lexsort((number, -chance, labelled | (answer != "")))]
 
 
-def _show(summary: Mapping[str, Any], target: Path) -> None:
+def _print_summary(summary: Mapping[str, Any], target: Path) -> None:
     typer.echo(
         f"Corrected by {summary['answers']} answers, {summary['positive']} of them yes. "
         f"Scores: {target / 'scores.csv'}"

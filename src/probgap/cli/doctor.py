@@ -55,7 +55,7 @@ def doctor(*, as_json: given.Json = False, debug: given.Debug = False) -> None:
             "self_test": said,
             "passed": passed,
         }
-        print_json(found) if as_json else _show(found)
+        print_json(found) if as_json else _print_findings(found)
         if not passed:
             raise typer.Exit(BAD_INPUT)
 
@@ -84,7 +84,7 @@ def _test_itself() -> tuple[bool, str]:
     return accuracy >= _GOOD_ACCURACY, f"accuracy {accuracy:.1%} on true labels"
 
 
-def _show(found: dict[str, Any]) -> None:
+def _print_findings(found: dict[str, Any]) -> None:
     # Commands to install a part are for copying, so lines are not wrapped.
     console = make_console()
     console.print(

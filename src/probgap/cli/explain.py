@@ -18,16 +18,14 @@ _N_NEAREST = 5
 _N_VALUES = 4  # shown of each similar row
 _N_WORDS = 8
 _BAR = 20
-_FOLDER = "A folder that fit wrote."
 _ROW = "One row: its id, or its number (from 1) if the table has no id column."
-_TABLE = "The table of the fit, if it is no longer where it was."
 
 
 def explain(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help=_FOLDER)],
+    folder: given.Fitted,
     *,
     row: Annotated[str | None, typer.Option(metavar="ID", help=_ROW)] = None,
-    table: Annotated[str | None, typer.Option(metavar="TABLE", help=_TABLE)] = None,
+    table: given.TableAgain = None,
     seed: given.Seed = 0,
     as_json: given.Json = False,
     quiet: given.Quiet = False,
@@ -181,7 +179,7 @@ def _print_words(column: str, words: list[dict[str, Any]]) -> None:
         # Shares that would be shown as 0 say nothing.
         found = [word for word in words if sign * word["log_odds"] >= 0.005]
         shown = [f"{each['word']} {each['log_odds']:+.2f}" for each in found]
-        console.print(f"  {heading:<8} {terminal.listed(shown, _N_WORDS) or 'none'}")
+        console.print(f"  {heading:<8} {terminal.first_few(shown, _N_WORDS) or 'none'}")
 
 
 def _print_bars(entries: list[tuple[str, float, str]]) -> None:

@@ -13,7 +13,7 @@ from probgap.cli import _terminal as terminal
 from probgap.cli._fitted import FittedTable
 from probgap.cli._output import check_libraries
 from probgap.cli._run import read_run
-from probgap.cli.audit import show, write_report
+from probgap.cli.audit import print_estimate, write_report
 
 if TYPE_CHECKING:
     from probgap.audit import Design
@@ -82,7 +82,7 @@ def label(
         if as_json:
             terminal.print_json(found)
         else:
-            show(found, folder)
+            print_estimate(found, folder)
 
 
 def open_session(

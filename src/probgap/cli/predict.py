@@ -160,7 +160,7 @@ def _score(
     drift += watch.notices()
     if strict and drift:
         first, *others = drift
-        names = terminal.listed([repr(entry["column"]) for entry in others], 5)
+        names = terminal.first_few([repr(entry["column"]) for entry in others], 5)
         so = f", and so did {names}" if others else ""
         refuse(f"{first['notice'].rstrip('.')}{so}; --strict refuses that.")
 
@@ -197,7 +197,7 @@ def _select_columns(reader: TableReader, model: Any, name: str | None) -> None:
     needed = needed_columns(model)
     if missing := [name for name in needed if name not in reader.columns]:
         refuse(
-            f"The table has no {terminal.listed(list(map(repr, missing)), 8)}: it needs "
+            f"The table has no {terminal.first_few(list(map(repr, missing)), 8)}: it needs "
             "every column that the model was fitted to."
         )
     if name is not None:
