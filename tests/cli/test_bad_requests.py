@@ -207,7 +207,11 @@ BAD_REQUESTS = {
         PREDICT,
         "upgrade probgap",
     ),
-    "model without preparation": (put_bare_model, PREDICT, "pipeline that begins with"),
+    "model without preparation": (
+        put_bare_model,
+        PREDICT,
+        "which holds a PGPUClassifier",
+    ),
     # Rows to score.
     "column missing": (
         put("t.csv", lambda good: good.csv("size")),

@@ -22,7 +22,6 @@ def predict(probgap, monkeypatch, tmp_path):
 
     def run(happen, *more):
         monkeypatch.setattr("probgap.io.load", happen)
-        monkeypatch.setattr("probgap.io.read_metadata", happen)
         words = (tmp_path / "model.probgap", tmp_path / "t.csv")
         return probgap("predict", *words, *more)
 

@@ -162,7 +162,7 @@ def test_every_place_gives_the_same_answers(square, probgap, tmp_path, monkeypat
         words = ["fit", tmp_path / "t.parquet", "--label", "found", "--out", out]
         result = probgap(*words, "--engine", engine, "--fast")
         assert result.exit_code == 0, result.stderr
-        model = io.load(out / "model.probgap")[-1]
+        model = io.load(out / "model.probgap").pipeline_[-1]
         reading, (low, high) = model.reading_, model.reading_.n_hidden_interval
         found = json.loads((out / "run.json").read_text())["found"]
         assert found["hidden"] == reading.n_hidden

@@ -8,14 +8,11 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 from probgap.exceptions import InvalidInputError
 from probgap.tables import (
     TableReader,
     make_preprocessor,
-    needed_columns,
     plan_columns,
     read_table,
     to_categories,
@@ -158,19 +155,6 @@ def test_missing_cells_of_a_column_that_had_none_take_the_median(fitted, frame):
     row = frame.iloc[:1].assign(plain=np.nan)
     middle = frame.iloc[:1].assign(plain=frame["plain"].median())
     assert_allclose(fitted.transform(row), fitted.transform(middle), atol=1e-12)
-
-
-def test_what_a_model_needs_is_known_fitted_or_not(fitted, frame):
-    model = make_pipeline(fitted, LogisticRegression())
-    for thing in (
-        fitted,
-        clone(fitted),
-        model,
-        make_pipeline(model, LogisticRegression()),
-    ):
-        assert set(needed_columns(thing)) == set(frame.columns) - {"y"}
-    with pytest.raises(InvalidInputError, match="Got LogisticRegression"):
-        needed_columns(LogisticRegression())
 
 
 def test_wide_tables_become_narrow():

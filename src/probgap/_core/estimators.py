@@ -261,6 +261,7 @@ _FARTHEST = 30.0
 
 def classifier_of(model: Any) -> Any:
     """Return the fitted classifier: the model itself, or the last step of a pipeline."""
+    model = getattr(model, "pipeline_", model)  # of a TableClassifier
     classifier = model[-1] if isinstance(model, Pipeline) else model
     check_is_fitted(classifier)
     return classifier
@@ -268,6 +269,8 @@ def classifier_of(model: Any) -> Any:
 
 def samples_of(model: Any, X: Any) -> Matrix:
     """Return rows as the classifier sees them, after the other steps of a pipeline."""
+    if hasattr(model, "pipeline_"):  # a TableClassifier
+        model, X = model.pipeline_, model.read_inputs(X)
     if isinstance(model, Pipeline) and len(model) > 1:
         return model[:-1].transform(X)
     return X if hasattr(X, "shape") else np.asarray(X)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from probgap._core.types import Mask
     from probgap.audit import CorrectedClassifier
-    from probgap.tables import ColumnPlan
 
 
 class FittedTable:
@@ -45,27 +44,17 @@ class FittedTable:
         return self._frame.drop(columns=self.described["label"])
 
     @cached_property
-    def plan(self) -> ColumnPlan:
-        """How the columns were used."""
-        from probgap.tables import ColumnPlan, ColumnUse
-
-        uses = (ColumnUse(**column) for column in self.described["columns"])
-        return ColumnPlan(tuple(uses), len(self._frame))
-
-    @cached_property
     def inputs(self) -> pd.DataFrame:
         """What the model learns from."""
-        from probgap.tables import read_inputs
-
-        return read_inputs(self._frame, self.plan)
+        inputs: pd.DataFrame = self.table_model.read_inputs(self._frame)
+        return inputs
 
     @cached_property
     def labelled(self) -> Mask:
         """Which rows are known positives."""
-        from probgap.tables import read_labels
-
-        column = self._frame[self.described["label"]]
-        return read_labels(column, self.positive).find(column)
+        labels = self.table_model.labels_
+        known: Mask = labels.find(self._frame[self.described["label"]])
+        return known
 
     @property
     def positive(self) -> str:
@@ -93,12 +82,17 @@ class FittedTable:
         return found[0]
 
     @cached_property
-    def model(self) -> Any:
-        """The pipeline that was fitted."""
+    def table_model(self) -> Any:
+        """The model that was fitted, which takes the table as it is."""
         from probgap.io import load
 
         with caught_warnings():
             return load(self.folder / "model.probgap")
+
+    @property
+    def model(self) -> Any:
+        """Its pipeline, which takes ``inputs``."""
+        return self.table_model.pipeline_
 
     def describe(self, row: int) -> dict[str, Any]:
         """Return number, id and cells of a row as text."""

@@ -14,12 +14,10 @@ if TYPE_CHECKING:
 
 # The parts of run.json that other commands read, and the types in them.
 _NUMBER = int | float
-_COLUMN: Any = dict.fromkeys(("name", "use", "why", "example"), str)
-_COLUMN |= {"n_missing": int, "n_distinct": int, "day_first": bool}
 _DRIVER: Any = {"column": str, "importance": _NUMBER, "spread": _NUMBER}
 _SHAPES: dict[str, Any] = {
     "table": dict.fromkeys(("path", "sha256", "label", "positive"), str)
-    | {"id": str | None, "columns": [_COLUMN]},
+    | {"id": str | None},
     "drivers": {"scored_by": str, "score": _NUMBER, "columns": [_DRIVER]},
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -70,16 +71,16 @@ def correct_into(
     target: Path, fit: FittedTable, said: Mapping[int, bool]
 ) -> dict[str, Any]:
     """Correct the model, and write it with its scores: both, or nothing."""
-    from probgap.io import read_metadata, save
+    from probgap.io import save
     from probgap.tables import write_csv
 
     better = fit.correct(said)
     scores = score_table(fit, better, said)
-    metadata = read_metadata(fit.folder / "model.probgap")
+    whole = replace(better, model=fit.table_model)
     write_folder(
         target,
         {
-            "model.probgap": lambda path: save(better, path, metadata=metadata),
+            "model.probgap": lambda path: save(whole, path),
             "scores.csv": lambda path: write_csv(scores, path),
         },
     )

@@ -85,7 +85,7 @@ def _explain_row(
     ]
     contributions.sort(key=lambda part: -abs(part["log_odds"]))
     for part in contributions:
-        if part["column"] in fit.plan.names("text"):
+        if part["column"] in fit.table_model.plan_.names("text"):
             said = word_contributions(model, one, part["column"], random_state=seed)
             words = zip(said.columns, said.contributions.tolist(), strict=True)
             part["words"] = [

@@ -31,8 +31,6 @@ _COSTS = {
     "Checking it": 18.0,
     "Writing the report": 7.0,
 }
-# What a model file notes about its table.
-_NOTED = ("name", "label", "id", "positive")
 
 
 def fit(
@@ -182,13 +180,12 @@ def write_results(folder: Path, model: TableClassifier, found: Report) -> None:
     from probgap.tables import write_csv
 
     table = found.tree["table"]
-    metadata = {name: table[name] for name in _NOTED} | {"ranges": model.ranges_}
-    metadata["sha256"] = table["sha256"] or ""
+    metadata = {"table": table["name"], "sha256": table["sha256"] or ""}
     write: dict[str, Callable[[Path], object]] = {
         "report.html": found.save,
         "scores.csv": lambda path: write_csv(found.ranked, path),
         "label_next.csv": lambda path: write_csv(found.label_next, path),
-        "model.probgap": lambda path: save(model.pipeline_, path, metadata=metadata),
+        "model.probgap": lambda path: save(model, path, metadata=metadata),
         "run.json": found.save,
     }
     write_folder(folder, {name: write[name] for name in found.tree["run"]["files"]})

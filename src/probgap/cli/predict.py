@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from probgap._core.types import Mask
-    from probgap.tables import DriftWatch, TableReader
+    from probgap.tables import TableClassifier, TableReader
 
 SCORE = "Scoring rows"
 _ROWS_AT_ONCE = 20_000
@@ -116,29 +116,23 @@ def _score(
 
     At the end, notices of columns that left their training range are added to ``drift``.
     """
-    from probgap.tables import TableReader
+    from probgap.tables import DriftWatch, TableReader
 
-    model, corrected, name, n_done = None, None, id_column, 0
+    model, name, n_done = None, id_column, 0
     for at, source in enumerate(sources):
         with TableReader(source, chunk_rows=_ROWS_AT_ONCE) as reader:
             if model is None:
                 # Slow: it loads scikit-learn, which no check before it needs.
-                model, noted, watch = _load(path, strict=strict, quiet=quiet)
-                if hasattr(model, "belief"):  # corrected by answers
-                    corrected, model = model, model.model
-                if name is None and noted.get("id") in reader.columns:
-                    name = noted["id"]
-            _select_columns(reader, model, name)
+                model, scorer = _load(path, quiet=quiet)
+                watch = DriftWatch(model.ranges_)
+                if name is None and model.id in reader.columns:
+                    name = model.id
+            _select_columns(reader, model.plan_.inputs, name)
             if at == 0:
                 progress.begin(SCORE)
-            classifier = model[-1]
-            scorer = (
-                classifier
-                if corrected is None
-                else replace(corrected, model=classifier)
-            )
+            classifier = model.pipeline_[-1]
             for frame in reader:
-                samples = model[:-1].transform(frame)
+                samples = model.pipeline_[:-1].transform(frame)
                 watch.update(frame)
                 gap = classifier.gap_estimator_.transform(samples)[:, 0]
                 chances = scorer.predict_proba(samples)
@@ -165,36 +159,30 @@ def _score(
         refuse(f"{first['notice'].rstrip('.')}{so}; --strict refuses that.")
 
 
-def _load(
-    path: Path, *, strict: bool, quiet: bool
-) -> tuple[Any, dict[str, Any], DriftWatch]:
-    """Return a model, what is noted of its table, and a watch on its training ranges."""
-    from probgap.io import load, read_metadata
-    from probgap.tables import DriftWatch
+def _load(path: Path, *, quiet: bool) -> tuple[TableClassifier, Any]:
+    """Return a model, and what gives prepared rows their probabilities."""
+    from probgap.io import load
 
     with terminal.caught_warnings() as raised:
-        model = load(path)
+        found = load(path)
     for warning in raised if not quiet else ():
         typer.echo(f"Warning: {warning}", err=True)
-    noted = read_metadata(path)
-    if hasattr(model, "pipeline_"):  # a TableClassifier
-        noted = {"ranges": getattr(model, "ranges_", {})} | noted
-        model = model.pipeline_
-    if strict and not noted.get("ranges"):
+    model = getattr(found, "model", found)  # that answers have corrected
+    if not hasattr(model, "pipeline_") or not hasattr(model.pipeline_[-1], "boundary_"):
         refuse(
-            f"--strict requires a model that knows its training ranges. Got {path}, which "
-            "has none; fit again."
+            f"MODEL must be a file that probgap fit wrote. Got {path}, which holds a "
+            f"{type(model).__name__}."
         )
-    # Older files have no ranges.
-    return model, noted, DriftWatch(noted.get("ranges", {}))
+    classifier = model.pipeline_[-1]
+    return model, classifier if model is found else replace(found, model=classifier)
 
 
-def _select_columns(reader: TableReader, model: Any, name: str | None) -> None:
+def _select_columns(
+    reader: TableReader, needed: Sequence[str], name: str | None
+) -> None:
     """Read only the columns that are needed, and the id column if there is one."""
     from probgap.cli._table import require_column
-    from probgap.tables import needed_columns
 
-    needed = needed_columns(model)
     if missing := [name for name in needed if name not in reader.columns]:
         refuse(
             f"The table has no {terminal.first_few(list(map(repr, missing)), 8)}: it needs "

@@ -11,7 +11,6 @@ from probgap.tables._labels import read_label_counts as read_label_counts
 from probgap.tables._labels import require_labels as require_labels
 from probgap.tables._parquet import append_parquet as append_parquet
 from probgap.tables._plan import ColumnPlan, ColumnUse, plan_columns
-from probgap.tables._plan import needed_columns as needed_columns
 from probgap.tables._plan import plan_labelled as plan_labelled
 from probgap.tables._read import Piece as Piece
 from probgap.tables._read import Table, read_table

@@ -79,9 +79,7 @@ def _to_values(column: Series, use: str, *, day_first: bool) -> Vector:
 class DriftWatch:
     """Counts cells of new rows that lie outside the ranges of a fit, chunk by chunk."""
 
-    def __init__(self, ranges: Any) -> None:
-        if not isinstance(ranges, dict) or not all(map(_is_range, ranges.values())):
-            refuse("The training ranges in the model file were altered; fit again.")
+    def __init__(self, ranges: Mapping[str, Mapping[str, Any]]) -> None:
         self._watched = {
             name: _Watched(name, range_) for name, range_ in ranges.items()
         }
@@ -95,21 +93,6 @@ class DriftWatch:
         """Return column, share of cells and a sentence for each column that left."""
         found = (watched.notice() for watched in self._watched.values())
         return [notice for notice in found if notice is not None]
-
-
-def _is_range(range_: Any) -> bool:
-    match range_:
-        case {"use": str(), "rows": int(rows), "missing": int(missing), **more}:
-            ends, levels = more.get("ends", [0, 0, 0, 0]), more.get("levels", [])
-            return (
-                0 <= missing <= rows
-                and isinstance(more.get("rare", 0), int)
-                and isinstance(ends, list)
-                and [isinstance(end, int | float) for end in ends] == [True] * 4
-                and isinstance(levels, list)
-                and all(isinstance(level, str) for level in levels)
-            )
-    return False
 
 
 class _Watched:

@@ -227,18 +227,6 @@ def _check_names(frame: Frame, *wanted: str) -> None:
     check_columns(wanted, names, "The table")
 
 
-def needed_columns(model: Any) -> tuple[str, ...]:
-    """Return the columns that a ColumnTransformer or its pipeline needs."""
-    while hasattr(model, "steps"):
-        model = model.steps[0][1]
-    if not hasattr(model, "transformers"):
-        refuse(
-            "model must be a ColumnTransformer or a pipeline that begins with one. "
-            f"Got {type(model).__name__}."
-        )
-    return tuple(name for _, _, names in model.transformers for name in names)
-
-
 def _use_of(
     column: Series,
     fixed: tuple[str, str] | None,
