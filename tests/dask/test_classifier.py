@@ -272,8 +272,8 @@ def test_what_cannot_be_fitted_is_refused_in_a_sentence(table):
     [
         (lambda X: X[:, 0], "rows and columns. Got 1 dimension"),
         (lambda X: X[:, :0], "rows and columns. Got 2 dimension.* and no column"),
-        (lambda X: X.astype(complex), "ndarray of complex128 .block 1"),
-        (lambda X: X.astype("M8[s]"), r"ndarray of datetime64\[s\] .block 1"),
+        (lambda X: X.astype(complex), "ndarray of complex128 .block"),
+        (lambda X: X.astype("M8[s]"), r"ndarray of datetime64\[s\] .block"),
         (lambda X: X.map_blocks(np.ma.masked_array), "a MaskedArray of float64"),
         (lambda X: X.map_blocks(csr_matrix), "a csr_matrix of float64"),
         (lambda X: X * 1e200, "squares can be added up"),

@@ -116,13 +116,15 @@ def _score(
 
     At the end, notices of columns that left their training range are added to ``drift``.
     """
-    from probgap.tables import DriftWatch, TableReader
+    from probgap.tables import TableReader
 
     model, name, n_done = None, id_column, 0
     for at, source in enumerate(sources):
         with TableReader(source, chunk_rows=_ROWS_AT_ONCE) as reader:
             if model is None:
                 # Slow: it loads scikit-learn, which no check before it needs.
+                from probgap.tables import DriftWatch
+
                 model, scorer = _load(path, quiet=quiet)
                 watch = DriftWatch(model.ranges_)
                 if name is None and model.id in reader.columns:

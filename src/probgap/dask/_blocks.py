@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,11 @@ from probgap._core.checks import (
     is_missing,
     require_labelled_and_unlabelled,
 )
-from probgap._core.errors import InvalidInputError, ProbgapWarning, load_library
+from probgap._core.errors import (
+    load_library,
+    refuse,
+    warn,
+)
 from probgap._core.runtime import one_thread
 from probgap._core.types import Mask, Rows, Vector
 
@@ -77,27 +80,23 @@ def _divide_memory(n_columns: int, numbers: list[int], max_memory: float) -> lis
     most = int(max_memory // (_BYTES_OF_A_VALUE * n_columns))
     if most < 2 * _FEWEST:
         needed = 2 * _FEWEST * _BYTES_OF_A_VALUE * n_columns
-        msg = f"max_memory must hold some rows: {needed:,} bytes. Got {max_memory!r}."
-        raise InvalidInputError(msg)
+        refuse(f"max_memory must hold some rows: {needed:,} bytes. Got {max_memory!r}.")
     n_labelled, n_unlabelled = numbers
     few = min(n_labelled, max(most // 2, most - n_unlabelled))
     if few < n_labelled:
-        warnings.warn(
+        warn(
             f"The {n_labelled:,} labelled rows take more than half of max_memory="
             f"{max_memory:.3g}: {few:,} of them are drawn, and as many others, each "
-            "weighted to represent all. Use a larger max_memory to fit to more.",
-            ProbgapWarning,
-            stacklevel=2,
+            "weighted to represent all. Use a larger max_memory to fit to more."
         )
     return [few, min(n_unlabelled, most - few)]
 
 
-def split_ranks(ranks: Rows, sizes: Rows) -> Iterator[Rows]:
-    """Yield the ranks that fall into each block, counted from its first."""
-    first = np.concatenate([[0], np.cumsum(sizes)])
-    at = np.searchsorted(ranks, first)
-    for k in range(sizes.size):
-        yield ranks[at[k] : at[k + 1]] - first[k]
+def split_ranks(ranks: Rows, sizes: Rows) -> list[Rows]:
+    """Return the ranks that fall into each block, counted from its first."""
+    first = np.cumsum(sizes) - sizes
+    parts = np.split(ranks, np.searchsorted(ranks, first[1:]))
+    return [part - start for part, start in zip(parts, first, strict=True)]
 
 
 # Rows of dask arrays and dataframes.
@@ -120,8 +119,7 @@ def draw_sample(
     counted = on_workers(_count_labels, ([labels] for _, labels in pairs))
     kinds = list(sum(counted, Counter()))
     if not kinds:
-        msg = "X must hold rows. Got none."
-        raise InvalidInputError(msg)
+        refuse("X must hold rows. Got none.")
     known = np.array(kinds, dtype=object if None in kinds else None)
     labels = decode_labels(known, pos_label)
     positive, n_rows = labels.name_of("labelled"), [part.total() for part in counted]
@@ -129,18 +127,12 @@ def draw_sample(
     sizes = np.stack([of_kind, n_rows - of_kind])
     require_labelled_and_unlabelled(labels, counts=sizes.sum(axis=1).tolist())
     ranks, weights = draw_ranks(sizes, max_memory, X.shape[1], seed)
-    first = np.cumsum([0, *n_rows])
-    calls = zip(pairs, first[:-1], ranks, strict=True)
-    taken = on_workers(
-        _take,
-        (
-            (*pair, positive, X.shape[1], at, start, *inside)
-            for at, (pair, start, inside) in enumerate(calls)
-        ),
+    places = enumerate(np.cumsum(n_rows) - n_rows)
+    calls = (
+        (*pair, positive, X.shape[1], place, inside)
+        for pair, place, inside in zip(pairs, places, ranks, strict=True)
     )
-    for part in taken:
-        if isinstance(part, str):
-            raise InvalidInputError(part)
+    taken = on_workers(_take, calls)
     samples, labelled, rows = map(np.concatenate, zip(*taken, strict=True))
     weight = None if weights is None else np.where(labelled, *weights)
     found = ObservedLabels(labelled, labels.classes, labels.positive)
@@ -152,29 +144,26 @@ def _pair_blocks(X: Any, y: Any) -> list[tuple[Lazy, Lazy]]:
     blocks = _blocks_of(X, "X")
     if X.ndim != 2 or X.shape[1] == 0:
         more = "" if X.ndim != 2 else " and no column"
-        msg = f"X must have rows and columns. Got {X.ndim} dimension(s){more}."
-        raise InvalidInputError(msg)
+        refuse(f"X must have rows and columns. Got {X.ndim} dimension(s){more}.")
     if hasattr(X, "chunks") and hasattr(y, "chunks") and sum(X.chunks[0]) == y.shape[0]:
         # Blocks of unknown length are assumed to match, and checked when they are read.
         y = y.rechunk((X.chunks[0], *y.chunks[1:]))
     labels = _blocks_of(y, "y")
     if len(blocks) != len(labels):
-        msg = (
+        refuse(
             "y must have as many blocks as X, or be a dask array of known length. Got "
             f"{len(labels)} blocks beside {len(blocks)}."
         )
-        raise InvalidInputError(msg)
     return list(zip(blocks, labels, strict=True))
 
 
 def _blocks_of(collection: Any, name: str) -> list[Lazy]:
     if not hasattr(collection, "to_delayed"):
-        msg = (
-            f"{name} must be a dask array or a dask dataframe. Got "
-            f"{type(collection).__name__}; probgap.PGPUClassifier takes what is in "
-            "memory."
+        kind = type(collection).__name__
+        refuse(
+            f"{name} must be a dask array or a dask dataframe. Got {kind}; "
+            "probgap.PGPUClassifier takes what is in memory."
         )
-        raise InvalidInputError(msg)
     if hasattr(collection, "chunks") and collection.ndim == 2:
         collection = collection.rechunk({1: -1})
     if hasattr(collection, "simplify"):
@@ -205,53 +194,50 @@ def _take(
     y: Any,
     positive: Any,
     n_columns: int,
-    at: int,
-    first: int,
-    labelled: Rows,
-    others: Rows,
-) -> tuple[NDArray[Any], Mask, Rows] | str:
+    place: tuple[int, int],
+    ranks: tuple[Rows, Rows],
+) -> tuple[NDArray[Any], Mask, Rows]:
     """Take rows of a block by their ranks among labelled and unlabelled rows.
 
-    Returns the samples, the mask of labelled ones and their indices in the table; or an
-    error message about the block.
+    ``place`` is the number of the block and that of its first row. Returns the samples,
+    the mask of labelled ones and their indices in the table.
     """
     labels = _as_labels(y)
     mask = ~is_missing(labels)
     mask[mask] = labels[mask] == positive
-    values, fault = _read_numbers(X, mask.size, n_columns, first)
-    if values is None:
-        return (
+    at, first = place
+    try:
+        values = _read_numbers(X, mask.size, n_columns, first)
+    except (TypeError, ValueError) as error:
+        refuse(
             "X must hold finite numbers, as many in every row, and y one label for each "
-            f"row. Got {fault} (block {at + 1}, rows {first + 1:,} to "
+            f"row. Got {error} (block {at + 1}, rows {first + 1:,} to "
             f"{first + X.shape[0]:,})."
         )
-    chosen = [np.flatnonzero(mask)[labelled], np.flatnonzero(~mask)[others]]
-    inside = np.sort(np.concatenate(chosen))
-    return values[inside], mask[inside], inside + first
+    rows = rows_of(mask, ranks)
+    return values[rows], mask[rows], rows + first
 
 
-def _read_numbers(
-    X: Any, n_labels: int, n_columns: int, first: int
-) -> tuple[NDArray[Any] | None, str]:
-    """Return a block as finite floating point numbers, or what is wrong with it."""
+def rows_of(labelled: Mask, ranks: tuple[Rows, Rows]) -> Rows:
+    """Return rows by their ranks among the labelled ones, and among the others."""
+    kinds = zip((labelled, ~labelled), ranks, strict=True)
+    return np.sort(np.concatenate([np.flatnonzero(mask)[at] for mask, at in kinds]))
+
+
+def _read_numbers(X: Any, n_labels: int, n_columns: int, first: int) -> NDArray[Any]:
+    """Return a block as finite floating point numbers, or say what is wrong with it."""
     if X.shape != (n_labels, n_columns):
         shape = f"{X.shape[0]:,} rows of {X.shape[1]} columns"
-        return None, f"{shape} beside {n_labels:,} labels, in place of {n_columns}"
+        refuse(f"{shape} beside {n_labels:,} labels, in place of {n_columns}")
     kinds = list(getattr(X, "dtypes", [getattr(X, "dtype", None)]))
     strange = [kind for kind in kinds if getattr(kind, "kind", "O") in "cmMSUV"]
     if strange or issparse(X) or isinstance(X, np.ma.MaskedArray):
-        return None, f"a {type(X).__name__} of {[*strange, *kinds][0]}"
-    try:
-        values = np.asarray(X)
-        if values.dtype not in (np.float64, np.float32):
-            values = values.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        return None, str(error)
-    bad = np.argwhere(~np.isfinite(values))
-    if len(bad):
-        row, column = bad[0]
-        name = f"feature {column}"
-        if hasattr(X, "columns"):
-            name = f"column {str(X.columns[column])!r}"
-        return None, f"{values[row, column]} in {name}, row {first + row + 1:,}"
-    return np.ascontiguousarray(values), ""
+        refuse(f"a {type(X).__name__} of {[*strange, *kinds][0]}")
+    values = np.asarray(X)
+    if values.dtype not in (np.float64, np.float32):
+        values = values.astype(np.float64)
+    for row, column in np.argwhere(~np.isfinite(values))[:1]:
+        columns = getattr(X, "columns", None)
+        name = f"feature {column}" if columns is None else f"column {columns[column]!r}"
+        refuse(f"{values[row, column]} in {name}, row {first + row + 1:,}")
+    return np.ascontiguousarray(values)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-import zlib
-from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -18,19 +14,8 @@ from probgap._core._sklearn import Interval, fit_context
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import load_library
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
-from probgap.dask._blocks import Lazy, draw_sample
+from probgap.dask._blocks import Lazy, dask, draw_sample
 from probgap.pgpu import PGPUClassifier
-
-# Attributes about training rows, and those of the gap, which few predictions need.
-_OF_ROWS = {
-    "observed_gap_",
-    "posterior_",
-    "probability_",
-    "relabelling_",
-    "row_weight_",
-    "sample_weight_",
-}
-_OF_GAP = {"gap_estimator_", "reading_"}
 
 
 class DaskPGPUClassifier(ClassifierMixin, BaseEstimator):
@@ -206,17 +191,16 @@ class DaskPGPUClassifier(ClassifierMixin, BaseEstimator):
         empty = np.empty(0, self.classes_.dtype if method == "predict" else np.float64)
         if method == "predict_proba":
             empty = np.empty((0, 2))
-        model = _pack(self.model_)
+        model = dask.delayed(self.model_)  # sent to a worker once, for all blocks
+        how: dict[str, Any] = {"method": method, "empty": empty}
         if hasattr(X, "map_partitions"):
-            about = (method, empty, self.classes_)
-            meta = _predict_frame(X._meta, b"", *about)
-            return X.map_partitions(_predict_frame, model, *about, meta=meta)
+            meta = _predict_frame(X._meta, self.model_, **how)
+            return X.map_partitions(_predict_frame, model, **how, meta=meta)
         X = X.rechunk({1: -1})
         form: dict[str, Any] = {"drop_axis": 1}
         if empty.ndim == 2:
             form = {"chunks": (X.chunks[0], (2,))}
-        how = {"model": model, "method": method, "empty": empty}
-        return X.map_blocks(_predict, **how, dtype=empty.dtype, **form)
+        return X.map_blocks(_predict, model=model, **how, dtype=empty.dtype, **form)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -225,38 +209,15 @@ class DaskPGPUClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _pack(model: PGPUClassifier) -> bytes:
-    """Serialise only what predictions need, so that the graph stays small."""
-    slim = copy.copy(model)
-    if hasattr(slim.estimator_, "held_out_"):
-        slim.estimator_ = copy.copy(slim.estimator_)
-        del slim.estimator_.held_out_
-    # If two posteriors are averaged, one of them is read off the gap.
-    for name in _OF_ROWS if model.averages_ else _OF_ROWS | _OF_GAP:
-        delattr(slim, name)
-    return zlib.compress(pickle.dumps(slim), level=1)
+def _predict(block: Any, model: Any, method: str, empty: NDArray[Any]) -> NDArray[Any]:
+    return empty if block.shape[0] == 0 else getattr(model, method)(block)
 
 
-@lru_cache(maxsize=4)  # once for all blocks of a worker
-def _unpack(packed: bytes) -> Any:
-    return pickle.loads(zlib.decompress(packed))
-
-
-def _predict(
-    block: Any, model: bytes, method: str, empty: NDArray[Any]
-) -> NDArray[Any]:
-    if block.shape[0] == 0:
-        return empty
-    return getattr(_unpack(model), method)(block)
-
-
-def _predict_frame(
-    frame: Any, model: bytes, method: str, empty: NDArray[Any], classes: NDArray[Any]
-) -> Any:
+def _predict_frame(frame: Any, model: Any, method: str, empty: NDArray[Any]) -> Any:
     found = _predict(frame, model, method, empty)
     if found.ndim == 1:
         return pandas().Series(found, index=frame.index, name=method)
-    return pandas().DataFrame(found, index=frame.index, columns=classes.tolist())
+    return pandas().DataFrame(found, index=frame.index, columns=model.classes_.tolist())
 
 
 def pandas() -> Any:

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from probgap import tables
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import load_library
 from probgap._core.runtime import spread_rows
 from probgap._core.types import Rows
-from probgap.dask._blocks import draw_ranks, on_workers, split_ranks
+from probgap.dask._blocks import draw_ranks, on_workers, rows_of, split_ranks
 from probgap.tables import LabelColumn, Piece, Table
 
 # Labelled and other rows that show how wide the prepared columns are.
@@ -108,13 +107,12 @@ def _take(
     parts, before = [], [0, 0]
     for frame in piece.read(names) if any(map(len, ranks)) else ():
         known = labels.find(frame[label])
-        inside: list[NDArray[np.intp]] = []
-        for kind, mask in enumerate((known, ~known)):
-            rows = np.flatnonzero(mask)
-            wanted = ranks[kind] - before[kind]
-            inside.append(rows[wanted[(wanted >= 0) & (wanted < rows.size)]])
-            before[kind] += rows.size
-        parts.append(frame.iloc[np.sort(np.concatenate(inside))])
+        wanted: list[Rows] = []
+        for kind, size in enumerate((known.sum(), (~known).sum())):
+            here = ranks[kind] - before[kind]
+            wanted.append(here[(here >= 0) & (here < size)])
+            before[kind] += int(size)
+        parts.append(frame.iloc[rows_of(known, (wanted[0], wanted[1]))])
     taken = _concat(parts)
     return None if taken is None else taken.set_axis(taken.index + first)
 
