@@ -71,11 +71,6 @@ class ModelVersionWarning(ProbgapWarning):
     """A model was saved with another version of scikit-learn or of probgap."""
 
 
-def refuse(message: str) -> NoReturn:
-    """Raise an error about the input."""
-    raise InvalidInputError(message)
-
-
 # A warning is no use to somebody who reads it at a line of these packages.
 _PASSED_ON = frozenset(("probgap", "sklearn"))
 

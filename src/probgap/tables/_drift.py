@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtrc
 
-from probgap._core.errors import refuse
 from probgap._core.types import Vector
 from probgap.tables._cells import (
     NUMBER,
