@@ -109,16 +109,13 @@ def test_without_a_gap_platt_scaling_gives_one():
 @pytest.mark.parametrize(
     ("rate", "message"),
     [
-        ("inverse", r"rate must be a function, or a tuple .* Got 'inverse'"),
-        (
-            ("cubic", 1.0),
-            r"rate must be a function, or a tuple .* Got \('cubic', 1\.0\)",
-        ),
-        (("inverse", 0.1), r"rate must be \('inverse', alpha, beta\)"),
+        ("inverse", r"rate must be a function, .* Got 'inverse'"),
+        (("cubic", 1.0), r"rate must be a function, .* Got \('cubic', 1\.0\)"),
+        (("inverse", 0.1), r"rate must be .* \('inverse', alpha, beta\), .* Got"),
         (("linear", 1.5), r"alpha must lie between 0 and 1\. Got 1\.5"),
         (("inverse", -0.1, 0.5), r"alpha must lie between 1e-12 and inf\. Got -0\.1"),
         (lambda gap: gap + 2.0, r"rate must return values in \[0, 1\]\. Got 2 to 2"),
-        (3, r"rate must be a function, or a tuple .* Got 3"),
+        (3, r"rate must be a function, .* Got 3"),
     ],
 )
 def test_bad_rates_are_refused(rate, message):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +28,7 @@ __all__ = [
 ]
 
 GapFunction = Callable[[Vector], ArrayLike]
-RateLike = GapFunction | Sequence[object]
+RateLike = GapFunction | Sequence[Any]
 
 _POSITIVE_TRIANGLE = ((-1.0, -1.0), (-1.0, 1.0), (1.0, 1.0))
 _NEGATIVE_TRIANGLE = ((-1.0, -1.0), (1.0, 1.0), (1.0, -1.0))
@@ -153,47 +151,31 @@ def _check_n_samples(n_samples: int) -> int:
     return int(n_samples)
 
 
-def _inverse(gap: Vector, alpha: float, beta: float) -> Vector:
-    # A positive whose gap is below 0 has the rate of gap 0: the formula has a pole there.
-    _require_within("alpha", alpha, 1e-12, np.inf)
-    _require_within("beta", beta, 0.0, np.inf)
-    return alpha / (alpha + np.maximum(gap, 0.0)) / (1.0 + beta)
-
-
-def _linear(gap: Vector, alpha: float) -> Vector:
-    _require_within("alpha", alpha, 0.0, 1.0)
-    return np.minimum(alpha * (1.0 - gap), 1.0)
-
-
-def _constant(gap: Vector, alpha: float) -> Vector:
-    _require_within("alpha", alpha, 0.0, 1.0)
-    return np.full(gap.shape, alpha)
-
-
-_RATES: dict[str, Callable[..., Vector]]
-_RATES = {"inverse": _inverse, "linear": _linear, "constant": _constant}
-
-
-def _require_within(name: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        msg = f"{name} must lie between {least:g} and {most:g}. Got {value!r}."
-        raise InvalidInputError(msg)
-
-
 def make_rate(rate: RateLike) -> GapFunction:
     """Return the rate that :func:`hide_labels` takes as a function of the gap."""
     if callable(rate):
         return rate
-    name, *parameters = rate if isinstance(rate, Sequence) else (rate,)
-    if not isinstance(name, str) or name not in _RATES:
-        rule = f"a function, or a tuple that begins with one of {sorted(_RATES)}"
-        msg = f"rate must be {rule}. Got {rate!r}."
+    match rate:
+        case ("inverse", alpha, beta):
+            _require_within("alpha", alpha, 1e-12, np.inf)
+            _require_within("beta", beta, 0.0, np.inf)
+            # A positive whose gap is below 0 has the rate of gap 0: there is a pole.
+            return lambda gap: alpha / (alpha + np.maximum(gap, 0.0)) / (1.0 + beta)
+        case ("linear", alpha):
+            _require_within("alpha", alpha, 0.0, 1.0)
+            return lambda gap: np.minimum(alpha * (1.0 - gap), 1.0)
+        case ("constant", alpha):
+            _require_within("alpha", alpha, 0.0, 1.0)
+            return lambda gap: np.full(gap.shape, alpha)
+    known = "('inverse', alpha, beta), ('linear', alpha) or ('constant', alpha)"
+    msg = f"rate must be a function, {known}. Got {rate!r}."
+    raise InvalidInputError(msg)
+
+
+def _require_within(name: str, value: Any, least: float, most: float) -> None:
+    if not least <= value <= most:
+        msg = f"{name} must lie between {least:g} and {most:g}. Got {value!r}."
         raise InvalidInputError(msg)
-    _, *expected = inspect.signature(_RATES[name]).parameters
-    if len(parameters) != len(expected):
-        msg = f"rate must be ({name!r}, {', '.join(expected)}). Got {rate!r}."
-        raise InvalidInputError(msg)
-    return partial(_RATES[name], **dict(zip(expected, parameters, strict=True)))
 
 
 def platt_gap(

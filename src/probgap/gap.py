@@ -22,7 +22,7 @@ from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import (
-    ProbabilisticPUClassifier,
+    PUClassifier,
     clone_with_seed,
     require_predict_proba,
 )
@@ -43,7 +43,7 @@ from probgap._device.estimators import PlattTask, fit_platt
 __all__ = ["MixedGapEstimator", "ObservedGapEstimator"]
 
 
-class GapClassifier(TransformerMixin, ProbabilisticPUClassifier):
+class GapClassifier(TransformerMixin, PUClassifier):
     """A classifier of labelled against unlabelled whose decision is the observed gap."""
 
     observed_gap_: Vector  # of the training samples; ``_fit`` sets it
@@ -270,7 +270,7 @@ class ObservedGapEstimator(GapClassifier):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ProbabilisticPUClassifier._parameter_constraints,
+        **PUClassifier._parameter_constraints,
         "method": [StrOptions({"out_of_fold", "in_sample"})],
         "gamma": [
             StrOptions({"scale", "auto"}),

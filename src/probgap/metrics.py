@@ -17,7 +17,7 @@ from probgap._core.checks import decode_labels
 from probgap._core.errors import InvalidInputError
 from probgap._core.types import Mask, Vector
 
-__all__ = ["ScoreRange", "pu_score", "pu_score_range", "recovered_share"]
+__all__ = ["pu_score", "pu_score_range", "recovered_share"]
 
 # Metrics as functions of the shares of rows that are true positives, predicted positive
 # and positive. Each increases with the first share if the other two are fixed.
@@ -185,29 +185,6 @@ def check_metric(metric: str, class_prior: Any) -> None:
         raise InvalidInputError(msg)
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreRange:
-    """Lower and upper bound of a score.
-
-    Attributes
-    ----------
-    low, high : float
-        The ends.
-    metric : str
-        Which score.
-    class_prior : tuple of float
-        Range of the share of positives that was assumed.
-    scar : bool
-        Whether labelled positives were taken as a random sample of the positives.
-    """
-
-    low: float
-    high: float
-    metric: str
-    class_prior: tuple[float, float]
-    scar: bool
-
-
 def pu_score_range(
     y: ArrayLike,
     y_pred: ArrayLike,
@@ -217,7 +194,7 @@ def pu_score_range(
     scar: bool = False,
     pos_label: object = None,
     sample_weight: ArrayLike | None = None,
-) -> ScoreRange:
+) -> tuple[float, float]:
     """Bound a score against the true labels of these samples.
 
     Without SCAR only counts are used: labelled rows are positive, and of the others
@@ -243,8 +220,8 @@ def pu_score_range(
 
     Returns
     -------
-    ScoreRange
-        The range, with what was assumed.
+    low, high : float
+        The ends of the range.
 
     Examples
     --------
@@ -253,8 +230,8 @@ def pu_score_range(
     >>> from probgap.metrics import pu_score_range
     >>> s = [1, 1, 0, 0, 0, 0, 0, 0, 0, 0]
     >>> predicted = [1, 0, 1, 1, 0, 0, 0, 0, 0, 0]
-    >>> found = pu_score_range(s, predicted, class_prior=(0.3, 0.5))
-    >>> round(found.low, 3), round(found.high, 3)
+    >>> low, high = pu_score_range(s, predicted, class_prior=(0.3, 0.5))
+    >>> round(low, 3), round(high, 3)
     (0.4, 0.9)
     """
     check_metric(metric, 0.0)
@@ -263,8 +240,7 @@ def pu_score_range(
         msg = f"scar must be True for metric={metric!r}. Got {scar!r}."
         raise InvalidInputError(msg)
     low, high = rows.check_prior((0.0, 1.0) if class_prior is None else class_prior)
-    bound = rows.scar_range if scar else rows.bounds
-    return ScoreRange(*bound(metric, low, high), metric, (low, high), scar)
+    return (rows.scar_range if scar else rows.bounds)(metric, low, high)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -130,20 +130,7 @@ class PUStratifiedKFold(BaseCrossValidator):
     def get_n_splits(
         self, X: Any = None, y: ArrayLike | None = None, groups: Any = None
     ) -> int:
-        """Return the number of folds, as far as ``y`` allows.
-
-        Parameters
-        ----------
-        X, groups : object, default=None
-            Not used.
-        y : array-like of shape (n_samples,), default=None
-            Observed labels. ``None`` returns ``n_splits``.
-
-        Returns
-        -------
-        int
-            The number of folds.
-        """
+        """Return the number of folds, as far as ``y`` allows; without it, ``n_splits``."""
         del X, groups
         if y is None:
             return int(self.n_splits)
@@ -157,22 +144,7 @@ class PUStratifiedKFold(BaseCrossValidator):
     def split(
         self, X: Any, y: ArrayLike | None = None, groups: Any = None
     ) -> Iterator[Fold]:
-        """Return the samples to train on and those held out, fold by fold.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples; only their number matters.
-        y : array-like of shape (n_samples,)
-            Observed labels.
-        groups : object, default=None
-            Not used.
-
-        Yields
-        ------
-        train, test : ndarray
-            Indices of the samples.
-        """
+        """Yield the samples to train on and those held out, by the observed labels ``y``."""
         del groups
         if y is None:
             msg = "y must be given to keep the share of labelled samples. Got None."

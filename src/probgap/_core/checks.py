@@ -20,11 +20,14 @@ from probgap._core.types import Mask, Matrix, Vector
 # A gap is computed as 2 P - 1: rounding may carry it this far outside [-1, 1].
 _ROUNDING = 1e-9
 # Row-major, because sums over a column-major copy of the same data round differently.
-_SAMPLES: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+_SAMPLES: dict[str, Any] = {
+    "accept_sparse": "csr",
+    "dtype": [np.float64, np.float32],
+    "order": "C",
+}
 # What errors say where a cell is no number.
 _NO_NUMBER = re.compile("(?i)nan|convert|argument|dtype")
 _NUMERALS = ["zero", "one", "two", "three", "four", "five"]
-_ANY_SAMPLES = {**_SAMPLES, "dtype": [np.float64, np.float32]}
 
 
 def check_unit_interval(values: ArrayLike, name: str, n_samples: int) -> Vector:
@@ -278,7 +281,7 @@ def check_two_classes(
     estimator: Any, X: Matrix, y: ArrayLike
 ) -> tuple[Matrix, NDArray[np.intp]]:
     """Check the input of ``fit`` of a plain classifier; return classes as 0 and 1."""
-    samples, labels = validate_data(estimator, X, y, **_ANY_SAMPLES)
+    samples, labels = validate_data(estimator, X, y, **_SAMPLES)
     check_classification_targets(labels)
     estimator.classes_, which = np.unique(labels, return_inverse=True)
     if estimator.classes_.size != 2:
@@ -296,17 +299,10 @@ def check_predict_input(estimator: Any, X: Matrix) -> Matrix:
     return check_samples(estimator, X, reset=False)
 
 
-def check_samples(
-    estimator: Any, X: Matrix, *, single: bool = True, **how: Any
-) -> Matrix:
-    """Check samples; without ``single``, convert single precision to double.
-
-    Where cells are no numbers, the error names a class that prepares them.
-    """
+def check_samples(estimator: Any, X: Matrix, **how: Any) -> Matrix:
+    """Check samples; where cells are no numbers, name a class that prepares them."""
     try:
-        return validate_data(
-            estimator, X, **(_ANY_SAMPLES if single else _SAMPLES), **how
-        )
+        return validate_data(estimator, X, **_SAMPLES, **how)
     except (TypeError, ValueError) as error:
         if _NO_NUMBER.search(str(error)) and (found := _find_no_number(X)):
             msg = (

@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from inspect import Parameter, signature
 from numbers import Integral
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -33,8 +33,6 @@ from probgap._core.checks import (
 from probgap._core.errors import InvalidInputError
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Mask, Matrix, Rows, Vector
-
-T = TypeVar("T")
 
 
 class SignClassifier(ClassifierMixin, BaseEstimator):
@@ -89,7 +87,7 @@ class SignClassifier(ClassifierMixin, BaseEstimator):
 
 
 class PUClassifier(SignClassifier):
-    """A classifier that is fitted to observed labels."""
+    """A classifier with probabilities that is fitted to observed labels."""
 
     # Those of all such classifiers; names that one lacks are ignored.
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -130,7 +128,9 @@ class PUClassifier(SignClassifier):
 
     def _check_fit(self, X: Matrix, y: ArrayLike) -> tuple[Matrix, ObservedLabels]:
         """Check the input of ``fit``, and keep the classes."""
-        samples = check_samples(self, X, single=self._keeps_single)
+        samples = check_samples(self, X)
+        if not self._keeps_single:
+            samples = samples.astype(np.float64, copy=False)
         labels = check_observed_labels(self, y, samples.shape[0], self.pos_label)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
         return samples, labels
@@ -138,10 +138,6 @@ class PUClassifier(SignClassifier):
     @abstractmethod
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         """Fit to checked input."""
-
-
-class ProbabilisticPUClassifier(PUClassifier):
-    """One that estimates probabilities, too."""
 
     @abstractmethod
     def _chance(self, X: Matrix) -> Vector:

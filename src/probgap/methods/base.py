@@ -17,7 +17,6 @@ from probgap._core._sklearn import HasMethods, Interval, StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.errors import InvalidInputError
 from probgap._core.estimators import (
-    ProbabilisticPUClassifier,
     PUClassifier,
     clone_with_seed,
     require_predict_proba,
@@ -34,7 +33,7 @@ SHARE = Interval(Real, 0, 1, closed="neither")
 TINY = float(np.finfo(np.float64).eps)
 
 
-class MethodClassifier(ProbabilisticPUClassifier):
+class MethodClassifier(PUClassifier):
     """A classifier whose decision is that of its final estimator."""
 
     # Those of all methods; names that one lacks are ignored.
@@ -127,7 +126,7 @@ class MethodClassifier(ProbabilisticPUClassifier):
         return 0.5 * (1.0 + self._decide(X))
 
     predict_proba = available_if(lambda self: self._gives_probabilities())(
-        ProbabilisticPUClassifier.predict_proba
+        PUClassifier.predict_proba
     )
 
 

@@ -12,7 +12,7 @@ from scipy.special import expit
 from probgap._core._sklearn import HasMethods, StrOptions, check_parameters
 from probgap._core.checks import ObservedLabels, check_predict_input, in_double
 from probgap._core.errors import warn
-from probgap._core.estimators import ProbabilisticPUClassifier
+from probgap._core.estimators import PUClassifier
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Matrix, Vector
 from probgap.boundary import Boundary, BoundaryRule, MeanSmallest
@@ -34,7 +34,7 @@ def paper_parameters() -> dict[str, Any]:
     }
 
 
-class BasePGPU(ProbabilisticPUClassifier):
+class BasePGPU(PUClassifier):
     """The algorithm of the paper, fitted."""
 
     _keeps_single = True
@@ -43,7 +43,7 @@ class BasePGPU(ProbabilisticPUClassifier):
     device: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ProbabilisticPUClassifier._parameter_constraints,
+        **PUClassifier._parameter_constraints,
         "boundary": "no_validation",  # checked by check_rule
         "class_prior": "no_validation",  # checked by read
         "gap_estimator": [HasMethods(["fit"]), None],
