@@ -1,5 +1,6 @@
 """The committed report is what the committed rows give, and the rows are all there."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,9 @@ def test_the_page_is_made_of_these_rows(rows, tmp_path):
     assert (tmp_path / "report.md").read_text("utf-8") == page
     for picture in (tmp_path / "figures").iterdir():
         assert (FOLDER / "figures" / picture.name).is_file()
+    rulers = [pair for pair in pairwise(page.splitlines()) if pair[1][:4] == "|---"]
+    assert len(rulers) > 20
+    assert all(head.count("|") == line.count("|") for head, line in rulers)
 
 
 def test_the_documentation_says_what_the_rows_say(rows):
