@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from probgap._core.checks import check_labelled, check_scores
 from probgap._core.errors import refuse
-from probgap._core.estimators import chance_positive, classifier_of, samples_of
+from probgap._core.estimators import classifier_of
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Mask, Rows, Vector
 from probgap.audit._teach import CorrectedClassifier, suggest
@@ -303,18 +303,18 @@ def _check_budget(budget: Any) -> None:
 
 def _score_model(model: Any, X: Any) -> Vector:
     """Return the probabilities of rows; of training rows, the out-of-fold ones."""
-    if isinstance(model, CorrectedClassifier):
-        if X is None:
-            refuse("X must be given with a corrected model. Got None.")
-        positive = classifier_of(model.model).positive_index_
-        return np.asarray(model.predict_proba(X)[:, positive])
-    classifier = classifier_of(model)
-    if X is None:
-        held_out = getattr(classifier, "probability_", None)
-        if held_out is None:
-            refuse("X must be given with this model. Got None.")
-        return np.asarray(held_out, dtype=np.float64)
-    return chance_positive(classifier, samples_of(model, X))
+    classifier = _classifier_in(model)
+    if X is not None:
+        return np.asarray(model.predict_proba(X)[:, classifier.positive_index_])
+    held_out = getattr(classifier, "probability_", None)
+    if held_out is None or isinstance(model, CorrectedClassifier):
+        refuse("X must be given with this model. Got None.")
+    return np.asarray(held_out, dtype=np.float64)
+
+
+def _classifier_in(model: Any) -> Any:
+    corrected = isinstance(model, CorrectedClassifier)
+    return classifier_of(model.model if corrected else model)
 
 
 def _given_unlabelled(
@@ -324,12 +324,10 @@ def _given_unlabelled(
 
     They come from the estimate of the fit, if that had as many unlabelled rows.
     """
-    corrected = isinstance(model, CorrectedClassifier)
-    classifier = classifier_of(model.model if corrected else model)
-    reading = getattr(classifier, "reading_", None)
+    reading = getattr(_classifier_in(model), "reading_", None)
     if reading is None or round(reading.n_unlabelled) != (~known).sum():
         return values, None
-    if not corrected and X is not None:
+    if X is not None and not isinstance(model, CorrectedClassifier):
         values = reading.hidden_probability(reading.find_scores(values))
     low, high = reading.n_hidden_interval
     return values, (float(low), float(high))
