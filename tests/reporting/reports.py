@@ -29,7 +29,7 @@ SAG = (0.24, 0.28, 0.22, 0.19, 0.14, 0.11, 0.2, 0.16)
 OTHER = dict.fromkeys(
     ["method", "hidden", "agreement", "both", "only_here", "only_there"]
 )
-OTHER |= dict.fromkeys(["lee_liu", "recall", "share_positive", "error"])
+OTHER |= dict.fromkeys(["overlap", "lee_liu", "recall", "share_positive", "error"])
 
 
 def change(report, parts, ranked=None, cells=None):

@@ -106,6 +106,8 @@ def test_every_method_gets_a_row_and_truth_adds_to_it(fitted):
         assert row["error"] is None
         assert row["both"] + row["only_there"] == row["hidden"]
         assert row["both"] + row["only_here"] == ours["hidden"]
+        either = ours["hidden"] + row["only_there"]
+        assert row["overlap"] == pytest.approx(row["both"] / either)
         assert 0.5 < row["roc_auc"] <= 1
         for ranked in ("labelled", "hidden"):
             assert 0.5 < row[f"{ranked}_auc"] <= 1

@@ -57,7 +57,7 @@ METHODS: Mapping[str, Any] = {
 # Kernels of more rows than this take too long to learn from.
 _MOST_TO_LEARN_FROM = 3000
 _DESCRIBED = ["hidden", "agreement", "both", "only_here", "only_there"]
-_DESCRIBED += ["lee_liu", "recall", "share_positive", "error"]
+_DESCRIBED += ["overlap", "lee_liu", "recall", "share_positive", "error"]
 _RANKING = ["labelled_auc", "labelled_average_precision"]
 _BY_TRUTH = ["accuracy", "balanced_accuracy", "f1", "roc_auc"]
 _BY_TRUTH += ["hidden_found", "false_alarms"]
@@ -113,7 +113,9 @@ def compare_methods(
     list of dict
         For each method ``hidden`` (unlabelled rows called positive), ``agreement`` with
         ours, ``both``, ``only_here`` and ``only_there`` (unlabelled rows called positive
-        by both, by ours only, by this method only; None if "probgap" is not compared),
+        by both, by ours only, by this method only), ``overlap`` (the share of ``both`` in
+        these three; where positives are few, any two methods agree on nearly every row, but
+        need not overlap; all five are None if "probgap" is not compared),
         ``lee_liu``, ``recall`` of labelled rows, ``share_positive``, and ``labelled_auc``
         and ``labelled_average_precision`` of labelled rows among the unlabelled; with
         truth ``accuracy``, ``balanced_accuracy``, ``f1``, ``roc_auc``, ``hidden_found``,
@@ -178,15 +180,19 @@ def compare_methods(
 
 def compare_with_fit(
     methods: Iterable[str], samples: Any, labelled: Mask, called: Mask, seed: int
-) -> tuple[list[dict[str, Any]], int]:
-    """Compare methods, fitted on half of the rows, with what a fit calls the others."""
+) -> dict[str, Any]:
+    """Compare methods, fitted on half of the rows, with what a fit calls the others.
+
+    Return how many rows were compared, and how many unlabelled ones the fit calls positive.
+    """
     train, test = split(labelled, 2, seed)[0]
     seen, unseen = take_rows(samples, train), take_rows(samples, test)
     rows = []
     for name in methods:
         fitted = _fit_and_predict(METHODS[name], seen, labelled[train], unseen, seed)
         rows.append(_describe(name, fitted[0], called[test], labelled[test]))
-    return rows, int(test.size)
+    n_called = int(np.count_nonzero(called[test] & ~labelled[test]))
+    return {"others": rows, "n_compared": int(test.size), "n_called": n_called}
 
 
 def _prepare(preprocessor: Any, X: Any, train: Rows, test: Rows) -> tuple[Any, Any]:
@@ -233,11 +239,15 @@ def _describe(
         "share_positive": float(called.mean()),
     }
     if ours is not None:
+        hidden, mine = called & ~labelled, ours & ~labelled
+        either = np.count_nonzero(hidden | mine)
+        agreement, both = np.mean(called == ours), np.count_nonzero(hidden & mine)
         row |= {
-            "agreement": float(np.mean(called == ours)),
-            "both": int(np.count_nonzero(called & ours & ~labelled)),
-            "only_here": int(np.count_nonzero(~called & ours & ~labelled)),
-            "only_there": int(np.count_nonzero(called & ~ours & ~labelled)),
+            "agreement": float(agreement),
+            "both": int(both),
+            "only_here": int(np.count_nonzero(mine & ~hidden)),
+            "only_there": int(np.count_nonzero(hidden & ~mine)),
+            "overlap": float(both / either if either else agreement),
         }
     return row
 

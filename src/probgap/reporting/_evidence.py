@@ -205,7 +205,7 @@ def describe_fit(fit: Fit) -> Evidence:
             "weights": _describe_weights(fit),
             "reliability": [],
         },
-        "belief": belief | {"others": [], "n_compared": 0},
+        "belief": belief | {"others": [], "n_compared": 0, "n_called": 0},
         "drivers": None,
         "next": [],
     }
@@ -287,8 +287,7 @@ def _check_others(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     most = _share_of(fit.labelled.size, *_TO_COMPARE)
     rows, samples, known = _draw(fit, most, np.random.default_rng(seed))
     called = fit.classifier.posterior_[rows] > 0.5
-    others, n = compare_with_fit(_OTHERS, samples, known, called, seed)
-    tree["belief"] |= {"others": others, "n_compared": n}
+    tree["belief"] |= compare_with_fit(_OTHERS, samples, known, called, seed)
 
 
 def _draw(fit: Fit, most: int, rng: Any) -> tuple[Rows, Any, Mask]:

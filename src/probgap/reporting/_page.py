@@ -16,15 +16,8 @@ from probgap._core.errors import load_library
 from probgap._core.output import fixed, is_open, percent, whole
 from probgap.plotting import Chart, Figure, Point, brief, draw_histogram, ticks
 from probgap.reporting._rows import MOST_ROWS, hash_source, page_data
-from probgap.reporting._verdicts import (
-    all_checks,
-    called_on_compared,
-    chance_of,
-    overall,
-    overlap,
-)
+from probgap.reporting._verdicts import all_checks, chance_of, overall
 
-_MOST_VALUES = 6
 _N_CHECKED = 50  # rows for a person to check
 _NUMERAL = re.compile(r"[+-]?[\d,.\s]*\d[\d,.]*(e[+-]?\d+)?%?", re.IGNORECASE)
 _FILTERS = "clip count duration fixed moment p_words percent plural signed whole"
@@ -55,8 +48,6 @@ def render_report(tree: dict[str, Any], rows: Any = None, cells: Any = None) -> 
         no_upper_end=is_open(found["hidden_interval"][1], found["unlabelled"]),
         checks=checks,
         overall=verdict,
-        overlap=overlap,
-        called_on_compared=called_on_compared(tree),
         figures=draw_figures(tree),
         sample=_sample_to_check(found),
         value_columns=_value_columns(ranked),
@@ -118,7 +109,7 @@ def _value_columns(rows: Sequence[dict[str, Any]]) -> list[tuple[str, bool]]:
     }
     return [
         (name, all(_NUMERAL.fullmatch(cell) for cell in cells[name] if cell))
-        for name in names[:_MOST_VALUES]
+        for name in names
     ]
 
 

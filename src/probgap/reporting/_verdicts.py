@@ -140,37 +140,18 @@ def _judge_settled(scenarios: Tree) -> Outcome:
     return "nearly" if near else "apart", numbers
 
 
-def overlap(other: Tree) -> float | None:
-    """Return the share of rows called positive by both methods, of those by either.
-
-    Where positives are few, any two methods agree on nearly every row, but need not
-    overlap.
-    """
-    both = other["both"] or 0
-    either = both + (other["only_here"] or 0) + (other["only_there"] or 0)
-    share: float | None = both / either if either else other["agreement"]
-    return share
-
-
 def _judge_others(others: list[Tree], n_compared: int) -> Outcome:
-    alike = [share for other in others if (share := overlap(other)) is not None]
-    if not alike:
+    ran = [other for other in others if other["error"] is None]
+    if not ran:
         return "missing", {}
-    counts = [other["hidden"] for other in others if other["hidden"] is not None]
+    alike = [other["overlap"] for other in ran]
+    counts = [other["hidden"] for other in ran]
     return "mostly" if median(alike) >= _OVERLAP else "hardly", {
         "overlap": percent(median(alike)),
         "fewest": count(min(counts)),
         "most": count(max(counts)),
         "compared": plural(n_compared, "row"),
     }
-
-
-def called_on_compared(tree: Tree) -> int:
-    """Return how many of the unlabelled rows of the comparison we predict positive."""
-    for other in tree["belief"]["others"]:
-        if other["both"] is not None:
-            return int(other["both"] + (other["only_here"] or 0))
-    return int(tree["found"]["called_positive"])
 
 
 def all_warnings(
