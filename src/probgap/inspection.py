@@ -165,7 +165,7 @@ def row_contributions(
     Parameters
     ----------
     model : PGPUClassifier or Pipeline
-        A fitted classifier, or a pipeline that ends in one.
+        As in :func:`column_importance`.
     row : {array-like, frame} of shape (1, n_features)
         The row, as the model takes it.
     background : {array-like, frame} of shape (n_samples, n_features)

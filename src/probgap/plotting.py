@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib.resources import files
@@ -44,6 +45,7 @@ _GAP_TICKS = [(tick, fixed(tick, 1)) for tick in (-1.0, -0.5, 0.0, 0.5, 1.0)]
 _GAP = "P(labelled | x) \N{MINUS SIGN} P(unlabelled | x)"
 
 
+@dataclass
 class Chart:
     """A plot area of some height in pixels, as wide as the element around it.
 
@@ -51,9 +53,11 @@ class Chart:
     ``label`` says what it shows, for those who do not see it.
     """
 
-    def __init__(self, x: Point, y: Point, height: int, label: str = "") -> None:
-        self.x, self.y, self.height, self.label = x, y, height, label
-        self._marks: list[str] = []
+    x: Point
+    y: Point
+    height: int
+    label: str = ""
+    _marks: list[str] = field(default_factory=list, init=False)
 
     def line(self, start: Point, end: Point, kind: str) -> None:
         """Draw a straight line."""
@@ -125,15 +129,18 @@ class Chart:
         return round(100 * across, 2), round(100 - 100 * upwards, 2)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Figure:
     """A figure, and the numbers that it shows. In a notebook it shows itself.
 
     Attributes
     ----------
-    label : str
-        What it shows, in words.
+    charts, margins : list of Chart, tuple of int
+        What it is made of, and the pixels around it: top, right, bottom and left.
     data : dict of list
         What is drawn, by column.
+    label : str
+        What it shows, in words.
 
     Examples
     --------
@@ -145,27 +152,20 @@ class Figure:
     '<svg xmlns="http://www.w3.org/2000/svg'
     """
 
-    def __init__(
-        self,
-        charts: Sequence[Chart],
-        data: Mapping[str, Sequence[Any]],
-        *,
-        label: str = "",
-        margins: tuple[int, int, int, int] = (28, 24, 50, 48),
-    ) -> None:
-        self.label = label or charts[0].label
-        self.data = dict(data)
-        self._charts, self._margins = charts, margins
+    charts: Sequence[Chart]
+    data: Mapping[str, Sequence[Any]]
+    label: str
+    margins: tuple[int, int, int, int] = (28, 24, 50, 48)
 
     def inline(self) -> str:
         """Return the charts for a page with our styles, each as wide as it may be."""
-        return "".join(chart.svg() for chart in self._charts)
+        return "".join(chart.svg() for chart in self.charts)
 
     def svg(self) -> str:
         """Return the figure by itself: the text of an SVG file."""
-        top, right, bottom, left = self._margins
+        top, right, bottom, left = self.margins
         width, at, drawn = _WIDTH - left - right, top, ""
-        for chart in self._charts:
+        for chart in self.charts:
             drawn += chart.svg(f'x="{left}" y="{at}" width="{width}"')
             at += chart.height + _BETWEEN
         height = at - _BETWEEN + bottom
@@ -278,7 +278,7 @@ def draw_histogram(counts: Mapping[str, Sequence[Any]], bound: float | None) -> 
     data |= {kind: counts[kind] for kind in ("unlabelled", "labelled")}
     sums = [whole(sum(counts[kind])) for kind in ("unlabelled", "labelled")]
     label = "Observed gaps of {} unlabelled and {} labelled rows.".format(*sums)
-    return Figure(charts, data, label=label)
+    return Figure(charts, data, label)
 
 
 def draw_boundary(
@@ -294,10 +294,8 @@ def draw_boundary(
 
     Parameters
     ----------
-    observed_gap : array-like of shape (n_samples,)
-        P(s=1 | x) - P(s=0 | x), each in [-1, 1].
-    labelled : array-like of shape (n_samples,)
-        True for labelled positives; there must be some, and some others.
+    observed_gap, labelled : object
+        As in :func:`draw_gaps`; some must be labelled, and some not.
     boundary : Boundary or float
         The boundary l; a :class:`~probgap.boundary.Boundary` has its spread.
 
@@ -341,7 +339,7 @@ def draw_boundary(
     words = f"boundary {fixed(value)}"
     chart.text((1.0, 1.0), words, "mark", shift=(0, -12), anchor="end")
     _name_gaps(chart)
-    return Figure([chart], data)
+    return Figure([chart], data, chart.label)
 
 
 def draw_relabelling(
@@ -360,16 +358,12 @@ def draw_relabelling(
 
     Parameters
     ----------
-    observed_gap : array-like of shape (n_samples,)
-        P(s=1 | x) - P(s=0 | x), each in [-1, 1].
-    labelled : array-like of shape (n_samples,)
-        True for labelled positives.
+    observed_gap, labelled, boundary : object
+        As in :func:`draw_gaps`.
     relabelling : Relabelling
         What :func:`~probgap.relabel.relabel` decided: ``relabelling_`` of a classifier.
     sample_weight : array-like of shape (n_samples,), default=None
         What each counts for: ``sample_weight_``. ``None`` takes 1 for all.
-    boundary : Boundary or float, default=None
-        The boundary l, to be drawn where it is known.
 
     Returns
     -------
@@ -423,7 +417,7 @@ def draw_relabelling(
         for kind, words in _AS.items()
     )
     _name_gaps(chart)
-    return Figure([chart], data)
+    return Figure([chart], data, chart.label)
 
 
 def _chart_bars(

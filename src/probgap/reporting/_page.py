@@ -233,7 +233,8 @@ def _draw_shares(
         x, value = each[across], each[upwards]
         chart.line((x, each["low"]), (x, each["high"]), "whisker")
         chart.dot((x, value), "point", 4)
-    return Figure([chart], {name: [each[name] for each in bins] for name in bins[0]})
+    data = {name: [each[name] for each in bins] for name in bins[0]}
+    return Figure([chart], data, chart.label)
 
 
 def _top(most: float) -> float:
@@ -267,4 +268,4 @@ def _draw_interval(
     chart.dot((value, _LINE), "own", 7)
     chart.text((value, _LINE), write(value), "value", shift=(0, -16))
     data = {"estimate": [value], "low": [low], "high": [high]}
-    return Figure([chart], data, margins=(20, 64, 34, 64))
+    return Figure([chart], data, chart.label, margins=(20, 64, 34, 64))
