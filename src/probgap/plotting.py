@@ -358,12 +358,14 @@ def draw_relabelling(
 
     Parameters
     ----------
-    observed_gap, labelled, boundary : object
+    observed_gap, labelled : object
         As in :func:`draw_gaps`.
     relabelling : Relabelling
         What :func:`~probgap.relabel.relabel` decided: ``relabelling_`` of a classifier.
     sample_weight : array-like of shape (n_samples,), default=None
         What each counts for: ``sample_weight_``. ``None`` takes 1 for all.
+    boundary : Boundary or float, default=None
+        The boundary l, to be drawn where it is known.
 
     Returns
     -------
