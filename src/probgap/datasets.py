@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, decode_labels
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import InvalidInputError, refuse
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Array, Matrix, Vector
 from probgap.gap import ObservedGapEstimator
@@ -146,8 +146,7 @@ def _uniform_on_triangle(
 
 def _check_n_samples(n_samples: int) -> int:
     if not isinstance(n_samples, Integral) or n_samples < 2:
-        msg = f"n_samples must be an integer of at least 2. Got {n_samples!r}."
-        raise InvalidInputError(msg)
+        refuse(f"n_samples must be an integer of at least 2. Got {n_samples!r}.")
     return int(n_samples)
 
 
@@ -174,8 +173,7 @@ def make_rate(rate: RateLike) -> GapFunction:
 
 def _require_within(name: str, value: Any, least: float, most: float) -> None:
     if not least <= value <= most:
-        msg = f"{name} must lie between {least:g} and {most:g}. Got {value!r}."
-        raise InvalidInputError(msg)
+        refuse(f"{name} must lie between {least:g} and {most:g}. Got {value!r}.")
 
 
 def platt_gap(
@@ -257,14 +255,12 @@ def hide_labels(
     n_samples = labels.labelled.size
     if true_gap.size != n_samples:
         rule = f"one value for each of the {n_samples} samples"
-        msg = f"gap must have {rule}. Got {true_gap.size}."
-        raise InvalidInputError(msg)
+        refuse(f"gap must have {rule}. Got {true_gap.size}.")
     rates = np.asarray(make_rate(rate)(true_gap), dtype=np.float64)
     rates = np.broadcast_to(rates, true_gap.shape)
     if not ((rates >= 0.0) & (rates <= 1.0)).all():
         got = f"{rates.min():.6g} to {rates.max():.6g}"
-        msg = f"rate must return values in [0, 1]. Got {got}."
-        raise InvalidInputError(msg)
+        refuse(f"rate must return values in [0, 1]. Got {got}.")
     observed = labels.labelled & (rng.random(n_samples) >= rates)
     at = np.where(observed, labels.positive, 1 - labels.positive)
     return np.asarray(labels.classes[at])
@@ -302,8 +298,7 @@ def load_benchmark(name: str) -> BenchmarkData:
     (270, 13)
     """
     if name not in SHA256:
-        msg = f"name must be one of {tuple(SHA256)}. Got {name!r}."
-        raise InvalidInputError(msg)
+        refuse(f"name must be one of {tuple(SHA256)}. Got {name!r}.")
     with open_data_file(name, SHA256[name]) as file:
         return BenchmarkData(file["X"], file["y"])
 
@@ -321,16 +316,14 @@ def open_data_file(name: str, sha256: str) -> Any:
     found = [path for folder in folders if (path := folder / f"{name}.npz").is_file()]
     if not found:
         searched = " or ".join(str(folder) for folder in folders)
-        msg = (
+        refuse(
             f"{name}.npz was not found in {searched}. Put the file there, or set "
             "PROBGAP_DATA to the folder that has it."
         )
-        raise InvalidInputError(msg)
     digest = hashlib.sha256(found[0].read_bytes()).hexdigest()
     if digest != sha256:
-        msg = (
+        refuse(
             f"{found[0]} is not the expected file. Its SHA-256 must be {sha256}. "
             f"Got {digest}."
         )
-        raise InvalidInputError(msg)
     return np.load(found[0], allow_pickle=False)

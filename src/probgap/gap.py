@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from probgap._core._sklearn import Interval, StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.defaults import LIMITS
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.estimators import (
     PUClassifier,
     clone_with_seed,
@@ -328,11 +328,10 @@ class ObservedGapEstimator(GapClassifier):
     ) -> None:
         """Fit the SVMs of all folds, and of the calibration folds inside them, together."""
         if self.estimator is not None:
-            msg = (
+            refuse(
                 "estimator must be None with a device, which fits the SVM of the paper. "
                 f"Got {self.estimator!r}."
             )
-            raise InvalidInputError(msg)
         labelled, held_out = labels.labelled, []
         inner = _calibration_folds(smaller_group(labelled), rng)
         if out_of_fold:

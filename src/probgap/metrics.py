@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 
 from probgap._core._sklearn import check_sample_weight
 from probgap._core.checks import decode_labels
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.types import Mask, Vector
 
 __all__ = ["pu_score", "pu_score_range", "recovered_share"]
@@ -66,8 +66,7 @@ def recovered_share(method: float, naive: float, clean: float) -> float:
     """
     for name, value in {"method": method, "naive": naive, "clean": clean}.items():
         if not isinstance(value, Real) or not np.isfinite(value):
-            msg = f"{name} must be a finite score. Got {value!r}."
-            raise InvalidInputError(msg)
+            refuse(f"{name} must be a finite score. Got {value!r}.")
     return float((method - naive) / (clean - naive)) if clean != naive else np.nan
 
 
@@ -171,18 +170,15 @@ def pu_score(
 def check_metric(metric: str, class_prior: Any) -> None:
     """Check the name of a metric, and that it has the prior that it needs."""
     if metric not in _METRICS:
-        msg = f"metric must be one of {', '.join(_METRICS)}. Got {metric!r}."
-        raise InvalidInputError(msg)
+        refuse(f"metric must be one of {', '.join(_METRICS)}. Got {metric!r}.")
     if metric in _WITHOUT_PRIOR:
         return
     if not isinstance(class_prior, Real):
-        msg = (
+        refuse(
             f"class_prior must be a number for metric={metric!r}. Got {class_prior!r}."
         )
-        raise InvalidInputError(msg)
     if not 0.0 <= float(class_prior) <= 1.0:
-        msg = f"class_prior must lie in [0, 1]. Got {class_prior!r}."
-        raise InvalidInputError(msg)
+        refuse(f"class_prior must lie in [0, 1]. Got {class_prior!r}.")
 
 
 def pu_score_range(
@@ -237,8 +233,7 @@ def pu_score_range(
     check_metric(metric, 0.0)
     rows = _Rows.of(y, y_pred, metric, pos_label, sample_weight)
     if metric in BY_RANK and not scar:
-        msg = f"scar must be True for metric={metric!r}. Got {scar!r}."
-        raise InvalidInputError(msg)
+        refuse(f"scar must be True for metric={metric!r}. Got {scar!r}.")
     low, high = rows.check_prior((0.0, 1.0) if class_prior is None else class_prior)
     return (rows.scar_range if scar else rows.bounds)(metric, low, high)
 
@@ -266,33 +261,31 @@ class _Rows:
         labels, output = decode_labels(y, pos_label), np.asarray(y_pred)
         labelled = labels.labelled
         if output.shape != labelled.shape:
-            msg = (
+            refuse(
                 f"y_pred must have one value for each of the {labelled.size} samples. "
                 f"Got shape {output.shape}."
             )
-            raise InvalidInputError(msg)
         if metric in BY_RANK:
             how = {"ensure_2d": False, "dtype": np.float64, "input_name": "y_pred"}
             output = check_array(output, **how)
         else:
             wrong = output[~np.isin(output, labels.classes)]
             if wrong.size:
-                msg = (
+                refuse(
                     f"y_pred must hold the values {labels.classes.tolist()!r} for "
                     f"metric={metric!r}. Got {wrong[:5].tolist()!r}."
                 )
-                raise InvalidInputError(msg)
             output = (output == labels.classes[labels.positive]).astype(np.float64)
         weight = check_sample_weight(
             sample_weight, labelled, dtype=np.float64, ensure_non_negative=True
         )
         counted = weight > 0.0
         if not counted[labelled].any():
-            msg = "sample_weight must be above 0 for some labelled sample. Got none."
-            raise InvalidInputError(msg)
+            refuse("sample_weight must be above 0 for some labelled sample. Got none.")
         if metric not in _WITHOUT_PRIOR and not counted[~labelled].any():
-            msg = "sample_weight must be above 0 for some unlabelled sample. Got none."
-            raise InvalidInputError(msg)
+            refuse(
+                "sample_weight must be above 0 for some unlabelled sample. Got none."
+            )
         weight = weight / weight.sum()
         known = float(weight[labelled].sum())
         recall = min(float(weight[labelled] @ output[labelled]) / known, 1.0)
@@ -305,14 +298,12 @@ class _Rows:
         numbers = len(ends) == 2 and all(isinstance(end, Real) for end in ends)
         if not numbers or not 0.0 <= ends[0] <= ends[1] <= 1.0:
             rule = "lie in [0, 1], the lower end of a range first"
-            msg = f"class_prior must {rule}. Got {class_prior!r}."
-            raise InvalidInputError(msg)
+            refuse(f"class_prior must {rule}. Got {class_prior!r}.")
         if ends[1] < known - _TOO_FAR * np.sqrt(known * (1.0 - known) / n):
-            msg = (
+            refuse(
                 "class_prior must be at least the labelled share of the samples, "
                 f"{known:.3g}. Got {float(ends[1])!r}."
             )
-            raise InvalidInputError(msg)
         low, high = np.clip(ends, known, max(known, 1.0 - 1.0 / n)).tolist()
         return low, high
 

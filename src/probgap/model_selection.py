@@ -12,7 +12,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 
 from probgap._core.checks import decode_labels
-from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.errors import ProbgapWarning, refuse
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask
 from probgap._core.validation import Fold, smaller_group
@@ -121,8 +121,7 @@ class PUStratifiedKFold(BaseCrossValidator):
         random_state: RandomStateLike = None,
     ) -> None:
         if not (isinstance(n_splits, int | np.integer) and n_splits >= 2):
-            msg = f"n_splits must be an integer of at least 2. Got {n_splits!r}."
-            raise InvalidInputError(msg)
+            refuse(f"n_splits must be an integer of at least 2. Got {n_splits!r}.")
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
@@ -137,8 +136,7 @@ class PUStratifiedKFold(BaseCrossValidator):
         fewest = smaller_group(_one_kind(y))
         if fewest < 2:
             rule = "at least 2 labelled and 2 unlabelled samples"
-            msg = f"y must hold {rule}. Got {fewest}."
-            raise InvalidInputError(msg)
+            refuse(f"y must hold {rule}. Got {fewest}.")
         return min(int(self.n_splits), fewest)
 
     def split(
@@ -147,8 +145,7 @@ class PUStratifiedKFold(BaseCrossValidator):
         """Yield the samples to train on and those held out, by the observed labels ``y``."""
         del groups
         if y is None:
-            msg = "y must be given to keep the share of labelled samples. Got None."
-            raise InvalidInputError(msg)
+            refuse("y must be given to keep the share of labelled samples. Got None.")
         n_splits = self.get_n_splits(y=y)
         seed = draw_seed(as_generator(self.random_state)) if self.shuffle else None
         folds = StratifiedKFold(n_splits, shuffle=self.shuffle, random_state=seed)

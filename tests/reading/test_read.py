@@ -71,7 +71,7 @@ def test_a_probability_lies_in_its_range():
     both = np.where(labelled, chances, hidden)
     mixed = reading.probability_range(both, unlabelled=~labelled)
     assert_array_equal(mixed.high, np.where(labelled, free.high, given.high))
-    strange = replace(reading, strangeness=1.0)
+    strange = replace(reading, familiarity=0.0)
     assert strange.extrapolates
     assert not strange.probability_range(chances).agreed.any()
 

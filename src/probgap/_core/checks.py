@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from probgap._core._sklearn import num_samples
 from probgap._core.defaults import DEFAULTS, WORDS_FOR_NO, WORDS_FOR_UNLABELLED
-from probgap._core.errors import InvalidInputError, warn
+from probgap._core.errors import InvalidInputError, refuse, warn
 from probgap._core.types import Mask, Matrix, Vector
 
 # A gap is computed as 2 P - 1: rounding may carry it this far outside [-1, 1].
@@ -34,11 +34,13 @@ def check_unit_interval(values: ArrayLike, name: str, n_samples: int) -> Vector:
     """Return one probability for each sample, or raise if some are not in [0, 1]."""
     checked = np.asarray(values, dtype=np.float64)
     if checked.shape != (n_samples,):
-        msg = f"{name} must have one value for each of the {n_samples} samples. Got shape {checked.shape}."
-        raise InvalidInputError(msg)
+        refuse(
+            f"{name} must have one value for each of the {n_samples} samples. Got shape {checked.shape}."
+        )
     if not ((checked >= 0.0) & (checked <= 1.0)).all():
-        msg = f"{name} must lie in [0, 1]. Got {checked.min():.6g} to {checked.max():.6g}."
-        raise InvalidInputError(msg)
+        refuse(
+            f"{name} must lie in [0, 1]. Got {checked.min():.6g} to {checked.max():.6g}."
+        )
     return checked
 
 
@@ -48,8 +50,9 @@ def check_scores(scores: ArrayLike) -> Vector:
     if values.ndim != 1 or not np.isfinite(values).all():
         odd = f"{np.count_nonzero(~np.isfinite(values))} that are not finite"
         wrong = odd if values.ndim == 1 else f"shape {values.shape}"
-        msg = f"scores must be a one-dimensional array of finite numbers. Got {wrong}."
-        raise InvalidInputError(msg)
+        refuse(
+            f"scores must be a one-dimensional array of finite numbers. Got {wrong}."
+        )
     return values
 
 
@@ -59,12 +62,10 @@ def check_gap(observed_gap: ArrayLike) -> Vector:
         observed_gap, ensure_2d=False, dtype=np.float64, input_name="observed_gap"
     )
     if gap.ndim != 1:
-        msg = f"observed_gap must be one-dimensional. Got shape {gap.shape}."
-        raise InvalidInputError(msg)
+        refuse(f"observed_gap must be one-dimensional. Got shape {gap.shape}.")
     largest = float(np.abs(gap).max())
     if largest > 1.0 + _ROUNDING:
-        msg = f"observed_gap must lie in [-1, 1]. Got a value of size {largest:.6g}."
-        raise InvalidInputError(msg)
+        refuse(f"observed_gap must lie in [-1, 1]. Got a value of size {largest:.6g}.")
     return gap
 
 
@@ -74,16 +75,19 @@ def check_labelled(
     """Return the mask of labelled positives; with ``both``, both kinds must occur."""
     mask = np.asarray(labelled)
     if mask.shape != (n_samples,):
-        msg = f"{name} must have one entry for each of the {n_samples} samples. Got shape {mask.shape}."
-        raise InvalidInputError(msg)
+        refuse(
+            f"{name} must have one entry for each of the {n_samples} samples. Got shape {mask.shape}."
+        )
     if mask.dtype != np.bool_ and not np.isin(mask, (0, 1)).all():
-        msg = f"{name} must hold booleans, or 0 and 1. Got {np.unique(mask)[:5].tolist()!r}."
-        raise InvalidInputError(msg)
+        refuse(
+            f"{name} must hold booleans, or 0 and 1. Got {np.unique(mask)[:5].tolist()!r}."
+        )
     mask = mask.astype(bool)
     if both and (not mask.any() or mask.all()):
         kind = "unlabelled" if mask.any() else "labelled"
-        msg = f"labelled must mark some samples and leave others. Got no {kind} sample."
-        raise InvalidInputError(msg)
+        refuse(
+            f"labelled must mark some samples and leave others. Got no {kind} sample."
+        )
     return mask
 
 
@@ -149,11 +153,10 @@ def require_labelled_and_unlabelled(
     reason = "" if n_folds is None else ", one for each fold"
     for kind, count in zip(("labelled", "unlabelled"), counts, strict=True):
         if count < needed:
-            msg = (
+            refuse(
                 f"y must hold at least {needed} {kind} samples{reason}. Got {count} of "
                 f"class {labels.name_of(kind)!r} among {sum(counts)} samples."
             )
-            raise InvalidInputError(msg)
 
 
 def is_missing(values: NDArray[Any]) -> Mask:
@@ -177,11 +180,10 @@ def _read_value_beside_missing(
     present = np.unique(np.asarray(values[~missing].tolist()))
     if present.size != 1:
         found = "no value" if present.size == 0 else f"{present.size} values"
-        msg = (
+        refuse(
             "y must hold exactly one value, the labelled positive class, beside "
             f"missing entries. Got {found}: {present[:5].tolist()!r}."
         )
-        raise InvalidInputError(msg)
     positive = present[0]
     _index_of(positive if pos_label is None else pos_label, present)  # must be in y
     # No value of y names the other class.
@@ -199,18 +201,16 @@ def _require_two_classes(values: NDArray[Any]) -> NDArray[Any]:
     classes = np.unique(values)
     shown = classes[:5].tolist()
     if kind != "binary":
-        msg = (
+        refuse(
             "Only binary classification is supported. The type of the target is "
             f"{kind}. y must hold two values, labelled and unlabelled. "
             f"Got {classes.size} values: {shown!r}{', ...' if classes.size > 5 else ''}."
         )
-        raise InvalidInputError(msg)
     if classes.size != 2:
-        msg = (
+        refuse(
             "y must hold two classes, one for labelled positives and one for "
             f"unlabelled samples. Got one class: {shown!r}."
         )
-        raise InvalidInputError(msg)
     return classes
 
 
@@ -226,11 +226,10 @@ def _second_is_greater(classes: NDArray[Any]) -> bool:
         )
         return first <= second
     if WORDS_FOR_NO.isdisjoint(words):
-        msg = (
+        refuse(
             "pos_label must say which of two strings in y marks the labelled positives. "
             f"Got None, and y holds {' and '.join(map(repr, classes.tolist()))}."
         )
-        raise InvalidInputError(msg)
     return True
 
 
@@ -245,8 +244,9 @@ def is_number(value: Any) -> bool:
 def _index_of(pos_label: object, classes: NDArray[Any]) -> int:
     is_positive = np.asarray(classes == pos_label)
     if not is_positive.any():
-        msg = f"pos_label must be a value found in y. Got {pos_label!r}, y holds {classes.tolist()!r}."
-        raise InvalidInputError(msg)
+        refuse(
+            f"pos_label must be a value found in y. Got {pos_label!r}, y holds {classes.tolist()!r}."
+        )
     return int(is_positive.argmax())
 
 
@@ -263,12 +263,12 @@ def check_observed_labels(
     """Check the labels of ``fit``, some of which must be positive and some unlabelled."""
     if y is None:
         name = type(estimator).__name__
-        msg = f"{name} requires y to be passed, but the target y is None."
-        raise InvalidInputError(msg)
+        refuse(f"{name} requires y to be passed, but the target y is None.")
     n_labels = num_samples(y)
     if n_labels != n_samples:
-        msg = f"y must have one label for each of the {n_samples} samples. Got {n_labels}."
-        raise InvalidInputError(msg)
+        refuse(
+            f"y must have one label for each of the {n_samples} samples. Got {n_labels}."
+        )
     if isinstance(y, np.ndarray) and y.dtype.kind == "f":
         # NaN means unlabelled; infinity is an error.
         assert_all_finite(y, allow_nan=True, input_name="y")

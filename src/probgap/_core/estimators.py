@@ -30,7 +30,7 @@ from probgap._core.checks import (
     check_observed_labels,
     check_samples,
 )
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Mask, Matrix, Rows, Vector
 
@@ -186,11 +186,10 @@ def clone_with_seed(estimator: Any, rng: Generator) -> Any:
 def require_predict_proba(estimator: Any, name: str) -> None:
     """Refuse an estimator that gives no probabilities."""
     if not hasattr(estimator, "predict_proba"):
-        msg = (
+        refuse(
             f"{name} must have predict_proba; wrap it in CalibratedClassifierCV to "
             f"give it one. Got {estimator!r}."
         )
-        raise InvalidInputError(msg)
 
 
 def require_sample_weight(estimator: Any, name: str) -> None:
@@ -201,19 +200,19 @@ def require_sample_weight(estimator: Any, name: str) -> None:
         for parameter in signature(estimator.fit).parameters.values()
     )
     if isinstance(estimator, Pipeline) or not takes_weights:
-        msg = (
+        refuse(
             f"{name} must accept sample_weight in fit; put scalers before the whole "
             f"classifier. Got {estimator!r}."
         )
-        raise InvalidInputError(msg)
     require_score(estimator, name)
 
 
 def require_score(estimator: Any, name: str) -> None:
     """Refuse an estimator without scores to decide by."""
     if not any(hasattr(estimator, m) for m in ("decision_function", "predict_proba")):
-        msg = f"{name} must have decision_function or predict_proba. Got {estimator!r}."
-        raise InvalidInputError(msg)
+        refuse(
+            f"{name} must have decision_function or predict_proba. Got {estimator!r}."
+        )
 
 
 def fit_on_shares(

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels, rbf_
 from sklearn.utils import gen_batches
 
 from probgap._core.defaults import LIMITS
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.runtime import draw_rows, spread_rows
 from probgap._core.types import Array, Mask, Matrix, Single, Vector
 
@@ -46,11 +46,10 @@ def scale_gamma(X: Matrix) -> float:
         else:
             variance = float(X.var(dtype=np.float64))
     if not np.isfinite(variance):
-        msg = (
+        refuse(
             "X must hold numbers whose squares can be added up. Got larger ones; scale "
             "the features."
         )
-        raise InvalidInputError(msg)
     return 1.0 / (X.shape[1] * variance) if variance > 0.0 else 1.0
 
 

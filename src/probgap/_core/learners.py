@@ -15,7 +15,7 @@ from scipy.special import logit
 
 from probgap._core._sklearn import HalfBinomialLoss
 from probgap._core.defaults import DEFAULTS, Defaults
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.kernels import KernelFeatures
 from probgap._core.newton import LinearFits, Logistic, bounded, fit_penalised
 from probgap._core.types import Array, Matrix, Rows, Single, Vector
@@ -258,8 +258,9 @@ class Forest:
         single = np.ascontiguousarray(samples, dtype=np.float32)
         # tree_.predict does not check the width and would read out of bounds.
         if single.shape[1] != self.trees.n_features_in_:
-            msg = f"X must have {self.trees.n_features_in_} columns. Got {single.shape[1]}."
-            raise InvalidInputError(msg)
+            refuse(
+                f"X must have {self.trees.n_features_in_} columns. Got {single.shape[1]}."
+            )
         total = np.zeros(len(single))
         for tree in self.trees.estimators_:
             total += tree.tree_.predict(single)[:, 0]

@@ -11,7 +11,7 @@ from numpy.random import Generator
 
 from probgap._core._sklearn import Interval, StrOptions
 from probgap._core.checks import ObservedLabels
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
 from probgap._core.validation import make_splitter, observed_accuracy
@@ -221,8 +221,7 @@ def importance(
 def check_rates(rho_plus: float, rho_minus: float) -> None:
     """Check that the sum of two noise rates is below 1."""
     if rho_plus + rho_minus >= 1.0:
-        msg = (
+        refuse(
             "rho_plus + rho_minus must be below 1, or labels carry no information. "
             f"Got {rho_plus:g} + {rho_minus:g}."
         )
-        raise InvalidInputError(msg)

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from probgap._core._sklearn import HasMethods, Interval, check_parameters
 from probgap._core.checks import ObservedLabels, check_predict_input
-from probgap._core.errors import InvalidInputError, warn
+from probgap._core.errors import refuse, warn
 from probgap._core.estimators import require_predict_proba, require_sample_weight
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Mask, Matrix, Vector
@@ -146,12 +146,11 @@ class PropensityWeightedClassifier(FinalProbabilities):
         cost = np.zeros(n)
         cost[labelled] = 1.0 / _check_propensity(known, labelled)
         if cost.sum() >= n:
-            msg = (
+            refuse(
                 "propensity must leave room for negatives: the sum of 1 / propensity over "
                 f"labelled samples must be below {n}, the number of samples. Got "
                 f"{cost.sum():.6g}."
             )
-            raise InvalidInputError(msg)
         self.class_prior_ = float(cost.sum()) / n
         if self.estimator is None or isinstance(self.estimator, NNPUClassifier):
             own = self._make("estimator", rng, default=NNPUClassifier)
@@ -172,15 +171,13 @@ def _check_propensity(propensity: Any, labelled: Mask) -> Vector:
     each = np.asarray(propensity, dtype=np.float64)
     if each.ndim and each.shape != labelled.shape:
         rule = f"one value for each of the {labelled.size} samples"
-        msg = f"propensity must have {rule}. Got shape {each.shape}."
-        raise InvalidInputError(msg)
+        refuse(f"propensity must have {rule}. Got shape {each.shape}.")
     used = np.broadcast_to(each, labelled.shape)[labelled]
     if not ((used > 0.0) & (used <= 1.0)).all():
-        msg = (
+        refuse(
             "propensity must be above 0 and at most 1 for labelled samples. Got "
             f"{used.min():.6g} to {used.max():.6g}."
         )
-        raise InvalidInputError(msg)
     return used
 
 
@@ -323,8 +320,7 @@ class SAREMClassifier(PropensityMethod):
             found = every[:0]
         if found.size == 0 or found.ndim != 1:
             rule = f"name some of the {n_features} columns of X"
-            msg = f"propensity_features must {rule}. Got {wanted!r}."
-            raise InvalidInputError(msg)
+            refuse(f"propensity_features must {rule}. Got {wanted!r}.")
         return found
 
     def _chance(self, X: Matrix) -> Vector:

@@ -15,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 
 from probgap._core._sklearn import HasMethods, Interval, StrOptions
 from probgap._core.checks import ObservedLabels, check_predict_input
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.estimators import (
     PUClassifier,
     clone_with_seed,
@@ -192,9 +192,8 @@ class PriorMethod(MethodClassifier):
             return
         share = float(labelled.mean())
         if self.class_prior < share:
-            msg = (
+            refuse(
                 "class_prior must be at least the share of labelled samples, "
                 f"{share:.3g}. Got {self.class_prior:.3g}."
             )
-            raise InvalidInputError(msg)
         self.class_prior_ = float(self.class_prior)

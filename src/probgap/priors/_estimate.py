@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
 from probgap._core.checks import check_labelled, check_scores, in_double
-from probgap._core.errors import InvalidInputError, warn
+from probgap._core.errors import refuse, warn
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.gap import MixedGapEstimator
@@ -133,8 +133,7 @@ def estimate_class_prior(
         scores = gap._fit_checked(samples, labelled).log_odds_
         return estimate_class_prior_from_scores(scores, labelled, method)
     if method == "tice" and issparse(samples):
-        msg = 'X must be dense for method="tice". Got a sparse matrix.'
-        raise InvalidInputError(msg)
+        refuse('X must be dense for method="tice". Got a sparse matrix.')
     with one_thread():
         found = FROM_FEATURES[method](samples, labelled, rng)
     return _as_class_prior(found, method, labelled)
@@ -187,8 +186,7 @@ def estimate_class_prior_from_scores(
 def _check_method(method: str, known: dict[str, Any]) -> None:
     if method not in list(known):
         names = ", ".join(map(repr, known))
-        msg = f"method must be one of {names}. Got {method!r}."
-        raise InvalidInputError(msg)
+        refuse(f"method must be one of {names}. Got {method!r}.")
 
 
 def _as_class_prior(found: FoundPrior, method: str, labelled: Mask) -> ClassPrior:

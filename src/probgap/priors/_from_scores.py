@@ -240,7 +240,7 @@ def from_reading(log_odds: Vector, labelled: Mask) -> FoundPrior:
     """Return the share and the interval of :func:`probgap.reading.read`."""
     reading = read(log_odds, labelled)
     n, (low, high) = reading.n_unlabelled, reading.n_hidden_interval
-    evidence = {"strangeness": reading.strangeness}
+    evidence = {"familiarity": reading.familiarity}
     return FoundPrior(reading.n_hidden / n, (low / n, high / n), evidence=evidence)
 
 

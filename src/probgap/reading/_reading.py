@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtr
 
 from probgap._core.checks import check_labelled, check_scores
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.output import count_range, fact_table, number
 from probgap._core.types import Mask, Vector
 from probgap.reading.network import (
@@ -35,8 +35,8 @@ _LEAST_SHARE = 1e-4
 _LEAST_CHANCE = 1e-6
 # Ranges of a probability at most this wide count as one probability.
 _NARROW = 0.1
-# A task stranger than this share of the simulated ones is unlike all of them.
-_STRANGEST = 0.998
+# A task less familiar than this is unlike all simulated ones.
+_LEAST_FAMILIAR = 0.002
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,8 +74,8 @@ class Reading:
         Expected number of positives among the unlabelled rows, and its 90% interval.
     n_labelled, n_unlabelled : float
         Number of rows of each kind.
-    strangeness : float
-        Share of the simulated tasks that look less unusual than this one. Near 1, the
+    familiarity : float
+        Share of the simulated tasks that look at least as unusual as this one. Near 0, the
         reading extrapolates.
     curves : Curves
         Weighted curves of P(Y=1 | score, unlabelled), each compatible with the scores.
@@ -92,21 +92,16 @@ class Reading:
     n_hidden_interval: tuple[float, float]
     n_labelled: float
     n_unlabelled: float
-    strangeness: float
+    familiarity: float
     curves: Curves
     slope: float
     offset: float
     scores: Vector
 
     @property
-    def familiarity(self) -> float:
-        """1 minus ``strangeness``: near 0, the task is unlike all simulated ones."""
-        return 1.0 - self.strangeness
-
-    @property
     def extrapolates(self) -> bool:
         """Whether the task is unlike all simulated ones."""
-        return self.strangeness > _STRANGEST
+        return self.familiarity < _LEAST_FAMILIAR
 
     @property
     def labelling_rate(self) -> float:
@@ -254,8 +249,7 @@ class Reading:
             The reading given the evidence.
         """
         if (scores is None) != (positive is None):
-            msg = "scores and positive must be given together. Got one of them."
-            raise InvalidInputError(msg)
+            refuse("scores and positive must be given together. Got one of them.")
         curves = self.curves
         if scores is not None:
             odds = self.log_odds(np.atleast_1d(np.asarray(scores, dtype=np.float64)))
@@ -279,19 +273,17 @@ class Reading:
         shares = (class_prior,) if isinstance(class_prior, Real) else tuple(class_prior)
         low, high = (float(shares[0]), float(shares[-1])) if shares else (0.0, 0.0)
         if len(shares) > 2 or not 0.0 < low <= high < 1.0:
-            msg = (
+            refuse(
                 "class_prior must be a share above 0 and below 1, or a range of such "
                 f"shares, the lower first. Got {class_prior!r}."
             )
-            raise InvalidInputError(msg)
         n_rows = self.n_labelled + self.n_unlabelled
         least, most = (share * n_rows - self.n_labelled for share in (low, high))
         if most < 0.0:
-            msg = (
+            refuse(
                 "class_prior must be at least the share of labelled rows, "
                 f"{self.n_labelled / n_rows:.3g}. Got {high:.3g}."
             )
-            raise InvalidInputError(msg)
         return max(least, 0.0), most
 
     def _given_count(self, curves: Curves, least: float, most: float) -> Curves:
@@ -384,7 +376,7 @@ def read(
     reading = Reading(
         n_labelled=n_labelled,
         n_unlabelled=n_unlabelled,
-        strangeness=network.strangeness(summary),
+        familiarity=network.familiarity(summary),
         curves=curves,
         slope=slope,
         offset=offset,

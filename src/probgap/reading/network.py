@@ -238,11 +238,12 @@ class Network:
             shift=np.zeros(weights.size),
         )
 
-    def strangeness(self, summary: Vector) -> float:
-        """Return the share of simulated tasks that lie nearer to others than this one."""
+    def familiarity(self, summary: Vector) -> float:
+        """Return the share of simulated tasks no nearer to others than this one is."""
         place = self.axes @ self.standardise(summary)
         nearest = np.sqrt(((self.places - place) ** 2).sum(axis=1).min())
-        return float(np.searchsorted(self.distances, nearest) / self.distances.size)
+        nearer = np.searchsorted(self.distances, nearest)
+        return 1.0 - float(nearer / self.distances.size)
 
 
 @cache
