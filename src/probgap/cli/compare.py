@@ -98,7 +98,7 @@ def compare(
             tables.require_labels(labels.n_labelled, len(frame), label)
             labelled = labels.find(frame[label])
             chosen: Any = asked.choose_columns(list(frame.columns))
-            plan = tables.plan_labelled(frame, labelled, label=label, **chosen)
+            plan = tables.plan_columns(frame, labelled=labelled, label=label, **chosen)
             known = list(diagnostics.METHODS)
             if unknown := [name for name in only or () if name not in known]:
                 names = ", ".join(known)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,8 +15,12 @@ from probgap._core.errors import load_library
 from probgap._core.runtime import spread_rows
 from probgap._core.types import Rows
 from probgap.dask._blocks import draw_ranks, on_workers, rows_of, split_ranks
-from probgap.tables import LabelColumn, Piece, Table
+from probgap.tables import LabelColumn, Table, TableReader
 
+# A file, and the row groups of it that are read at a time, if it has some.
+Piece: TypeAlias = tuple[str, list[int] | None]
+
+_MOST_ROWS = 250_000  # of a Parquet file at a time
 # Labelled and other rows that show how wide the prepared columns are.
 _TO_MEASURE = (2000, 20_000)
 
@@ -32,7 +37,7 @@ def draw_table(
     """Draw all labelled rows of some files, and as many others as memory allows.
 
     The sample depends on the order of the rows and on the seed, not on who reads them.
-    ``columns`` says how columns are to be used, as for ``plan_labelled``; ``max_memory`` is
+    ``columns`` says how columns are to be used, as for ``plan_columns``; ``max_memory`` is
     for the prepared columns.
 
     Returns
@@ -41,9 +46,9 @@ def draw_table(
         The rows, indexed by their place in all rows, and how many each represents.
     """
     files = tables.find_tables(source)
-    with tables.TableReader(files[0]) as reader:
+    with TableReader(files[0]) as reader:
         names = reader.columns
-    pieces = [piece for file in files for piece in tables.list_pieces(file)]
+    pieces = [piece for file in files for piece in _list_pieces(file)]
     counted = on_workers(_count, ((piece, label) for piece in pieces))
     total = dict(sum(counted, Counter()))
     labels = tables.read_label_counts(total, positive, name=label)
@@ -82,15 +87,27 @@ def draw_table(
 def _measure(sample: Any, labels: LabelColumn, label: str, columns: Any) -> int:
     """Return the number of columns that a classifier would see."""
     known = labels.find(sample[label])
-    plan = tables.plan_labelled(sample, known, label=label, **columns)
+    plan = tables.plan_columns(sample, labelled=known, label=label, **columns)
     inputs = tables.read_inputs(sample, plan)
     width: int = tables.make_preprocessor(plan).fit_transform(inputs).shape[1]
     return width
 
 
+def _list_pieces(file: str) -> list[Piece]:
+    with TableReader(file) as reader:
+        parts = reader.groups(_MOST_ROWS)
+    return [(file, None)] if parts is None else [(file, part) for part in parts]
+
+
+def _read(piece: Piece, columns: Iterable[str]) -> Iterator[Any]:
+    file, groups = piece
+    with TableReader(file, columns=columns, groups=groups) as reader:
+        yield from reader
+
+
 def _count(piece: Piece, label: str) -> Counter[str]:
     counts: Counter[str] = Counter()
-    for frame in piece.read([label]):
+    for frame in _read(piece, [label]):
         counts.update(tables.count_levels(frame[label]))
     return counts
 
@@ -105,7 +122,7 @@ def _take(
 ) -> Any:
     """Take rows of a piece by their ranks among labelled and unlabelled ones."""
     parts, before = [], [0, 0]
-    for frame in piece.read(names) if any(map(len, ranks)) else ():
+    for frame in _read(piece, names) if any(map(len, ranks)) else ():
         known = labels.find(frame[label])
         wanted: list[Rows] = []
         for kind, size in enumerate((known.sum(), (~known).sum())):

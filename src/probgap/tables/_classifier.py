@@ -21,7 +21,7 @@ from probgap.pgpu.html import fit_table
 from probgap.tables._cells import Frame, check_columns, pa, pd, to_frame
 from probgap.tables._drift import describe_ranges
 from probgap.tables._labels import LabelColumn, read_labels, require_labels
-from probgap.tables._plan import plan_labelled
+from probgap.tables._plan import plan_columns
 from probgap.tables._steps import make_preprocessor, read_inputs
 
 # Parameters of an estimator that it may leave open.
@@ -201,9 +201,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             classes = labels.classes[[1 - labels.positive, labels.positive]]
         if "pos_label" in estimator.get_params(deep=False):
             estimator.set_params(pos_label=classes.tolist()[1])
-        self.plan_ = plan_labelled(
+        self.plan_ = plan_columns(
             frame,
-            labelled,
+            labelled=labelled,
             label=self.label_,
             id=self.id,
             drop=self.drop,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtrc
 
-from probgap._core.types import Vector
+from probgap._core.types import Rows, Vector
 from probgap.tables._cells import (
     NUMBER,
     Frame,
@@ -29,7 +29,7 @@ from probgap.tables._cells import (
     to_floats,
     to_levels,
 )
-from probgap.tables._plan import ColumnPlan
+from probgap.tables._plan import ColumnPlan, ColumnUse
 
 _SHARE, _CHANCE = 0.2, 0.001
 _OUTER = 0.01
@@ -37,60 +37,65 @@ _MOST_LEVELS = 1_000
 
 
 def describe_ranges(frame: Frame, plan: ColumnPlan) -> dict[str, dict[str, Any]]:
-    """Return what is usual in the columns that a model learns from, fit for JSON."""
-    uses = {column.name: column for column in plan.columns}
-    return {
-        name: _describe(frame[name], uses[name].use, day_first=uses[name].day_first)
-        for name in plan.inputs
-    }
+    """Return what is usual in the columns that a model learns from, as plain data."""
+    inputs = (column for column in plan.columns if column.name in plan.inputs)
+    return {each.name: _describe(frame[each.name], each) for each in inputs}
 
 
-def _describe(column: Series, use: str, *, day_first: bool) -> dict[str, Any]:
+def _describe(column: Series, planned: ColumnUse) -> dict[str, Any]:
+    use, day_first = planned.use, planned.day_first
     range_: dict[str, Any] = {"use": use, "rows": len(column)}
-    if use == "category":
-        levels, codes = encode_levels(to_cells(column))
-        counts = np.bincount(codes[codes >= 0], minlength=len(levels))
-        common = np.argsort(-counts, kind="stable")[:_MOST_LEVELS]
-        # Levels that came up once tell how likely a cell has one that never did.
-        rare = int(counts.sum() - counts[common].sum() + (counts == 1).sum())
-        n_missing = int((codes < 0).sum())
-        range_ |= {"levels": [levels[int(at)].as_py() for at in common], "rare": rare}
-    elif use == "text":
-        n_missing = int(pc.sum(pc.is_null(to_levels(to_cells(column)))).as_py())
-    else:
-        values = _to_values(column, use, day_first=day_first)
-        present = values[np.isfinite(values)]
-        n_missing = len(values) - len(present)
+    if use in ("number", "date"):
+        present = _present(column, use, day_first=day_first)
+        n_missing = len(column) - len(present)
+        present = present[np.isfinite(present)]
         if present.size:
             ends = np.quantile(present, [0.0, _OUTER, 1.0 - _OUTER, 1.0])
             range_ |= {"ends": ends.tolist(), "day_first": day_first}
+    elif use == "category":
+        levels, counts, n_missing = _count_levels(column)
+        common = np.argsort(-counts, kind="stable")[:_MOST_LEVELS]
+        # Levels that came up once tell how likely a cell has one that never did.
+        rare = int(counts.sum() - counts[common].sum() + (counts == 1).sum())
+        range_ |= {"levels": [levels[at] for at in common.tolist()], "rare": rare}
+    else:
+        n_missing = _count_empty(column)
     return range_ | {"missing": n_missing}
 
 
-def _to_values(column: Series, use: str, *, day_first: bool) -> Vector:
-    """Return numbers, or days since 1970, NaN where a cell is neither."""
+def _present(column: Series, use: str, *, day_first: bool) -> Vector:
+    """Return the numbers, or days since 1970, of cells that hold one."""
     cells = to_cells(column)
-    if use == "date":
-        return to_days(cells, day_first=day_first)[0]
-    return to_floats(cells)[0]
+    date = use == "date"
+    values, _ = to_days(cells, day_first=day_first) if date else to_floats(cells)
+    return values[~np.isnan(values)]
+
+
+def _count_levels(column: Series) -> tuple[list[str], Rows, int]:
+    """Return the levels, how often each occurs, and how many cells are empty."""
+    levels, codes = encode_levels(to_cells(column))
+    counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+    return levels.to_pylist(), counts, int((codes < 0).sum())
+
+
+def _count_empty(column: Series) -> int:
+    return int(pc.sum(pc.is_null(to_levels(to_cells(column)))).as_py() or 0)
 
 
 class DriftWatch:
     """Counts cells of new rows that lie outside the ranges of a fit, chunk by chunk."""
 
     def __init__(self, ranges: Mapping[str, Mapping[str, Any]]) -> None:
-        self._watched = {
-            name: _Watched(name, range_) for name, range_ in ranges.items()
-        }
+        self._watched = [_Watched(name, range_) for name, range_ in ranges.items()]
 
     def update(self, frame: Frame) -> None:
         """Count the cells of some rows."""
-        for name, watched in self._watched.items():
-            watched.update(frame[name])
+        for watched in self._watched:
+            watched.update(frame[watched.name])
 
     def notices(self) -> list[dict[str, Any]]:
         """Return column, share of cells and a sentence for each column that left."""
-        found = (watched.notice() for watched in self._watched.values())
+        found = (watched.notice() for watched in self._watched)
         return [notice for notice in found if notice is not None]
 
 
@@ -98,7 +103,7 @@ class _Watched:
     """One column: its range in the fit, and counts of new cells."""
 
     def __init__(self, name: str, range_: Mapping[str, Any]) -> None:
-        self._name, self._range = name, range_
+        self.name, self._range = name, range_
         self._levels = frozenset(range_.get("levels", ()))
         self._rows, self._empty = 0, 0
         self._below, self._above = np.zeros(2, dtype=int), np.zeros(2, dtype=int)
@@ -107,53 +112,60 @@ class _Watched:
 
     def update(self, column: Series) -> None:
         self._rows += len(column)
-        use = self._range["use"]
-        if use in ("number", "date"):
+        use, ends = self._range["use"], self._range.get("ends")
+        if use == "text":
+            self._empty += _count_empty(column)
+        elif use == "category":
+            levels, counts, n_empty = _count_levels(column)
+            self._empty += n_empty
+            strange = [at for at, one in enumerate(levels) if one not in self._levels]
+            if strange:
+                self._unseen += int(counts[strange].sum())
+                self._example = levels[strange[0]]
+        else:
             day_first = bool(self._range.get("day_first"))
-            values = _to_values(column, use, day_first=day_first)
-            values = values[~np.isnan(values)]
+            values = _present(column, use, day_first=day_first)
             self._empty += len(column) - len(values)
-            if values.size and "ends" in self._range:
-                least, low, high, most = self._range["ends"]
+            if values.size and ends:
+                least, low, high, most = ends
                 self._below += [(values < low).sum(), (values < least).sum()]
                 self._above += [(values > high).sum(), (values > most).sum()]
                 before = self._seen
                 self._seen = min(before[0], values.min()), max(before[1], values.max())
-            return
-        cells = to_cells(column)
-        if use == "text":
-            self._empty += int(pc.sum(pc.is_null(to_levels(cells))).as_py())
-            return
-        levels, codes = encode_levels(cells)
-        self._empty += int((codes < 0).sum())
-        strange = [level not in self._levels for level in levels.to_pylist()]
-        is_strange = np.array([*strange, False])[codes]
-        if is_strange.any():
-            self._unseen += int(is_strange.sum())
-            self._example = levels[int(codes[np.argmax(is_strange)])].as_py()
 
     def notice(self) -> dict[str, Any] | None:
         """Return what left the range, None if nothing did."""
         old, filled = self._range, self._rows - self._empty
         n_old = old["rows"] - old["missing"]
-        if _is_unusual(self._empty, self._rows, old["missing"], old["rows"]):
-            before = old["missing"] / max(1, old["rows"])
-            what = f"empty, where {before:.0%} were in the fit"
-            return self._say(self._empty, self._rows, what)
-        if _is_unusual(self._unseen, filled, old.get("rare", 0), n_old):
-            example = repr(shorten(self._example, 40))
-            what = f"of a category that the fit did not have, such as {example}"
-            if re.match(NUMBER, self._example) and not any(
-                re.match(NUMBER, level) for level in self._levels
-            ):
-                what = f"numbers, such as {example}, where the fit had categories"
-            return self._say(self._unseen, filled, what)
         outside = self._below + self._above
-        usual = (2.0 * _OUTER * n_old, 1.0)  # one more at either end
-        for count, expected in zip(outside, usual, strict=True):
-            if _is_unusual(int(count), filled, expected, n_old):
-                return self._say(int(count), filled, self._tell_range())
+        # A count, of how many cells, and how many of how many were so in the fit; beyond
+        # all values of the fit, one more at either end.
+        checks = (
+            (self._empty, self._rows, old["missing"], old["rows"], self._tell_empty),
+            (self._unseen, filled, old.get("rare", 0), n_old, self._tell_levels),
+            (outside[0], filled, 2.0 * _OUTER * n_old, n_old, self._tell_range),
+            (outside[1], filled, 1.0, n_old, self._tell_range),
+        )
+        for count, total, expected, of, tell in checks:
+            if _is_unusual(int(count), total, expected, of):
+                return {
+                    "column": self.name,
+                    "share": round(int(count) / total, 4),
+                    "notice": f"Column {self.name!r} left its training range: "
+                    f"{count / total:.0%} of its cells are {tell()}.",
+                }
         return None
+
+    def _tell_empty(self) -> str:
+        before = self._range["missing"] / max(1, self._range["rows"])
+        return f"empty, where {before:.0%} were in the fit"
+
+    def _tell_levels(self) -> str:
+        example = repr(shorten(self._example, 40))
+        numbers = any(re.match(NUMBER, level) for level in self._levels)
+        if re.match(NUMBER, self._example) and not numbers:
+            return f"numbers, such as {example}, where the fit had categories"
+        return f"of a category that the fit did not have, such as {example}"
 
     def _tell_range(self) -> str:
         least, _, _, most = self._range["ends"]
@@ -167,17 +179,6 @@ class _Watched:
             days = np.array([low, high]).astype("int64").astype("datetime64[D]")
             return f"{days[0]} to {days[1]}"
         return f"{low:,.6g} to {high:,.6g}"
-
-    def _say(self, count: int, total: int, what: str) -> dict[str, Any]:
-        share = count / total
-        said = (
-            f"Column {self._name!r} left its training range: {share:.0%} of its cells "
-        )
-        return {
-            "column": self._name,
-            "share": round(share, 4),
-            "notice": f"{said}are {what}.",
-        }
 
 
 def _is_unusual(count: int, total: int, expected: float, of: float) -> bool:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from probgap._core.errors import (
-    InvalidInputError,
-    MissingLibraryError,
     load_library,
     refuse,
 )
@@ -26,7 +23,7 @@ class ExcelRows:
     """
 
     def __init__(self, source: OpenSource) -> None:
-        with _explained(source.name):
+        with source.explaining("damaged Excel workbook or zip archive", Exception):
             cells = _read_first_sheet(source)
         cells = cells[cells.notna().any(axis=1)]
         if cells.empty:
@@ -66,14 +63,3 @@ def _read_first_sheet(source: OpenSource) -> Frame:
         how: Any = {"header": None, "dtype": object, "na_filter": False}
         cells = pd.read_excel(excel, sheet.title, **how)
     return cells.map(lambda cell: text_of(cell) or None).astype(object)
-
-
-@contextmanager
-def _explained(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (InvalidInputError, MissingLibraryError):
-        raise
-    except Exception as error:  # noqa: BLE001 (whatever a strange file leads to)
-        what = " ".join(str(error).split()).rstrip(".")[:160]
-        refuse(f"{name} is a damaged Excel workbook or zip archive: {what}.")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from probgap._core.errors import InvalidInputError, refuse
+from probgap._core.errors import refuse
 from probgap.tables._cells import (
     Frame,
     NestedCellsError,
@@ -31,7 +31,7 @@ class ParquetRows:
 
     def __init__(self, source: OpenSource) -> None:
         self._source, self._name = source, source.name
-        with self._explained():
+        with self._explaining():
             self._file = pq.ParquetFile(source.as_file(), pre_buffer=False)
             about = self._file.metadata
             groups = range(about.num_row_groups)
@@ -53,7 +53,7 @@ class ParquetRows:
         """Yield the rows in batches: all of them, or those of some row groups."""
         stored = [self._stored[column] for column in columns]
         n_read, n_bytes = 0, self._source.n_bytes or 0
-        with self._explained():
+        with self._explaining():
             for batch in self._file.iter_batches(
                 _BATCH_ROWS, row_groups=row_groups, columns=stored
             ):
@@ -65,6 +65,10 @@ class ParquetRows:
                     for name, column in zip(stored, columns, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+    def _explaining(self) -> AbstractContextManager[None]:
+        damaged = "truncated or damaged Parquet file"
+        return self._source.explaining(damaged, pa.ArrowException, OSError, ValueError)
 
     def _plain(self, array: Any, column: str) -> Any:
         column = f"Column {column!r} of {self._name}"
@@ -80,16 +84,6 @@ class ParquetRows:
                 f"{column} has the type {array.type}, not numbers, text, dates or "
                 "booleans; leave it out of the file."
             )
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except InvalidInputError:
-            raise
-        except (pa.ArrowException, OSError, ValueError) as error:
-            what = " ".join(str(error).split()).rstrip(".")[:160]
-            refuse(f"{self._name} is a truncated or damaged Parquet file: {what}.")
 
 
 @contextmanager

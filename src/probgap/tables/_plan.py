@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -99,12 +100,13 @@ class ColumnPlan:
 def plan_columns(
     frame: Frame,
     *,
-    label: str,
+    label: str | None = None,
     id: str | None = None,
     drop: Iterable[str] = (),
     positive: str | None = None,
     category: Iterable[str] = (),
     keep: Iterable[str] = (),
+    labelled: Mask | None = None,
 ) -> ColumnPlan:
     """Decide for every column whether a model learns from it, and as what.
 
@@ -138,8 +140,8 @@ def plan_columns(
     ----------
     frame : DataFrame
         The table.
-    label : str
-        The column that marks the labelled positives.
+    label : str, default=None
+        The column that marks the labelled positives; ``None`` if it is not in the table.
     id : str, default=None
         A column that names the rows.
     drop : iterable of str, default=()
@@ -151,6 +153,8 @@ def plan_columns(
     keep : iterable of str, default=()
         Columns to learn from even if they would be left out: as numbers if they are
         numbers, and else as categories.
+    labelled : ndarray of shape (n_rows,), default=None
+        Which rows are labelled; ``None`` reads it from the label column.
 
     Returns
     -------
@@ -171,30 +175,11 @@ def plan_columns(
     team | category | 2 values
     won | label | marks the known positives
     """
-    _check_names(frame, label)
-    try:
-        labelled = read_labels(frame[label], positive).find(frame[label])
-    except InvalidInputError:
-        # Reported where the labels are read; without them no column mirrors the label.
-        labelled = np.zeros(len(frame), dtype=bool)
-    chosen = {"drop": drop, "category": category, "keep": keep}
-    return plan_labelled(frame, labelled, label=label, id=id, **chosen)
-
-
-def plan_labelled(
-    frame: Frame,
-    labelled: Mask,
-    *,
-    label: str | None,
-    id: str | None,
-    drop: Iterable[str],
-    category: Iterable[str],
-    keep: Iterable[str],
-) -> ColumnPlan:
-    """Plan the columns of a table whose labels were read; ``label`` may be apart."""
     drop, category, keep = tuple(drop), tuple(category), tuple(keep)
     apart = tuple(name for name in (label, id) if name is not None)
     _check_names(frame, *apart, *drop, *category, *keep)
+    if labelled is None:
+        labelled = _find_labelled(frame, label, positive)
     if taken := [name for name in keep if name in (*apart, *drop)]:
         refuse(
             f"A kept column must be neither label, id nor dropped. Got {taken[0]!r}."
@@ -218,6 +203,15 @@ def plan_labelled(
         besides = "" if label is None else f" besides {label!r}"
         refuse(f"There is no column to learn from{besides}: {why}.")
     return plan
+
+
+def _find_labelled(frame: Frame, label: str | None, positive: str | None) -> Mask:
+    """Return which rows are labelled; none, if that cannot be told."""
+    # Reported where the labels are read; without them no column mirrors the label.
+    with suppress(InvalidInputError):
+        if label is not None:
+            return read_labels(frame[label], positive).find(frame[label])
+    return np.zeros(len(frame), dtype=bool)
 
 
 def _check_names(frame: Frame, *wanted: str) -> None:

@@ -178,6 +178,20 @@ class TableReader(OpenSource):
         """How many bytes of the file were read so far."""
         return self.counted.bytes_read
 
+    def groups(self, max_rows: int) -> list[list[int]] | None:
+        """Return row groups that hold so many rows together; None if there are none."""
+        if not isinstance(self._rows, ParquetRows):
+            return None
+        parts: list[list[int]] = []
+        room = 0
+        for group, size in enumerate(self._rows.group_sizes):
+            if size > room:
+                parts.append([])
+                room = max_rows
+            parts[-1].append(group)
+            room -= size
+        return parts
+
     def batches(self) -> Iterator[Any]:
         """Return the rows as Arrow batches, in the sizes in which they come."""
         rows: Any = self._rows
@@ -204,33 +218,3 @@ class TableReader(OpenSource):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A part of a table that is read at a time: a file, or row groups of a Parquet file."""
-
-    file: str
-    groups: tuple[int, ...] | None = None
-
-    def read(self, columns: Iterable[str]) -> Iterator[Frame]:
-        """Yield the rows, chunk by chunk."""
-        with TableReader(self.file, columns=columns, groups=self.groups) as reader:
-            yield from reader
-
-
-def list_pieces(file: str, *, max_rows: int = 250_000) -> list[Piece]:
-    """Return a file in pieces, each of at most some rows if it is a Parquet file."""
-    with TableReader(file) as reader:
-        if not isinstance(reader._rows, ParquetRows):
-            return [Piece(file)]
-        sizes = reader._rows.group_sizes
-    pieces: list[list[int]] = []
-    room = 0
-    for group, size in enumerate(sizes):
-        if size > room or not pieces:
-            pieces.append([])
-            room = max_rows
-        pieces[-1].append(group)
-        room -= size
-    return [Piece(file, tuple(groups)) for groups in pieces]

@@ -11,12 +11,12 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, TypeAlias
 
-from probgap._core.errors import InvalidInputError, refuse
+from probgap._core.errors import InvalidInputError, ProbgapError, refuse
 from probgap.tables._cells import pa, pq
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
@@ -181,6 +181,17 @@ class OpenSource:
             f"{self.name} is {what}, not a CSV, TSV, Parquet or Excel file; save the "
             "table as CSV in UTF-8, or as Parquet."
         )
+
+    @contextmanager
+    def explaining(self, kind: str, *errors: type[Exception]) -> Iterator[None]:
+        """Name the file and its kind where a library cannot read it."""
+        try:
+            yield
+        except ProbgapError:
+            raise
+        except errors as error:
+            what = " ".join(str(error).split()).rstrip(".")[:160]
+            refuse(f"{self.name} is a {kind}: {what}.")
 
     def begins_with(self, magic: bytes) -> bool:
         """Return whether the first bytes are these, before any is read."""
