@@ -135,20 +135,11 @@ def summarise(rows):
     table = table.join(by_data).join(rows.groupby("method")[kept].mean())
     title = "Answers needed (median), draws that never get there, shares after answers"
     harness.show(table, 3, title, needed=".0f", **dict.fromkeys(by_data, ".0f"))
-    ours = needed.columns[0]
-    found = {m: against(needed[ours], needed[m]) for m in needed if m != ours}
-    harness.show(harness.lines(found, f"{ours} against"), 3)
-
-
-def against(ours, other):
-    """Return on how many draws ours needs fewer answers, as many and more."""
-    most = (ROUNDS + 1) * PER_ROUND  # one round more for the goal not reached
-    return {
-        "fewer": int((ours < other).sum()),
-        "as many": int((ours == other).sum()),
-        "more": int((ours > other).sum()),
-        "p": harness.compare(ours.clip(upper=most), other.clip(upper=most))[1],
-    }
+    # One round more for the goal not reached.
+    needed = needed.clip(upper=(ROUNDS + 1) * PER_ROUND)
+    pairs = {m: harness.compare(needed.iloc[:, 0], needed[m]) for m in needed}
+    found = {m: {"mean": mean, "p": p} for m, (mean, p) in pairs.items()}
+    harness.show(harness.lines(found, f"{needed.columns[0]} less"), 3)
 
 
 def middle(counts):

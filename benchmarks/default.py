@@ -37,12 +37,12 @@ SAME_CLEAN = "same learners, clean"
 WORTH_MEASURING = 0.5  # points; shares are not computed where clean - naive is less
 PERCENT = {"accuracy", "hidden ap", "covers", "width"}
 POINTS_BELOW = {"random": 2.0, "nothing": 0.5}  # 1 in other panels
+FOREST = {"min_samples_leaf": 3, "bootstrap": True, "oob_score": True}
 METHODS = {
     NAIVE: lambda _: SVC(),
     CLEAN: lambda _: SVC(),
     DEFAULT: lambda seed: PGPUClassifier(random_state=seed),
 }
-FOREST = {"min_samples_leaf": 3, "bootstrap": True, "oob_score": True}
 OTHERS = {
     "naive ExtraTrees": lambda seed: ExtraTreesClassifier(
         300, random_state=seed, **FOREST
@@ -56,8 +56,7 @@ OTHERS = {
 
 
 def measure_cell(cell, methods):
-    drawn = tables.draw(cell["data"], cell["size"], cell["seed"])
-    s = tables.observe(drawn, cell["labelling"], cell["seed"])
+    drawn, s = tables.draw_cell(cell)
     for name in methods:
         model = (METHODS | OTHERS)[name](cell["seed"])
         is_clean = name.endswith(", clean") or name == CLEAN
@@ -101,19 +100,13 @@ def held_out_scores(model, X, s):
 
 def count(model, s, hidden):
     """Return whether the 90% interval of the number of hidden positives holds."""
-    reading = getattr(model, "reading_", None)
-    if reading is None:
+    if not hasattr(model, "reading_"):
         return {}
-    ends = np.array(reading.class_prior_interval) * s.size - s.sum()
+    ends = np.array(model.reading_.class_prior_interval) * s.size - s.sum()
     low, high = np.maximum(ends, 0.0)
-    return {
-        "estimated": float(reading.class_prior * s.size - s.sum()),
-        "low": float(low),
-        "high": float(high),
-        # Half a row: a share times the number of rows is not a whole number.
-        "covers": bool(low - 0.5 <= hidden <= high + 0.5),
-        "width": float((high - low) / max(1, np.sum(s != 1))),
-    }
+    # Half a row: a share times the number of rows is not a whole number.
+    covers = bool(low - 0.5 <= hidden <= high + 0.5)
+    return {"covers": covers, "width": float((high - low) / max(1, np.sum(s != 1)))}
 
 
 def add_losses(rows):

@@ -37,32 +37,32 @@ METHODS = {
 }
 
 
-def draw(n, d, seed):
+def draw(n, seed):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
+    X = rng.normal(size=(n, 10))
     posterior = expit(3.0 * (X[:, 0] + 0.7 * X[:, 1] ** 2 - 0.7))
     return X, rng.random(n) < posterior, posterior, rng
 
 
 def propensity_of(labelling, X, posterior):
     """Return the probability that each row, if positive, is labelled."""
-    if labelling == "at random":
-        return np.full(len(X), 0.5)
-    return (
-        0.7 * posterior if labelling == "clear first" else 0.5 + 0.3 * np.sign(X[:, -1])
-    )
+    return {
+        "at random": np.full(len(X), 0.5),
+        "clear first": 0.7 * posterior,
+        "by a column": 0.5 + 0.3 * np.sign(X[:, -1]),
+    }[labelling]
 
 
 def measure_cell(cell, names):
-    n, d, seed = cell["rows"], cell["columns"], cell["seed"]
-    X, y, posterior, rng = draw(n, d, seed)
+    seed = cell["seed"]
+    X, y, posterior, rng = draw(cell["rows"], seed)
     propensity = propensity_of(cell["labelling"], X, posterior)
-    s = y & (rng.random(n) < propensity)
+    s = y & (rng.random(y.size) < propensity)
     known = {
         "prior": float(max(y.mean(), s.mean())),
         "propensity": lambda _: propensity,
     }
-    test, truth, *_ = draw(N_TEST, d, seed + 1000)
+    test, truth, *_ = draw(N_TEST, seed + 1000)
     with harness.quietly():
         for name in names:
             model = METHODS[name](known).set_params(random_state=seed)
@@ -73,17 +73,11 @@ def measure_cell(cell, names):
 
 def main():
     parser = harness.parser(__doc__, out="methods", seeds=3)
-    parser.add_argument("--rows", type=int, default=1500)
-    parser.add_argument("--columns", type=int, default=10)
     options = harness.parse(parser)
+    seeds, n_rows = range(options.seeds), 1500
     if options.quick:
-        options.rows, options.seeds = 300, 1
-    cells = harness.grid(
-        seed=range(options.seeds),
-        labelling=LABELLINGS,
-        rows=[options.rows],
-        columns=[options.columns],
-    )
+        seeds, n_rows = [0], 300
+    cells = harness.grid(seed=seeds, labelling=LABELLINGS, rows=[n_rows])
     rows = harness.run_cells(cells, measure_cell, options, list(METHODS))
     by = {"index": "method", "columns": "labelling", "sort": False}
     best = rows.pivot_table("seconds", aggfunc="min", **by)

@@ -65,8 +65,7 @@ def scorers(true_prior, estimated_prior):
 
 def measure_cell(cell, candidates):
     seed = cell["seed"]
-    drawn = tables.draw(cell["data"], cell["size"], seed)
-    s = tables.observe(drawn, cell["labelling"], seed)
+    drawn, s = tables.draw_cell(cell)
     folds = PUStratifiedKFold(3, shuffle=True, random_state=seed)
     with harness.quietly():
         reading = PGPUClassifier(random_state=seed).fit(drawn.X, s).reading_

@@ -284,6 +284,12 @@ def observe(drawn, labelling, seed):
     return s
 
 
+def draw_cell(cell):
+    """Return rows and observed labels of a cell."""
+    drawn = draw(cell["data"], cell["size"], cell["seed"])
+    return drawn, observe(drawn, cell["labelling"], cell["seed"])
+
+
 def top_up(s, y, gap, fewest):
     """Label the clearest positives that have no label until there are enough."""
     positive = np.flatnonzero(y)

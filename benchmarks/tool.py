@@ -5,16 +5,13 @@
     python benchmarks/tool.py --fast                   # without the checks
     python benchmarks/tool.py --compare                # probgap compare instead
     python benchmarks/tool.py --predict                # long files through probgap predict
-    python benchmarks/tool.py --imports                # imports, and refusals of bad input
 
 Tables are drawn; labels go to the clearest positives first. Every command runs in a process of
-its own, with one thread; its CPU time includes the start of Python. --imports takes the best of
-15 rounds; imports are less the start of an empty interpreter.
+its own, with one thread; its CPU time includes the start of Python.
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 
@@ -38,19 +35,6 @@ THINGS += ["train", "phone", "answer", "parcel", "ticket", "message", "money", "
 THINGS += ["offer", "cash", "account", "reward", "prize"]
 FILLERS = [f"{a}{b}" for a in "bcdfghlmnprstvw" for b in ("ana", "elo", "iri", "umo")]
 LENGTHS = (100_000, 400_000, 1_000_000)  # of files to predict
-STATEMENTS = (
-    "pass",
-    "import sklearn.svm",
-    "import probgap",
-    "from probgap import PGPUClassifier",
-)
-REFUSALS = (
-    "--help",
-    "fit t.csv --label nope --out out",
-    "fit nowhere.csv --label found --out out",
-    "compare t.csv --label nope",
-    "predict nowhere t.csv",
-)
 
 
 def draw(n, n_columns, seed=0):
@@ -149,33 +133,12 @@ def measure_predictions(folder, lengths, n_fitted=3000):
     harness.show(pd.DataFrame(found), 2)
 
 
-def measure_imports(folder, rounds):
-    (folder / "t.csv").write_text("a,b,found\n1,2,yes\n2,3,\n3,1,yes\n4,4,\n")
-    words = {text: (sys.executable, "-c", text) for text in STATEMENTS}
-    words |= {text: (*harness.PROBGAP, *text.split(" ")) for text in REFUSALS}
-    seconds = dict.fromkeys(words, np.inf)
-    for _ in range(rounds):
-        for text, command in words.items():
-            ran = harness.run_command(*command, folder=folder)
-            seconds[text] = min(seconds[text], ran.cpu)
-    empty = seconds.pop("pass")
-    peer = seconds["import sklearn.svm"] - empty
-    found = {
-        text: {"CPU s": spent - empty, "of sklearn.svm": (spent - empty) / peer}
-        if text in STATEMENTS
-        else {"CPU s": spent}
-        for text, spent in seconds.items()
-    }
-    harness.show(harness.lines(found, "command"), 3)
-
-
 def main():
     parser = harness.parser(__doc__)
     parser.add_argument("--shape", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--fast", action="store_true", help="leave out the checks")
     parser.add_argument("--compare", action="store_true", help="run probgap compare")
     parser.add_argument("--predict", action="store_true", help="run probgap predict")
-    parser.add_argument("--imports", action="store_true", help="imports and refusals")
     options = harness.parse(parser)
     if options.quick:
         options.shape, options.fast = ["text"], not options.compare
@@ -183,8 +146,6 @@ def main():
         folder = Path(name)
         if options.predict:
             measure_predictions(folder, [20_000] if options.quick else LENGTHS)
-        elif options.imports:
-            measure_imports(folder, 1 if options.quick else 15)
         else:
             measure_shapes(folder, options)
 
