@@ -78,14 +78,9 @@ def signed(value: float | None, digits: int = 2) -> str:
     return text if value is None or text.startswith(MINUS) else f"+{text}"
 
 
-def count(value: int) -> str:
-    """Format a count with thousands separated."""
-    return f"{value:,}"
-
-
 def plural(value: int, noun: str) -> str:
     """Format a count with its noun."""
-    return f"{count(value)} {noun}{'' if value == 1 else 's'}"
+    return f"{value:,} {noun}{'' if value == 1 else 's'}"
 
 
 # An upper end beyond this share of all that there are says nothing.
@@ -131,8 +126,8 @@ def percent(value: float | None) -> str:
 
 
 def whole(value: float | None) -> str:
-    """Format a number, rounded to an integer."""
-    return NONE if value is None else count(round(value))
+    """Format a number, rounded to an integer, with thousands separated."""
+    return NONE if value is None else f"{round(value):,}"
 
 
 def duration(seconds: float | None) -> str:

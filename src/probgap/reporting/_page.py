@@ -20,7 +20,7 @@ from probgap.reporting._verdicts import all_checks, chance_of, overall
 
 _N_CHECKED = 50  # rows for a person to check
 _NUMERAL = re.compile(r"[+-]?[\d,.\s]*\d[\d,.]*(e[+-]?\d+)?%?", re.IGNORECASE)
-_FILTERS = "clip count duration fixed moment p_words percent plural signed whole"
+_FILTERS = "clip duration fixed moment p_words percent plural signed whole"
 _LINE = 0.62  # how high the line of an interval lies
 # Where an axis of shares may end; a quarter of each is a whole number of percent.
 _TOPS = (0.04, 0.12, 0.2, 0.4, 0.6, 0.8, 1.0)

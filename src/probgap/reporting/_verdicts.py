@@ -1,12 +1,10 @@
 """What the numbers of a report mean: a verdict on each check, and warnings.
 
-``sentences.toml`` has the words. Each warning has a ``code``. Those that the report finds
-itself: "few" and "indistinct", which every measurement of ours supports (with so few
-labels, or labels that nothing predicts, counts miss); "leak", a column that gives the
-label away, which is right by construction; "boundary", "fast" and "not_run", which state
-what was done. Warnings that ``fit`` raised are added with their codes. Anything else that
-can be measured of a bad fit looks as in a good one (docs/design/default.md), so there is
-no warning of it.
+``sentences.toml`` has the words. Warnings that ``fit`` raised are added with their codes. Of
+those that the report finds itself, every measurement of ours supports "few" and "indistinct"
+(with so few labels, or labels that nothing predicts, counts miss); "leak", a column that gives
+the label away, is right by construction; "boundary", "fast" and "not_run" state what was done.
+Anything else that can be measured of a bad fit looks as in a good one (docs/design/default.md).
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from importlib.resources import files
 from statistics import median
 from typing import Any
 
-from probgap._core.output import count, listed, p_words, percent, plural, whole
+from probgap._core.output import listed, p_words, percent, plural, whole
 
 _WORDS = {
     "fits": "Good sign",
@@ -148,8 +146,8 @@ def _judge_others(others: list[Tree], n_compared: int) -> Outcome:
     counts = [other["hidden"] for other in ran]
     return "mostly" if median(alike) >= _OVERLAP else "hardly", {
         "overlap": percent(median(alike)),
-        "fewest": count(min(counts)),
-        "most": count(max(counts)),
+        "fewest": whole(min(counts)),
+        "most": whole(max(counts)),
         "compared": plural(n_compared, "row"),
     }
 
