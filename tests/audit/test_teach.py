@@ -60,6 +60,20 @@ def test_no_more_are_suggested_than_are_unlabelled(fitted):
     assert suggest(model, X[:7], 3).size == 3
 
 
+def test_a_zone_asks_only_about_what_the_gap_leaves_undecided(fitted):
+    model, X, s, _ = fitted
+    gap = model[-1].gap_estimator_.decision_function(model[0].transform(X))
+    undecided = (gap > model[-1].boundary_.value) & (gap <= 0.0) & ~s
+    rows = suggest(model, X, 1000, labelled=s, zone="undecided")
+    assert_array_equal(np.sort(rows), np.flatnonzero(undecided))
+    better = correct(model, X[rows], np.ones(rows.size, dtype=bool))
+    assert set(suggest(better, X, 5, zone="undecided", labelled=s)) <= set(rows)
+    with pytest.raises(InvalidInputError, match=r"gap in \(-0.* Got none among"):
+        suggest(model, X, 5, labelled=s | undecided, zone="undecided")
+    with pytest.raises(InvalidInputError, match="zone must be 'undecided' or None"):
+        suggest(model, X, zone="all")
+
+
 def test_copies_of_a_row_are_not_suggested_in_a_row(fitted):
     model, X, *_ = fitted
     doubtful = np.abs(model.predict_proba(X)[:, 1] - 0.5).argmin()

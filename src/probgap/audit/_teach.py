@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from sklearn.utils.validation import column_or_1d
 from probgap._core._sklearn import num_samples
 from probgap._core.checks import check_labelled, check_unit_interval
 from probgap._core.errors import refuse
-from probgap._core.estimators import classifier_of
+from probgap._core.estimators import classifier_of, samples_of
 from probgap._core.kernels import scale_gamma
 from probgap._core.runtime import RandomStateLike, as_generator, one_thread
 from probgap._core.types import Array, Mask, Rows, Vector
@@ -211,6 +211,7 @@ def suggest(
     *,
     labelled: ArrayLike | None = None,
     probability: ArrayLike | None = None,
+    zone: Literal["undecided"] | None = None,
     random_state: RandomStateLike = 0,
 ) -> NDArray[np.intp]:
     """Choose the rows whose true class would be most informative, one by one.
@@ -237,6 +238,11 @@ def suggest(
         ``None`` if there are none.
     probability : array-like of shape (n_samples,), default=None
         As in :func:`correct`.
+    zone : {"undecided"}, default=None
+        "undecided" chooses only among rows whose observed gap lies in (l, 0], where
+        Corollary 1 of the paper decides nothing: the paper proposes to ask about these
+        (He, Liu, Webb and Tao, arXiv:1808.02180v2, future work). ``None`` chooses among
+        all rows that are not labelled.
     random_state : int, Generator, RandomState or None, default=0
         Seeds the draw of 1000 candidates from more rows, and of 600 rows to sum the gain
         over.
@@ -265,6 +271,8 @@ def suggest(
     """
     if n < 1:
         refuse(f"n must be at least 1. Got {n!r}.")
+    if zone not in (None, "undecided"):
+        refuse(f"zone must be 'undecided' or None. Got {zone!r}.")
     n_rows, rng = num_samples(X), as_generator(random_state)
     known = np.zeros(n_rows, dtype=bool)
     if labelled is not None:
@@ -273,6 +281,8 @@ def suggest(
     with one_thread():
         corrected = isinstance(model, CorrectedClassifier)
         asked = model.model if corrected else model
+        if zone is not None:
+            known = known | ~_find_undecided(asked, X, known)
         points, *_ = see_rows(asked, X, chance)
         belief = model.belief if corrected else Belief(scale_gamma(points.samples))
         rows = draw_candidates(belief, points, np.flatnonzero(~known), rng)
@@ -280,6 +290,20 @@ def suggest(
             return rows
         others = np.sort(rng.choice(n_rows, min(n_rows, _MOST_OTHERS), replace=False))
         return rows[teach_most(belief, points.take(rows), points.take(others), n)]
+
+
+def _find_undecided(model: Any, X: Any, known: Mask) -> Mask:
+    """Return which rows have an observed gap in (l, 0]; refuse if all of them are known."""
+    classifier = classifier_of(model)
+    gap = classifier.gap_estimator_.decision_function(samples_of(model, X))
+    lower = classifier.boundary_.value
+    undecided = (gap > lower) & (gap <= 0.0)
+    if (known | ~undecided).all():
+        refuse(
+            "zone='undecided' needs an unlabelled row with an observed gap in "
+            f"({lower:.3g}, 0]. Got none among {gap.size} rows: leave zone out."
+        )
+    return undecided
 
 
 def draw_candidates(
