@@ -17,12 +17,12 @@ import contextlib
 import sys
 import tempfile
 import threading
-from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
 import harness
 import numpy as np
+import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 import probgap
@@ -98,9 +98,8 @@ def main():
     options = harness.parse(parser)
     calls = trace_command() if options.command else trace_fit(options.rows)
     print(describe(calls))
-    counts = Counter(file for file, _ in calls) if options.files else Counter()
-    for file, count in counts.most_common():
-        print(f"{count:7,} {file}")
+    if options.files:
+        print(pd.Series([file for file, _ in calls]).value_counts().to_string())
 
 
 if __name__ == "__main__":
