@@ -114,7 +114,7 @@ def test_without_a_gap_platt_scaling_gives_one():
         (("inverse", 0.1), r"rate must be .* \('inverse', alpha, beta\), .* Got"),
         (("linear", 1.5), r"alpha must lie between 0 and 1\. Got 1\.5"),
         (("inverse", -0.1, 0.5), r"alpha must lie between 1e-12 and inf\. Got -0\.1"),
-        (lambda gap: gap + 2.0, r"rate must return values in \[0, 1\]\. Got 2 to 2"),
+        (lambda gap: gap + 2.0, r"rate must lie in \[0, 1\]\. Got 2 to 2"),
         (3, r"rate must be a function, .* Got 3"),
     ],
 )

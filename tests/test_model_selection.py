@@ -100,8 +100,8 @@ def test_labels_with_missing_entries_go_through_a_search(task):
     ("arguments", "message"),
     [
         (("auc",), r"metric must be one of .* Got 'auc'"),
-        (("f1",), r"class_prior must be a number for metric='f1'\. Got None"),
-        (("f1", 2.0), r"class_prior must lie in \[0, 1\]\. Got 2\.0"),
+        (("f1",), r"class_prior must be a number .* metric='f1'\. Got None"),
+        (("f1", 2.0), r"class_prior must be .* Got 2\.0"),
     ],
 )
 def test_a_scorer_is_refused_before_it_is_used(arguments, message):

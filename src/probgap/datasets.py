@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from probgap._core.checks import check_gap, decode_labels
+from probgap._core.checks import check_gap, check_unit_interval, decode_labels
 from probgap._core.errors import InvalidInputError, refuse
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Array, Matrix, Vector
@@ -256,11 +256,8 @@ def hide_labels(
     if true_gap.size != n_samples:
         rule = f"one value for each of the {n_samples} samples"
         refuse(f"gap must have {rule}. Got {true_gap.size}.")
-    rates = np.asarray(make_rate(rate)(true_gap), dtype=np.float64)
-    rates = np.broadcast_to(rates, true_gap.shape)
-    if not ((rates >= 0.0) & (rates <= 1.0)).all():
-        got = f"{rates.min():.6g} to {rates.max():.6g}"
-        refuse(f"rate must return values in [0, 1]. Got {got}.")
+    each = np.broadcast_to(make_rate(rate)(true_gap), true_gap.shape)
+    rates = check_unit_interval(each, "rate", n_samples)
     observed = labels.labelled & (rng.random(n_samples) >= rates)
     at = np.where(observed, labels.positive, 1 - labels.positive)
     return np.asarray(labels.classes[at])

@@ -173,12 +173,9 @@ def check_metric(metric: str, class_prior: Any) -> None:
         refuse(f"metric must be one of {', '.join(_METRICS)}. Got {metric!r}.")
     if metric in _WITHOUT_PRIOR:
         return
-    if not isinstance(class_prior, Real):
-        refuse(
-            f"class_prior must be a number for metric={metric!r}. Got {class_prior!r}."
-        )
-    if not 0.0 <= float(class_prior) <= 1.0:
-        refuse(f"class_prior must lie in [0, 1]. Got {class_prior!r}.")
+    if not isinstance(class_prior, Real) or not 0.0 <= float(class_prior) <= 1.0:
+        rule = f"be a number in [0, 1] for metric={metric!r}"
+        refuse(f"class_prior must {rule}. Got {class_prior!r}.")
 
 
 def pu_score_range(

@@ -185,7 +185,7 @@ def test_few_sparse_columns_are_columns():
     X, labelled = draw(100)
     X = np.where(X > 0.5, X, 0.0)
     expected = fit(X, labelled)
-    assert expected.learner.view is None
+    assert expected.learner.view.scale is None
     for samples in (sp.csc_matrix(X), np.asfortranarray(X)):
         assert_array_equal(fit(samples, labelled).held_out, expected.held_out)
     assert_array_equal(
@@ -283,5 +283,5 @@ def test_blocks_and_learners_without_weight_change_no_prediction():
     many = np.tile(X, (200, 1))  # more than a block
     assert_allclose(mixture.log_odds(many)[-200:], mixture.log_odds(X), atol=1e-5)
     first = replace(mixture, weights=np.array([1.0, 0.0, 0.0, 0.0]), intercept=0.0)
-    alone = Mixture(mixture.learners[:1], np.ones(1), 0.0)
+    alone = Mixture(mixture.learners[:1], np.ones(1), 0.0, mixture.view)
     assert_array_equal(first.log_odds(X), alone.log_odds(X))

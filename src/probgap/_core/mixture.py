@@ -59,14 +59,14 @@ class Mixture:
     learners: tuple[Learner, ...]
     weights: Vector
     intercept: float
-    view: View | None = None
+    view: View
 
     @one_thread()
     def log_odds(self, samples: Matrix) -> Vector:
         """Return the log-odds of the target for each sample."""
         total = np.full(samples.shape[0], self.intercept)
         for rows in _blocks(samples):
-            block = apply_view(samples[rows], self.view)
+            block = self.view(samples[rows])
             for learner, weight in zip(self.learners, self.weights, strict=True):
                 if weight > 0.0:
                     total[rows] += weight * learner.log_odds(block)
@@ -110,7 +110,7 @@ def fit_mixture(
             folds = stratified_folds(group[rows], n_folds, seed)
         else:
             folds = fold[rows, None]
-        seen = apply_view(samples[rows], view)
+        seen = view(samples[rows])
         return rows, LearnerTask(seen, target[rows], weights, folds, seed, limits)
 
     few, task = draw(limits.most_rows, _N_FOLDS)
@@ -143,7 +143,7 @@ def fit_mixture(
 
 def _held_out(
     samples: Matrix,
-    view: View | None,
+    view: View,
     fitted: list[FittedLearner],
     learnt: list[Rows],
     seed: int,
@@ -157,7 +157,7 @@ def _held_out(
         columns[rows, j] = one.held_out
         outside[rows, j] = -1
     for rows in _blocks(samples) if (outside >= 0).any() else ():
-        block = apply_view(samples[rows], view)
+        block = view(samples[rows])
         for j, one in enumerate(fitted):
             for k, learner in enumerate(one.partial):
                 others = np.flatnonzero(outside[rows, j] == k)
@@ -186,24 +186,27 @@ def choose_weights(
 class Columns:
     """The columns, those with extreme values shifted and scaled to [-1, 1]."""
 
-    centre: Vector
-    scale: Vector
+    centre: Vector | None = None  # None: no column is shifted or scaled
+    scale: Vector | None = None
 
     @classmethod
-    def fit(cls, samples: Array) -> Self | None:
-        """Find columns that are too large, small or narrow; None if there are none."""
+    def fit(cls, samples: Array) -> Self:
+        """Find columns that are too large, small or narrow."""
         low, high = samples.min(axis=0), samples.max(axis=0)
         half, most = high / 2.0 - low / 2.0, np.maximum(np.abs(low), np.abs(high))
         narrow = half < np.maximum(_NARROWEST * most, 1.0 / _LARGEST)
         odd = (most > _LARGEST) | (narrow & (half > 0.0))
         if not odd.any():
-            return None
+            return cls()
         scale = np.where(odd, np.where(half > 0.0, half, most), 1.0)
         return cls(np.where(odd, low / 2.0 + high / 2.0, 0.0), scale)
 
     def __call__(self, samples: Matrix) -> Array:
-        with np.errstate(over="ignore"):
-            return (_as_dense(samples) - self.centre) / self.scale
+        columns = _as_dense(samples)
+        if self.scale is not None:
+            with np.errstate(over="ignore"):
+                columns = (columns - self.centre) / self.scale
+        return np.ascontiguousarray(np.clip(columns, -_LARGEST, _LARGEST))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,15 +271,7 @@ class Words:
 View = Columns | Directions | Words
 
 
-def apply_view(samples: Matrix, view: View | None) -> Array:
-    """Return what learners see of samples; the plain columns if there is no view."""
-    if isinstance(view, Directions | Words):
-        return view(samples)
-    columns = _as_dense(samples) if view is None else view(samples)
-    return np.ascontiguousarray(np.clip(columns, -_LARGEST, _LARGEST))
-
-
-def choose_view(samples: Matrix, seed: int, limits: Defaults) -> View | None:
+def choose_view(samples: Matrix, seed: int, limits: Defaults) -> View:
     """Choose columns or, if there are too many of them, components."""
     if samples.shape[1] <= limits.most_columns:
         return Columns.fit(_as_dense(samples))
