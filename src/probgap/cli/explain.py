@@ -62,60 +62,75 @@ def _explain_row(
     check_libraries()
     at = fit.find_row(row)
     # Not earlier: a bad request is refused before scikit-learn is loaded.
-    from probgap.inspection import (
-        nearest_labelled,
-        row_contributions,
-        word_contributions,
-    )
-    from probgap.reporting import cell_text, score_rows
+    from probgap.inspection import row_contributions
+    from probgap.reporting import score_rows
 
-    model, classifier = fit.model, fit.model[-1]
+    classifier, frame, labelled = fit.model[-1], fit.inputs, fit.labelled
     # As in scores.csv: by models that had not seen the row.
     held_out = (classifier.observed_gap_[[at]], classifier.probability_[[at]])
-    frame, labelled = fit.inputs, fit.labelled
     scores = score_rows(classifier, *held_out, labelled[[at]]).iloc[0]
-    one, cells = frame.iloc[[at]], fit.cells.iloc[at]
-    parts = row_contributions(model, one, frame, random_state=seed)
-    others = labelled.copy()
-    others[at] = False
-    index, distance = nearest_labelled(model, frame, others, one, n=_N_NEAREST)
-    contributions: list[dict[str, Any]] = [
+    shown = ("probability", "probability_low", "probability_high", "gap")
+    parts = row_contributions(fit.model, frame.iloc[[at]], frame, random_state=seed)
+    contributions = _describe_columns(fit, at, parts, seed)
+    return {
+        "row": at + 1,
+        "id": fit.ids[at],
+        "labelled": bool(labelled[at]),
+        **{name: float(scores[name]) for name in shown},
+        "average_log_odds": float(parts.baseline),
+        "log_odds": float(parts.prediction),
+        "contributions": contributions,
+        "nearest_labelled": _describe_nearest(
+            fit, at, [part["column"] for part in contributions]
+        ),
+    }
+
+
+def _describe_columns(
+    fit: FittedTable, at: int, parts: Any, seed: int
+) -> list[dict[str, Any]]:
+    """Return what each column contributes, the largest first, and each word of a text."""
+    from probgap.inspection import word_contributions
+    from probgap.reporting import cell_text
+
+    cells, texts = fit.cells.iloc[at], fit.table_model.plan_.names("text")
+    found: list[dict[str, Any]] = [
         {"column": name, "value": cell_text(cells[name]), "log_odds": float(value)}
         for name, value in zip(parts.columns, parts.contributions, strict=True)
     ]
-    contributions.sort(key=lambda part: -abs(part["log_odds"]))
-    for part in contributions:
-        if part["column"] in fit.table_model.plan_.names("text"):
-            said = word_contributions(model, one, part["column"], random_state=seed)
+    found.sort(key=lambda part: -abs(part["log_odds"]))
+    for part in found:
+        if part["column"] in texts:
+            one = fit.inputs.iloc[[at]]
+            said = word_contributions(fit.model, one, part["column"], random_state=seed)
             words = zip(said.columns, said.contributions.tolist(), strict=True)
             part["words"] = [
                 {"word": word, "log_odds": value}
                 for word, value in sorted(words, key=lambda each: -abs(each[1]))
             ]
-    names = [part["column"] for part in contributions]
-    return {
-        "row": at + 1,
-        "id": fit.ids[at],
-        "labelled": bool(labelled[at]),
-        **{
-            name: float(scores[name])
-            for name in ("probability", "probability_low", "probability_high", "gap")
-        },
-        "average_log_odds": float(parts.baseline),
-        "log_odds": float(parts.prediction),
-        "contributions": contributions,
-        "nearest_labelled": [
-            {
-                "row": other + 1,
-                "id": fit.ids[other],
-                "distance": away,
-                "values": {
-                    name: cell_text(fit.cells[name].iloc[other]) for name in names
-                },
-            }
-            for other, away in zip(index.tolist(), distance.tolist(), strict=True)
-        ],
-    }
+    return found
+
+
+def _describe_nearest(
+    fit: FittedTable, at: int, names: list[str]
+) -> list[dict[str, Any]]:
+    """Return the labelled positives that are most like a row, and their cells."""
+    from probgap.inspection import nearest_labelled
+    from probgap.reporting import cell_text
+
+    others = fit.labelled.copy()
+    others[at] = False
+    one = fit.inputs.iloc[[at]]
+    found = nearest_labelled(fit.model, fit.inputs, others, one, n=_N_NEAREST)
+    return [
+        {
+            "row": row + 1,
+            "id": fit.ids[row],
+            "distance": away,
+            "values": {name: cell_text(fit.cells[name].iloc[row]) for name in names},
+        }
+        for row, away in zip(*(part.tolist() for part in found), strict=True)
+    ]
 
 
 def _show_drivers(drivers: dict[str, Any]) -> None:

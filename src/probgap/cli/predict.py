@@ -132,23 +132,15 @@ def _score(
             _select_columns(reader, model.plan_.inputs, name)
             if at == 0:
                 progress.begin(SCORE)
-            classifier = model.pipeline_[-1]
             for frame in reader:
-                samples = model.pipeline_[:-1].transform(frame)
+                scored, called = _score_frame(model, scorer, frame)
                 watch.update(frame)
-                gap = classifier.gap_estimator_.transform(samples)[:, 0]
-                chances = scorer.predict_proba(samples)
-                chance = chances[:, classifier.positive_index_]
-                # Not earlier: it loads scikit-learn.
-                from probgap.reporting import score_rows
-
-                scored = score_rows(classifier, gap, chance)
                 scored.insert(0, "row", range(n_done + 1, n_done + len(frame) + 1))
                 if name is not None:
                     ids = frame[name]
                     kept = ids.dtype if ids.dtype.kind in "iu" else object
                     scored.insert(1, "id", ids.to_numpy(dtype=kept))
-                yield scored, chance > 0.5
+                yield scored, called
                 n_done += len(frame)
                 share = reader.bytes_read / reader.n_bytes if reader.n_bytes else 0.0
                 done = at + min(1.0, share)
@@ -159,6 +151,19 @@ def _score(
         names = terminal.first_few([repr(entry["column"]) for entry in others], 5)
         so = f", and so did {names}" if others else ""
         refuse(f"{first['notice'].rstrip('.')}{so}; --strict refuses that.")
+
+
+def _score_frame(
+    model: TableClassifier, scorer: Any, frame: DataFrame
+) -> tuple[DataFrame, Mask]:
+    """Return the scores of some rows, and which are called positive."""
+    from probgap.reporting import score_rows
+
+    classifier = model.pipeline_[-1]
+    samples = model.pipeline_[:-1].transform(frame)
+    gap = classifier.gap_estimator_.transform(samples)[:, 0]
+    chance = scorer.predict_proba(samples)[:, classifier.positive_index_]
+    return score_rows(classifier, gap, chance), chance > 0.5
 
 
 def _load(path: Path, *, quiet: bool) -> tuple[TableClassifier, Any]:

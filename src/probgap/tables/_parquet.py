@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from probgap._core.errors import refuse
 from probgap.tables._cells import (
-    Frame,
     NestedCellsError,
-    Series,
     pa,
     pq,
-    to_cells,
     to_plain,
 )
 from probgap.tables._csv import tidy_names
@@ -84,38 +81,3 @@ class ParquetRows:
                 f"{column} has the type {array.type}, not numbers, text, dates or "
                 "booleans; leave it out of the file."
             )
-
-
-@contextmanager
-def append_parquet(
-    stream: Any, metadata: Callable[[], dict[str, str]] = dict
-) -> Iterator[Callable[[Frame], None]]:
-    """Yield a function that writes frames to a Parquet file, one after the other.
-
-    The first decides the types of the columns; anything but numbers becomes text. What
-    ``metadata`` returns at the end is stored in the file.
-    """
-    writer: Any = None
-
-    def write(frame: Frame) -> None:
-        nonlocal writer
-        rows = pa.table({str(name): _plain(frame[name]) for name in frame.columns})
-        if writer is None:
-            writer = pq.ParquetWriter(stream, rows.schema)
-        try:
-            writer.write_table(rows.cast(writer.schema))
-        except pa.ArrowException as error:
-            refuse(f"Later rows do not have the column types of the first: {error}.")
-
-    try:
-        yield write
-    finally:
-        if writer is not None:
-            writer.add_key_value_metadata(metadata())
-            writer.close()
-
-
-def _plain(column: Series) -> Any:
-    if column.dtype.kind in "biuf":
-        return pa.array(column.to_numpy())
-    return to_cells(column).cast(pa.string())

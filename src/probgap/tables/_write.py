@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,8 +14,10 @@ from probgap.tables._cells import (
     Frame,
     Series,
     is_number_typed,
+    pa,
     pc,
     pd,
+    pq,
     to_cells,
 )
 
@@ -67,3 +71,38 @@ def _harmless(column: Series) -> Series:
         quoted = pc.replace_substring_regex(cells, "^", "'", max_replacements=1)
         cells = pc.if_else(risky, quoted, cells)
     return pd.Series(cells.to_pylist(), index=column.index, dtype=object)
+
+
+@contextmanager
+def append_parquet(
+    stream: Any, metadata: Callable[[], dict[str, str]] = dict
+) -> Iterator[Callable[[Frame], None]]:
+    """Yield a function that writes frames to a Parquet file, one after the other.
+
+    The first decides the types of the columns; anything but numbers becomes text. What
+    ``metadata`` returns at the end is stored in the file.
+    """
+    writer: Any = None
+
+    def write(frame: Frame) -> None:
+        nonlocal writer
+        rows = pa.table({str(name): _plain(frame[name]) for name in frame.columns})
+        if writer is None:
+            writer = pq.ParquetWriter(stream, rows.schema)
+        try:
+            writer.write_table(rows.cast(writer.schema))
+        except pa.ArrowException as error:
+            refuse(f"Later rows do not have the column types of the first: {error}.")
+
+    try:
+        yield write
+    finally:
+        if writer is not None:
+            writer.add_key_value_metadata(metadata())
+            writer.close()
+
+
+def _plain(column: Series) -> Any:
+    if column.dtype.kind in "biuf":
+        return pa.array(column.to_numpy())
+    return to_cells(column).cast(pa.string())
