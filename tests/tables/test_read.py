@@ -465,8 +465,6 @@ def test_progress_of_a_csv_file(tmp_path):
 
 
 def test_wrong_wishes():
-    with pytest.raises(InvalidInputError, match="chunk_rows"):
-        TableReader(io.BytesIO(PLAIN), chunk_rows=0)
     with pytest.raises(InvalidInputError, match="has no column 'A'"):
         TableReader(io.BytesIO(PLAIN), columns=["A"])
     with pytest.raises(InvalidInputError, match="and 4 more"):

@@ -85,6 +85,10 @@ _COMPILED = [(re.compile(f"(?ai){form}"), order) for form, order in _FORMS.items
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
+class EmptyTableError(InvalidInputError):
+    """A table holds no rows."""
+
+
 class NestedCellsError(InvalidInputError):
     """A column holds lists, structs or the like in its cells."""
 

@@ -9,12 +9,14 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probgap._core.errors import refuse
 from probgap._core.output import plural
-from probgap.tables._cells import NUMBER, arrow_csv, pa, pc, shorten
-from probgap.tables._source import OpenSource
+from probgap.tables._cells import NUMBER, EmptyTableError, arrow_csv, pa, pc, shorten
+
+if TYPE_CHECKING:
+    from probgap.tables._read import TableReader
 
 # UTF-32 first: its mark begins with that of UTF-16.
 _MARKS = {
@@ -48,7 +50,7 @@ class CsvRows:
 
     closed = False
 
-    def __init__(self, source: OpenSource) -> None:
+    def __init__(self, source: TableReader) -> None:
         self._source = source
         self._text = _decode(source)
         head, whole = "", False
@@ -58,7 +60,8 @@ class CsvRows:
         body = re.sub(r"\A(?:[ \t]*[\r\n])*", "", head)
         if not body.strip():
             what = "is empty" if whole else "begins with many blank lines"
-            refuse(f"{source.name} {what}; expected a header and rows.")
+            msg = f"{source.name} {what}; expected a header and rows."
+            raise EmptyTableError(msg)
         if announced := re.match(r"\"?sep=([\x01-\x7f])\"?\r?\n", body):
             body = body[announced.end() :]
         # A header may begin with #, as may lines of comments above it.
@@ -76,7 +79,8 @@ class CsvRows:
         self.columns = tidy_names(cells, source)
         self._n_lines = len(head[: len(head) - len(rest)].splitlines())
         if whole and not rest.strip():
-            refuse(f"{source.name} has a header but no rows.")
+            msg = f"{source.name} has a header but no rows."
+            raise EmptyTableError(msg)
         self._ready = rest.encode()
 
     def read(self, size: int) -> bytes:
@@ -197,7 +201,7 @@ class CsvRows:
         )
 
 
-def _decode(source: OpenSource) -> io.TextIOWrapper:
+def _decode(source: TableReader) -> io.TextIOWrapper:
     """Return the text of a source, in UTF-8 unless a byte order mark says otherwise.
 
     Bytes that are not UTF-8 are escaped one at a time, so that their meaning does not
@@ -218,7 +222,7 @@ def refuse_numbers(cells: Sequence[str], line: str) -> None:
         refuse(f"{line} has only numbers ({shown} ...); add column names.")
 
 
-def tidy_names(cells: Sequence[str], source: OpenSource) -> tuple[str, ...]:
+def tidy_names(cells: Sequence[str], source: TableReader) -> tuple[str, ...]:
     """Return a name of one line for every column; refuse a name that is used twice."""
     columns: dict[str, int] = {}
     for at, cell in enumerate(cells, start=1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probgap._core.errors import (
     load_library,
@@ -13,7 +13,9 @@ from probgap._core.errors import (
 from probgap._core.output import plural
 from probgap.tables._cells import Frame, pa, pd, text_of
 from probgap.tables._csv import refuse_numbers, tidy_names
-from probgap.tables._source import OpenSource
+
+if TYPE_CHECKING:
+    from probgap.tables._read import TableReader
 
 
 class ExcelRows:
@@ -22,7 +24,7 @@ class ExcelRows:
     An empty cell, or one whose formula gives an error, is null; blank rows are skipped.
     """
 
-    def __init__(self, source: OpenSource) -> None:
+    def __init__(self, source: TableReader) -> None:
         with source.explaining("damaged Excel workbook or zip archive", Exception):
             cells = _read_first_sheet(source)
         cells = cells[cells.notna().any(axis=1)]
@@ -50,7 +52,7 @@ class ExcelRows:
         yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _read_first_sheet(source: OpenSource) -> Frame:
+def _read_first_sheet(source: TableReader) -> Frame:
     file = source.as_file()
     if "xl/workbook.xml" not in zipfile.ZipFile(file).namelist():
         source.refuse_format("a zip archive")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from probgap._core.errors import refuse
 from probgap.tables._cells import (
+    EmptyTableError,
     NestedCellsError,
     pa,
     pq,
     to_plain,
 )
 from probgap.tables._csv import tidy_names
-from probgap.tables._source import OpenSource
+
+if TYPE_CHECKING:
+    from probgap.tables._read import TableReader
 
 _BATCH_ROWS = 8_192
 _INDEX_PREFIX = "__index_level_"
@@ -26,7 +29,7 @@ class ParquetRows:
     A column of lists, structs, maps or raw bytes is refused when it is read.
     """
 
-    def __init__(self, source: OpenSource) -> None:
+    def __init__(self, source: TableReader) -> None:
         self._source, self._name = source, source.name
         with self._explaining():
             self._file = pq.ParquetFile(source.as_file(), pre_buffer=False)
@@ -42,7 +45,8 @@ class ParquetRows:
             source.note("the index that pandas stored is left out")
         self._stored = dict(zip(self.columns, stored, strict=True))
         if self._n_rows == 0 or not stored:
-            refuse(f"{self._name} is empty: it has no rows or no columns.")
+            msg = f"{self._name} is empty: it has no rows or no columns."
+            raise EmptyTableError(msg)
 
     def batches(
         self, columns: Sequence[str], row_groups: Sequence[int] | None = None
