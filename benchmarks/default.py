@@ -73,9 +73,6 @@ def measure(model, drawn, s, *, is_clean=False):
         row = {
             "seconds": seconds,
             "accuracy": float(np.mean(predicted == drawn.y_test)),
-            "rows": s.size,
-            "labelled": int(s.sum()),
-            "hidden": int(np.sum(drawn.y) - np.sum(s)),
             "warned": sum(issubclass(w.category, ProbgapWarning) for w in caught),
         }
         if is_clean:
@@ -83,7 +80,7 @@ def measure(model, drawn, s, *, is_clean=False):
         if drawn.y[s == 0].any():
             score = held_out_scores(model, drawn.X, s)[s == 0]
             row["hidden ap"] = float(average_precision_score(drawn.y[s == 0], score))
-        return row | count(model, s, row["hidden"])
+        return row | count(model, s, drawn.y.sum() - s.sum())
 
 
 def held_out_scores(model, X, s):

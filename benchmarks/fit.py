@@ -12,7 +12,6 @@ of --large runs in a process of its own, whose peak memory is that of the fit an
 from __future__ import annotations
 
 import tempfile
-import tracemalloc
 from pathlib import Path
 
 import harness
@@ -49,10 +48,6 @@ def predict_by(n_fitted, n, d=20):
     model = PGPUClassifier(random_state=0).fit(X, s)
     rows = np.random.default_rng(1).normal(size=(n, d))
     spent, _ = harness.cpu_seconds(model.predict, rows)
-    tracemalloc.start()
-    model.predict(rows[: n // 10])
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.probgap")
         save(model, path)
@@ -62,7 +57,6 @@ def predict_by(n_fitted, n, d=20):
         "rows predicted": n,
         "CPU s": spent,
         "rows/s": round(n / spent),
-        "MB beside the samples": peak / 1e6,
         "model file, MB": size / 1e6,
     }
 

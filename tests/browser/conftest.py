@@ -45,24 +45,48 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture
-def visit(browser, files):
-    """Open the page of a report, and record what it asks for and complains about."""
+def open_page(browser):
+    """Open a page, and record what it asks for and complains about."""
     contexts = []
 
-    def open_page(name, *, width=1280, height=900, **options):
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, **options
-        )
-        contexts.append(context)
-        page = context.new_page()
+    def open_it(url, width, height, **options):
+        size = {"width": width, "height": height}
+        contexts.append(browser.new_context(viewport=size, **options))
+        page = contexts[-1].new_page()
         page.asked, page.said = [], []
         page.on("request", lambda request: page.asked.append(request.url))
         page.on("console", lambda message: page.said.append(message.text))
         page.on("pageerror", lambda error: page.said.append(str(error)))
         page.on("dialog", lambda dialog: (page.said.append("dialog"), dialog.dismiss()))
-        page.goto((files / f"{name}.html").as_uri())
+        page.goto(url)
         return page
 
-    yield open_page
+    yield open_it
     for context in contexts:
         context.close()
+
+
+@pytest.fixture
+def visit(open_page, files):
+    """Open the page of a report."""
+    return lambda name, *, width=1280, height=900, **options: open_page(
+        (files / f"{name}.html").as_uri(), width, height, **options
+    )
+
+
+@pytest.fixture
+def faults():
+    """What axe calls serious of a page, which passes at least so many of its rules."""
+    reason = "axe is not installed"
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason=reason)
+
+    def find(page, n_passed):
+        found = axe.Axe().run(page).response
+        assert len(found["passes"]) > n_passed
+        return {
+            fault["id"]: [node["html"][:120] for node in fault["nodes"]][:3]
+            for fault in found["violations"]
+            if fault["impact"] in ("serious", "critical")
+        }
+
+    return find

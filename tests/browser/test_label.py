@@ -45,26 +45,13 @@ def site(serve_label, tmp_path):
 
 
 @pytest.fixture
-def visit(browser, site):
-    contexts = []
-
-    def open_page(*, width=1200, **options):
-        options["viewport"] = {"width": width, "height": 800}
-        context = browser.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        page.asked, page.said = [], []
-        page.on("request", lambda request: page.asked.append(request.url))
-        page.on("console", lambda message: page.said.append(message.text))
-        page.on("pageerror", lambda error: page.said.append(str(error)))
-        page.on("dialog", lambda dialog: (page.said.append("dialog"), dialog.dismiss()))
-        page.goto(f"{site.url}?token={site.token}")
+def visit(open_page, site):
+    def open_site(*, width=1200, **options):
+        page = open_page(f"{site.url}?token={site.token}", width, 800, **options)
         page.wait_for_selector("#cells dd")
         return page
 
-    yield open_page
-    for context in contexts:
-        context.close()
+    return open_site
 
 
 def press(page, key):
@@ -164,20 +151,12 @@ def test_long_cells_and_many_columns_unfold(visit):
 @pytest.mark.parametrize(
     ("width", "scheme"), [(1200, "light"), (1200, "dark"), (390, "light")]
 )
-def test_axe_finds_no_serious_fault_and_nothing_sticks_out(visit, width, scheme):
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="axe is not installed"
-    )
+def test_axe_finds_no_serious_fault_and_nothing_sticks_out(
+    visit, width, scheme, faults
+):
     page = visit(width=width, color_scheme=scheme)
     for key in ("y", "n", "n"):
         press(page, key)
     page.wait_for_selector("#chart .zone")
     assert page.evaluate(WIDEST) <= width
-    found = axe.Axe().run(page).response
-    assert len(found["passes"]) > 15
-    faults = {
-        fault["id"]: [node["html"][:120] for node in fault["nodes"]][:3]
-        for fault in found["violations"]
-        if fault["impact"] in ("serious", "critical")
-    }
-    assert faults == {}
+    assert faults(page, 15) == {}
