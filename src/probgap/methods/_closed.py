@@ -49,15 +49,12 @@ class ElkanNotoClassifier(FinalProbabilities):
     estimator : classifier whose fit takes sample_weight, default=None
         The second classifier of the weighted form. ``None`` takes an RBF SVM.
     gap_estimator : classifier with predict_proba, or gap estimator, default=None
-        Estimates P(s=1 | x). ``None`` takes a Platt-scaled SVM.
-    gap_method : {"out_of_fold", "in_sample"}, default="in_sample"
-        Where the probabilities of training samples in the weighted form come from.
+        Estimates P(s=1 | x). ``None`` takes a Platt-scaled SVM. Probabilities of training
+        samples are in-sample, unless a gap estimator gives others.
     pos_label : object, default=None
         The value of ``y`` for a labelled positive; the greater if None.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the split and the estimators.
-    n_jobs : int, default=None
-        Number of folds to fit at once, for out-of-fold probabilities.
 
     Attributes
     ----------
@@ -96,10 +93,8 @@ class ElkanNotoClassifier(FinalProbabilities):
     hold_out: float = 0.2
     estimator: Any = None
     gap_estimator: Any = None
-    gap_method: Literal["out_of_fold", "in_sample"] = "in_sample"
     pos_label: object = None
     random_state: RandomStateLike = None
-    n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         labelled = labels.labelled
@@ -182,9 +177,8 @@ class PGlinClassifier(PropensityMethod):
 
     Parameters
     ----------
-    gap_estimator, gap_method, pos_label, random_state, n_jobs : object
-        As in :class:`ElkanNotoClassifier`; ``gap_method`` says which probabilities of
-        training samples M is the maximum of.
+    gap_estimator, pos_label, random_state : object
+        As in :class:`ElkanNotoClassifier`.
 
     Attributes
     ----------
@@ -210,10 +204,8 @@ class PGlinClassifier(PropensityMethod):
     """
 
     gap_estimator: Any = None
-    gap_method: Literal["out_of_fold", "in_sample"] = "in_sample"
     pos_label: object = None
     random_state: RandomStateLike = None
-    n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         self.gap_estimator_ = self._fit_gap(samples, labels.labelled, rng)
@@ -249,8 +241,10 @@ class PUSBClassifier(PriorMethod):
         :func:`probgap.reading.read` from held-out scores.
     gap_estimator : classifier with decision_function or predict_proba, default=None
         Scores samples, fitted to labelled against unlabelled. ``None`` takes an RBF SVM.
-    cv, pos_label, random_state, n_jobs : object
+    cv, pos_label, random_state : object
         As in :class:`NatarajanClassifier`; ``cv`` makes the held-out scores.
+    n_jobs : int, default=None
+        Number of folds to fit at once.
 
     Attributes
     ----------

@@ -40,12 +40,12 @@ class NatarajanClassifier(MethodClassifier):
         Rate at which negatives are labelled.
     estimator : classifier whose fit takes sample_weight, default=None
         ``None`` takes an RBF SVM.
-    gap_estimator, gap_method : object
+    gap_estimator : object
         As in :class:`ElkanNotoClassifier`.
     cv : int, splitter or None, default=None
         Folds for ``rho_plus="cv"``. ``None`` takes five, or as many as the smaller group,
         labelled or unlabelled, has samples.
-    pos_label, random_state, n_jobs : object
+    pos_label, random_state : object
         As in :class:`ElkanNotoClassifier`.
 
     Attributes
@@ -83,11 +83,9 @@ class NatarajanClassifier(MethodClassifier):
     rho_minus: float = 0.0
     estimator: Any = None
     gap_estimator: Any = None
-    gap_method: Literal["out_of_fold", "in_sample"] = "in_sample"
     cv: Any = None
     pos_label: object = None
     random_state: RandomStateLike = None
-    n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         labelled = labels.labelled
@@ -146,7 +144,7 @@ class LiuTaoClassifier(FinalProbabilities):
         over the samples.
     rho_minus : float, default=0.0
         Rate at which negatives are labelled. ``None`` takes the smallest P(s=1 | x).
-    estimator, gap_estimator, gap_method, pos_label, random_state, n_jobs : object
+    estimator, gap_estimator, pos_label, random_state : object
         As in :class:`NatarajanClassifier`.
 
     Attributes
@@ -184,10 +182,8 @@ class LiuTaoClassifier(FinalProbabilities):
     rho_minus: float | None = 0.0
     estimator: Any = None
     gap_estimator: Any = None
-    gap_method: Literal["out_of_fold", "in_sample"] = "in_sample"
     pos_label: object = None
     random_state: RandomStateLike = None
-    n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         labelled = labels.labelled

@@ -184,7 +184,7 @@ class NNPUClassifier(PriorMethod):
     gap_estimator : classifier with decision_function or predict_proba, default=None
         Scores samples for the class prior. ``None`` takes an RBF SVM.
     pos_label, random_state, n_jobs : object
-        As in :class:`ElkanNotoClassifier`.
+        As in :class:`PUSBClassifier`.
 
     Attributes
     ----------

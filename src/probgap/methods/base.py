@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.random import Generator
@@ -13,7 +13,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.svm import SVC
 from sklearn.utils.metaestimators import available_if
 
-from probgap._core._sklearn import HasMethods, Interval, StrOptions
+from probgap._core._sklearn import HasMethods, Interval
 from probgap._core.checks import ObservedLabels, check_predict_input
 from probgap._core.errors import refuse
 from probgap._core.estimators import (
@@ -41,7 +41,6 @@ class MethodClassifier(PUClassifier):
         **PUClassifier._parameter_constraints,
         "class_prior": [SHARE, None],
         "gap_estimator": [HasMethods(["fit"]), None],
-        "gap_method": [StrOptions({"out_of_fold", "in_sample"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="neither")],
     }
@@ -50,7 +49,6 @@ class MethodClassifier(PUClassifier):
     # For methods without these parameters.
     cv: Any = None
     gap_estimator: Any = None
-    gap_method: Literal["out_of_fold", "in_sample"] = "out_of_fold"
     n_jobs: int | None = None
 
     def _make(
@@ -82,10 +80,7 @@ class MethodClassifier(PUClassifier):
         if self.gap_estimator is not None:
             require_predict_proba(self.gap_estimator, "gap_estimator")
         gap = ObservedGapEstimator(
-            self.gap_estimator,
-            method=self.gap_method,
-            random_state=draw_seed(rng),
-            n_jobs=self.n_jobs,
+            self.gap_estimator, method="in_sample", random_state=draw_seed(rng)
         )
         return gap._fit_checked(samples, labelled)
 
