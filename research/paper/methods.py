@@ -8,8 +8,10 @@ from typing import Any, Self
 import joblib
 from numpy.random import Generator
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
 from probgap import methods
 from probgap._core.checks import ObservedLabels
@@ -81,10 +83,49 @@ class SharedGap(MixedGapEstimator):
         self.observed_gap_ = fitted.observed_gap_
 
 
+class FilledPGPU(ClassifierMixin, BaseEstimator):
+    """PGPU whose undecided rows get a class from the relabelled ones, in place of weights.
+
+    The SVM is fitted to the rows that have one, as in PGPU.
+    """
+
+    def __init__(self, model: PGPUClassifier, filler: Any) -> None:
+        self.model, self.filler = model, filler
+
+    def fit(self, X: Matrix, s: NDArray[Any]) -> Self:
+        """Relabel, fill in what is undecided, and fit the SVM."""
+        self.boundary_ = self.model.fit(X, s).boundary_
+        labels = self.model.relabelling_.labels  # -1 is undecided, as in scikit-learn
+        if (labels < 0).any():
+            labels = clone(self.filler).fit(X, labels).transduction_
+        known = labels >= 0
+        self.estimator_ = clone(self.model.estimator).fit(X[known], labels[known])
+        return self
+
+    def decision_function(self, X: Matrix) -> Array:
+        """Return the decisions of the SVM."""
+        return self.estimator_.decision_function(X)
+
+
 def _pgpu(n_smallest: int = 3, **options: Any) -> PGPUClassifier:
     return PGPUClassifier.paper(boundary=MeanSmallest(n_smallest), **options)
 
 
+def _unweighted(**options: Any) -> PGPUClassifier:
+    return _pgpu(reweight=None, **options)
+
+
+def _self_trained(**options: Any) -> FilledPGPU:
+    model = _unweighted(**options)
+    platt = CalibratedClassifierCV(model.estimator, cv=_PLATT_FOLDS, ensemble=False)
+    return FilledPGPU(model, SelfTrainingClassifier(platt))
+
+
+def _spread(**options: Any) -> FilledPGPU:
+    return FilledPGPU(_unweighted(**options), LabelSpreading(kernel="knn"))
+
+
+_PGPU_PARTS = ("estimator", "gap_estimator__estimator")
 # Each method, and its parameters for the SVM and the estimate of P(s=1 | x) that the
 # methods of the paper share.
 METHODS: Mapping[str, tuple[Any, tuple[str, ...]]] = {
@@ -92,14 +133,18 @@ METHODS: Mapping[str, tuple[Any, tuple[str, ...]]] = {
     "Elkan": (methods.ElkanNotoClassifier, ("estimator", "gap_estimator")),
     "Natarajan": (methods.NatarajanClassifier, ("estimator", "gap_estimator")),
     "Liu": (methods.LiuTaoClassifier, ("estimator", "gap_estimator")),
-    "PGPU": (_pgpu, ("estimator", "gap_estimator__estimator")),
-    "PGPUcv": (PGPUClassifierCV.paper, ("estimator", "gap_estimator__estimator")),
+    "PGPU": (_pgpu, _PGPU_PARTS),
+    "PGPUcv": (PGPUClassifierCV.paper, _PGPU_PARTS),
     CLEAN: (methods.NaiveClassifier, ("estimator",)),
     # As a user gets it: the SVM and the estimate are the paper's, not ours.
     "probgap": (PGPUClassifier, ()),
     # The same with their SVM at the end, to see what the final classifier contributes.
     "probgap C=1": (PGPUClassifier, ("estimator",)),
-    FIGURE: (_pgpu, ("estimator", "gap_estimator__estimator")),
+    # The same without weights, and with a class for what PGPU leaves out.
+    "unweighted": (_unweighted, _PGPU_PARTS),
+    "self-training": (_self_trained, _PGPU_PARTS),
+    "label spreading": (_spread, _PGPU_PARTS),
+    FIGURE: (_pgpu, _PGPU_PARTS),
 }
 
 
