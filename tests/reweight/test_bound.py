@@ -54,10 +54,10 @@ def test_the_bound_holds_where_theorem_5_by_the_sample_fails(case, most, monkeyp
     monkeypatch.syspath_prepend(SCRIPT.parent)
     script = importlib.import_module("bound")
     monkeypatch.setattr(script, "N_FITS", 1)
-    holds, bound, risk, failed = script.measure(case, 200, np.random.default_rng(0))
-    assert holds >= 0.95
-    assert bound <= most * risk
-    assert not failed <= 0.2  # NaN for the square
+    found = script.measure(case, 200)
+    assert found["holds"] >= 0.95
+    assert found["bound"] <= min(most * found["risk"], found["any"])
+    assert not found["Theorem 5 fails"] <= 0.2  # NaN for the square
 
 
 def test_theorem_5_holds_with_the_largest_weight_of_the_domain():
