@@ -59,14 +59,17 @@ def left_out_bound(
     It assumes that the rows are a random sample that neither the classifier nor the
     selection has seen, and that losses are by true labels. By the labels of a relabelling
     it bounds the risk if these are right; add the share of wrong ones. It allows for every
-    left-out row being wrong, and is loose where few are.
+    left-out row being wrong, and is loose where few are. A labelled row is a known
+    positive, whose loss is known wherever it lies: counted as selected, it makes the bound
+    sharper, and no less valid.
 
     Parameters
     ----------
     losses : array-like of shape (n_samples,)
         Loss of each held-out row, in [0, 1]; those of rows left out do not matter.
     selected : array-like of shape (n_samples,)
-        True where the relabelling would decide the row.
+        True where the relabelling would decide the row, or where its loss is known
+        otherwise.
     delta : float, default=0.05
         Probability that the bound fails.
 
