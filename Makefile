@@ -67,7 +67,7 @@ contracts: $(VENV)/.dev
 # A file's tests run in one process, where they share what was fitted once.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 STAGES := tests/reweight $(addprefix tests/test_,boundary.py device.py gap.py relabel.py) \
-  tests/pgpu/test_html.py tests/dask/test_sampling.py
+  tests/pgpu/test_html.py tests/dask/test_classifier.py
 
 unit: $(VENV)/.dev
 	$(PYTEST) $(addprefix --ignore=,$(STAGES))

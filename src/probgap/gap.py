@@ -26,6 +26,7 @@ from probgap._core.estimators import (
     clone_with_seed,
     require_predict_proba,
 )
+from probgap._core.kernel_svm import PlattTask, fit_platt
 from probgap._core.kernels import scale_gamma
 from probgap._core.mixture import fit_mixture
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
@@ -38,7 +39,6 @@ from probgap._core.validation import (
     make_splitter,
     smaller_group,
 )
-from probgap._device.estimators import PlattTask, fit_platt
 
 __all__ = ["MixedGapEstimator", "ObservedGapEstimator"]
 
@@ -246,8 +246,6 @@ class ObservedGapEstimator(GapClassifier):
     device : str, default=None
         torch's name of a device, "cuda" or "cpu", to solve the SVMs of all folds on, with
         the same kernel width. Only with ``estimator=None``; needs the extra ``gpu``.
-    verbose : int, default=0
-        With 1, reports on standard error what a device keeps in memory.
 
     Attributes
     ----------
@@ -287,7 +285,6 @@ class ObservedGapEstimator(GapClassifier):
     random_state: RandomStateLike = None
     n_jobs: int | None = None
     device: str | None = None
-    verbose: int = 0
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         smallest = smaller_group(labels.labelled)
@@ -343,9 +340,8 @@ class ObservedGapEstimator(GapClassifier):
             samples,
             labelled,
             [_platt_task(part, labelled, inner) for part in parts],
-            device=self.device or "cpu",
+            device=self.device,
             gamma=self.gamma,
-            verbose=self.verbose,
         )
         for test, other in zip(held_out, by_others, strict=True):
             chance[test] = other[test]

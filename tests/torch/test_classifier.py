@@ -1,4 +1,4 @@
-"""The whole fit on a device, its files, and what others may rely on."""
+"""torch's arrays against numpy's: solvers, the whole fit, and its files."""
 
 import subprocess
 import sys
@@ -8,18 +8,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 pytest.importorskip("torch", reason="needs torch: make test-torch")
 
 from probgap import PGPUClassifier
-from probgap._device.estimators import DeviceSVM, PlattTask, fit_platt
-from probgap._device.kernel import stream_decisions
+from probgap._core.arrays import open_device
+from probgap._core.kernel_svm import KernelSVM, solve_svms
+from probgap._core.kernels import median_gamma
 from probgap.exceptions import InvalidInputError
 from probgap.gap import ObservedGapEstimator
 from probgap.io import load, save
+from probgap.reweight import kernel_mean_matching
 
 BLOCKED = """
 import sys
@@ -65,8 +66,8 @@ def test_the_fit_is_about_that_of_the_processor(square, fitted):
     assert_allclose(fitted.observed_gap_, here.observed_gap_, atol=0.05)
     assert (fitted.predict(X) == here.predict(X)).mean() >= 0.98
     assert fitted.score(X, y_true) >= here.score(X, y_true) - 0.02
-    assert isinstance(fitted.estimator_, DeviceSVM)
-    assert fitted.kmm_.solver == "device"
+    assert isinstance(fitted.estimator_, KernelSVM)
+    assert fitted.kmm_.solver == "iterative"
     assert fitted.estimator_.converged_
     assert fitted.estimator_.duality_gap_ <= 1e-4
 
@@ -94,18 +95,6 @@ def test_the_same_seed_gives_the_same_bits(square, fitted):
     X, _, _, s = square
     again = clone(fitted).fit(X, s)
     assert_array_equal(again.decision_function(X), fitted.decision_function(X))
-
-
-def test_folds_are_solved_in_batches(square):
-    X, _, _, s = square
-    folds = [np.arange(len(X)) % 3 == k for k in range(3)]
-    tasks = [PlattTask(~fold, [~fold & other for other in folds]) for fold in folds]
-    tasks = [PlattTask(t.train, [f for f in t.held_out if f.any()]) for t in tasks]
-    together, apart = (
-        fit_platt(X, s == 1, tasks, device="cpu", most=most)[1] for most in (48, 4)
-    )
-    assert len(together) == len(apart) == 3
-    assert_allclose(together, apart, atol=0.01)
 
 
 def test_sparse_samples_become_dense(square, fitted):
@@ -139,48 +128,54 @@ def test_a_model_from_a_device_predicts_without_torch(square, fitted, tmp_path):
     assert run.stdout.strip() == f"({len(X)}, 2) False"
 
 
-def test_decisions_do_not_depend_on_the_tiles(device, overlapping):
-    X, _ = overlapping
-    rng = np.random.default_rng(0)
-    coef = rng.normal(size=40)
-    whole = stream_decisions(device, X, X[:40], coef, 0.3)
-    tiled = stream_decisions(device, X, X[:40], coef, 0.3, budget=2000.0)
-    assert_allclose(whole, tiled, atol=1e-12)
-
-
-def test_the_plan_is_printed(square, capsys):
-    X, _, _, s = square
-    PGPUClassifier.paper(random_state=0, device="cpu", verbose=1).fit(X, s)
-    said = capsys.readouterr().err
-    assert said.count("[probgap] kernel of ") == 3
-    assert "kernel of 400 rows, 0.00 GiB in single precision, kept" in said
-
-
-def test_what_did_not_converge_says_so(overlapping):
-    X, positive = overlapping[0][:200], overlapping[1][:200]
-    svm = DeviceSVM(tol=1e-18)
-    with pytest.warns(ConvergenceWarning, match=r"did not meet tol=1e-18: the rel"):
-        svm.fit(X, positive)
-    assert not svm.converged_
-
-
-def test_weights_and_classes_are_checked(overlapping):
-    X, positive = overlapping[0][:50], overlapping[1][:50]
-    with pytest.raises(ValueError, match=r"y must have two classes.*Got 1"):
-        DeviceSVM().fit(X, np.ones(50))
-    with pytest.raises(InvalidInputError, match=r"positive for some sample of each"):
-        DeviceSVM().fit(X, positive, sample_weight=positive.astype(float))
-
-
-def test_a_classifier_of_ones_own_is_refused_on_a_device(square):
-    X, _, _, s = square
-    with pytest.raises(InvalidInputError, match=r"estimator must be None with a dev"):
-        ObservedGapEstimator(SVC(), device="cpu").fit(X, s)
-
-
 def test_a_gpu_that_is_not_there_is_said_in_one_sentence(square):
     X, _, _, s = square
     with pytest.raises(InvalidInputError, match=r"Got 'cuda:99', with \d+ CUDA") as e:
         PGPUClassifier.paper(device="cuda:99").fit(X, s)
     assert "choose device=None or 'cpu'" in str(e.value)
     assert "\n" not in str(e.value)
+
+
+def test_svms_are_those_of_numpy():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4))
+    positive = X[:, 0] + 0.7 * X[:, 1] ** 2 + rng.normal(size=500) > 0.5
+    caps = np.column_stack([np.ones(500), np.arange(500) % 5 > 0])
+    here, there = (
+        solve_svms(X, positive, caps, gamma=0.25, device=device)
+        for device in (None, "cpu")
+    )
+    assert there.converged.all()
+    assert_allclose(there.dual_objective, here.dual_objective, rtol=1e-4)
+    assert_allclose(there.decision, here.decision, atol=0.02)
+    assert (there.coef[::5, 1] == 0.0).all()
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-4])
+@pytest.mark.parametrize("upper", [1000.0, 2.0])
+@pytest.mark.parametrize("slack", [None, 0.0])
+def test_weights_are_as_good_as_those_of_numpy(tol, upper, slack):
+    rng = np.random.default_rng(2)
+    source, target = rng.normal(size=(400, 3)), rng.normal(0.5, 0.8, size=(300, 3))
+    options = {"upper": upper, "slack": slack, "gamma": median_gamma(target)}
+    here = kernel_mean_matching(source, target, **options, solver="exact")
+    there = kernel_mean_matching(source, target, **options, tol=tol, device="cpu")
+    assert there.converged
+    assert there.weights.min() >= 0.0
+    assert there.weights.max() <= upper * (1.0 + 1e-12)
+    assert there.objective - here.objective <= there.duality_gap + here.duality_gap
+    assert there.objective >= here.objective - here.duality_gap - 1e-7
+
+
+def test_a_matrix_that_is_not_definite_has_no_factor():
+    arrays = open_device("cpu")
+    assert arrays.cholesky(arrays.put(-np.eye(2))) is None
+
+
+def test_memory_that_runs_out_is_said_in_one_sentence():
+    arrays = open_device("cpu")
+    with (
+        pytest.raises(InvalidInputError, match=r"device must have more free memory"),
+        arrays.computing(),
+    ):
+        raise arrays.xp.cuda.OutOfMemoryError

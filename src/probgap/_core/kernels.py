@@ -60,6 +60,12 @@ def rbf_gamma(gamma: float | str, X: Matrix) -> float:
     return 1.0 / X.shape[1] if gamma == "auto" else float(gamma)
 
 
+def as_dense(samples: Matrix) -> Array:
+    """Return samples as a dense array in double precision."""
+    dense = samples.toarray() if issparse(samples) else samples
+    return np.asarray(dense, dtype=np.float64)
+
+
 def kernel_matrix(A: Matrix, B: Matrix | None, kernel: Any, params: Params) -> Array:
     """Evaluate a scikit-learn kernel, by name or as a callable."""
     return pairwise_kernels(A, B, metric=kernel, **params)

@@ -22,6 +22,7 @@ from probgap._core.estimators import (
     require_sample_weight,
     round_shares,
 )
+from probgap._core.kernel_svm import KernelSVM
 from probgap._core.kernels import (
     KernelFeatures,
     TrainingFeatures,
@@ -33,7 +34,6 @@ from probgap._core.mixture import MixedClassifier
 from probgap._core.runtime import draw_seed, one_thread, spread_rows, stage
 from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.types import Mask, Matrix, Vector
-from probgap._device.estimators import DeviceSVM
 from probgap.boundary import Boundary, check_rule, describe_boundary, estimate_boundary
 from probgap.gap import GapClassifier, MixedGapEstimator, ObservedGapEstimator
 from probgap.reading import Reading, read
@@ -275,7 +275,6 @@ class Steps:
                     weight=weight,
                     features=features,
                     device=self.device,
-                    verbose=self.verbose,
                 )
         weights = np.zeros(chosen.size)
         if matching is not None:
@@ -351,7 +350,7 @@ def _choose_gap(model: Any, n_landmarks: int | None, cv: Any) -> GapClassifier:
     gap = clone(given)
     if isinstance(gap, ObservedGapEstimator) and gap.estimator is None:
         # The SVM of the paper: with an exact kernel, on a device if given, or features.
-        gap.set_params(device=gap.device or model.device, verbose=model.verbose)
+        gap.set_params(device=gap.device or model.device)
         if n_landmarks is not None and gap.device is None:
             svm = NystroemSVM(n_components=n_landmarks, gamma=gap.gamma)
             scaled = CalibratedClassifierCV(svm, method="sigmoid", ensemble=False)
@@ -366,7 +365,7 @@ def _choose_final(
         require_sample_weight(model.estimator, "estimator")
         return model.estimator
     if model.device is not None:
-        return DeviceSVM(gamma=gamma, device=model.device, verbose=model.verbose)
+        return KernelSVM(gamma=gamma, device=model.device)
     if automatic:
         return MixedClassifier(n_jobs=model.n_jobs)
     if n_landmarks is None:

@@ -6,7 +6,7 @@ from probgap.reweight._kmm import (
     kernel_mean_matching,
     match_selections,
 )
-from probgap.reweight._problem import KMMResult
+from probgap.reweight._result import KMMResult
 
 __all__ = [
     "KMMResult",

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils import check_array
 
 from probgap._core._sklearn import Interval
-from probgap._core.errors import InvalidInputError, ProbgapWarning
-from probgap._core.kernels import TrainingFeatures, kernel_matrix, median_gamma
-from probgap._core.runtime import one_thread, remark, spread_rows
+from probgap._core.arrays import open_device
+from probgap._core.errors import refuse, warn
+from probgap._core.kernels import (
+    TrainingFeatures,
+    as_dense,
+    kernel_matrix,
+    median_gamma,
+)
+from probgap._core.runtime import one_thread, spread_rows
 from probgap._core.types import Mask, Matrix, Vector
-from probgap._device.arrays import open_device
-from probgap.reweight._on_device import solve_on_device
 from probgap.reweight._pivoting import MatchingBatch
-from probgap.reweight._problem import Bounds, KMMResult
-from probgap.reweight._solvers import SOLVERS, Task, solve, solve_batch
+from probgap.reweight._result import Bounds, KMMResult
+from probgap.reweight._solve import SOLVERS, Task, solve, solve_batch
 
 # Kernels of distances, for which the median heuristic makes sense.
 _KERNELS_OF_DISTANCE = ("rbf", "laplacian")
 # Rows from which the objective of a sample matched to itself is estimated.
 _MOST_FOR_OBJECTIVE = 1000
-_DEFAULT_MEMORY = 1.25 * 2**30
 # Warn if the effective sample size is below this share of the samples.
 _FEWEST_EFFECTIVE = 0.02
 # Kernel features come in ascending order of their eigenvalues; all but the last so many
@@ -38,7 +40,7 @@ _FEWEST_EFFECTIVE = 0.02
 _MOST_FEATURES = 300
 
 
-def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
+def kernel_mean_matching(
     X_source: Matrix,
     X_target: Matrix,
     *,
@@ -49,10 +51,7 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
     solver: str = "auto",
     kernel: str | Callable[..., Any] = "rbf",
     kernel_params: Mapping[str, Any] | None = None,
-    warm_start: ArrayLike | None = None,
-    max_memory: float | None = None,
     device: str | None = None,
-    verbose: int = 0,
 ) -> KMMResult:
     r"""Weight source samples so that their kernel mean matches the target's.
 
@@ -70,8 +69,7 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
     weights, and the ``effective_sample_size`` of the result falls.
 
     If several weightings match equally well, as with a flat kernel, one near uniform
-    weights is returned. Solvers agree in the objective to within ``tol``, in the weights
-    only as far as the kernel determines them.
+    weights is returned: only the objective is determined to within ``tol``.
 
     Parameters
     ----------
@@ -90,33 +88,22 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
         Largest ``duality_gap``, as a share of the possible gain over uniform weights. A
         KKT residual of ``tol / 100`` suffices, too: if almost nothing can be gained,
         rounding spoils the gap.
-    solver : {"auto", "low_rank", "iterative", "pivoting", "exact"}, default="auto"
-        "low_rank" replaces the kernel by a factor of low rank r, in O((n + m) r^2) time,
-        and adds the error to ``duality_gap``. "iterative" takes about 50 to 300 products
-        with the kernel, each O(n^2), in single precision beyond 1000 source samples.
-        "pivoting", also called "exact", guesses which weights lie at a bound, solves for
-        the others, O(n^3), and corrects the guess: exact up to rounding. If it does not
-        converge, an interior point method takes over.
+    solver : {"auto", "exact", "iterative", "low_rank"}, default="auto"
+        "exact" guesses which weights lie at a bound, solves for the others, O(n^3), and
+        corrects the guess. "iterative" does so by some hundred products with the kernel.
+        "low_rank" replaces the kernel by a factor, and adds the error to ``duality_gap``.
+        Where guesses do not come right, an interior point method takes over.
 
-        "auto" takes "pivoting" with fewer than 500 source samples, a ``tol`` below 1e-6 or
+        "auto" takes "exact" with fewer than 500 source samples, a ``tol`` below 1e-5 or
         a kernel that is not known to be positive semidefinite; otherwise "low_rank" if a
-        low rank is accurate enough, and if not, "iterative". If these do not meet ``tol``,
-        "pivoting", up to 6000 source samples.
+        low rank is accurate enough, and if not, "iterative".
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`.
     kernel_params : dict, default=None
         Further parameters of the kernel.
-    warm_start : array-like of shape (n_source,), default=None
-        Initial weights for "low_rank" and "iterative", projected to the bounds.
-    max_memory : float, default=None
-        Bytes for stored kernel values, 1.25 GiB by default. If they need more,
-        "iterative" evaluates them for each product; "pivoting" stores all of them anyway.
     device : str, default=None
         torch's name of a device to solve on, "cuda" or "cpu", as "iterative" does; only
-        with the RBF kernel. ``solver`` and ``max_memory`` are then not used. Needs the
-        extra ``gpu``.
-    verbose : int, default=0
-        With 1, reports on standard error what a device keeps in memory.
+        with the RBF kernel. ``solver`` is then not used. Needs the extra ``gpu``.
 
     Returns
     -------
@@ -135,10 +122,7 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
     .. [2] Judice, Pires, "A Block Principal Pivoting Algorithm for Large-Scale
        Strictly Monotone Linear Complementarity Problems", Computers & Operations
        Research, 1994.
-    .. [3] Chen, Epperly, Tropp, Webber, "Randomly Pivoted Cholesky: Practical
-       Approximation of a Kernel Matrix with Few Entry Evaluations", Communications on
-       Pure and Applied Mathematics, 2025.
-    .. [4] Mehrotra, "On the Implementation of a Primal-Dual Interior Point Method", SIAM
+    .. [3] Mehrotra, "On the Implementation of a Primal-Dual Interior Point Method", SIAM
        Journal on Optimization, 1992.
 
     Examples
@@ -162,25 +146,19 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
     )
     n, d = source.shape
     if d != target.shape[1]:
-        msg = (
+        refuse(
             "X_target must have as many features as X_source. "
             f"Got {target.shape[1]} and {d}."
         )
-        raise InvalidInputError(msg)
     bounds = _check_bounds(n, gamma, upper, slack, tol)
     if solver not in SOLVERS:
-        msg = f"solver must be one of {SOLVERS}. Got {solver!r}."
-        raise InvalidInputError(msg)
-    memory = _DEFAULT_MEMORY if max_memory is None else max_memory
-    _require_positive("max_memory", memory, "a positive number or None")
+        refuse(f"solver must be one of {SOLVERS}. Got {solver!r}.")
     params = _kernel_parameters(kernel, kernel_params, gamma, target)
-    start = None
-    if warm_start is not None:
-        start = np.asarray(warm_start, dtype=np.float64)
-        if start.shape != (n,) or not np.isfinite(start).all():
-            msg = f"warm_start must be {n} finite weights. Got shape {start.shape}."
-            raise InvalidInputError(msg)
-        start = bounds.project(start)
+    arrays = None if device is None else open_device(device)
+    if arrays is not None and kernel != "rbf":
+        refuse(f"kernel must be 'rbf' on a device. Got {kernel!r}.")
+    if arrays is not None:
+        source, target = as_dense(source), as_dense(target)
 
     # On one thread, so that results do not depend on how many there are.
     with one_thread():
@@ -197,12 +175,8 @@ def kernel_mean_matching(  # noqa: PLR0913 (a problem has many parameters)
                 gamma=params.get("gamma"),
                 duality_gap=0.0,
             )
-        task = Task(source, target, kernel, params, bounds, tol, float(memory), start)
-        if device is None:
-            result = solve(task, solver)
-        else:
-            report = remark if verbose else None
-            result = solve_on_device(task, open_device(device), report=report)
+        task = Task(source, target, kernel, params, bounds, tol)
+        result = solve(task, solver, arrays)
     _warn_unless_converged(result, tol)
     return result
 
@@ -247,14 +221,12 @@ def match_selections(
     """
     chosen = np.array(selections, dtype=bool)
     if chosen.ndim != 2 or chosen.shape[1] != samples.shape[0] or chosen.size == 0:
-        msg = (
+        refuse(
             f"selections must be masks of the {samples.shape[0]} samples. "
             f"Got shape {chosen.shape}."
         )
-        raise InvalidInputError(msg)
     if not chosen.any(axis=1).all():
-        msg = "selections must each choose some sample. Got one that chooses none."
-        raise InvalidInputError(msg)
+        refuse("selections must each choose some sample. Got one that chooses none.")
     _check_bounds(int(chosen.sum(axis=1).min()), gamma, upper, slack, tol)
     params = _kernel_parameters(kernel, None, gamma, samples)
     # Rows in every selection come first, which the solver exploits, and rows in none last.
@@ -333,7 +305,6 @@ class KernelMeanMatching(BaseEstimator):
         weight: Vector | None = None,
         features: TrainingFeatures | None = None,
         device: str | None = None,
-        verbose: int = 0,
     ) -> KMMResult:
         """Weight the chosen samples so that their kernel mean is that of all.
 
@@ -348,7 +319,7 @@ class KernelMeanMatching(BaseEstimator):
         features : TrainingFeatures, default=None
             Kernel features of the samples, whose means are then matched instead.
             Ignored with another kernel than RBF, or with ``gamma``.
-        device, verbose : str, int
+        device : str, default=None
             As in :func:`kernel_mean_matching`.
 
         Returns
@@ -367,17 +338,14 @@ class KernelMeanMatching(BaseEstimator):
                 X if weight is None else X[_rows_for_all(weight)],
                 **self.get_params(),
                 device=device,
-                verbose=verbose,
             )
         n_weighed = int(np.count_nonzero(weighed))
         if result.effective_sample_size < _FEWEST_EFFECTIVE * n_weighed:
-            warnings.warn(
+            warn(
                 "Kernel mean matching puts most weight on few samples: the effective "
                 f"sample size is {result.effective_sample_size:.1f} out of {n_weighed}. "
                 "The chosen samples do not cover those left out. Use a smaller upper, or "
                 "reweight=None.",
-                ProbgapWarning,
-                stacklevel=2,
             )
         return result
 
@@ -424,11 +392,10 @@ def _kernel_parameters(
     params = dict(kernel_params or {})
     if gamma is not None:
         if "gamma" in params or "gamma" not in KERNEL_PARAMS.get(kernel, ()):
-            msg = (
+            refuse(
                 "gamma must be left at None where kernel_params has one or the kernel "
                 f"takes none. Got gamma={gamma!r}, kernel={kernel!r}."
             )
-            raise InvalidInputError(msg)
         params["gamma"] = gamma
     elif kernel in _KERNELS_OF_DISTANCE:
         params.setdefault("gamma", median_gamma(target))
@@ -445,26 +412,23 @@ def _check_bounds(n: int, gamma: Any, upper: Any, slack: Any, tol: Any) -> Bound
     _require_positive("tol", tol)
     bounds = Bounds.of(n, upper, slack)
     if upper < 1.0 - bounds.slack:
-        msg = (
+        refuse(
             "upper must be at least 1 - slack, or no weights satisfy both bounds. "
             f"Got upper={upper!r}, slack={bounds.slack!r}."
         )
-        raise InvalidInputError(msg)
     return bounds
 
 
 def _require_positive(name: str, value: Any, rule: str = "a positive number") -> None:
     if not (isinstance(value, Real) and 0.0 < float(value) < float("inf")):
-        msg = f"{name} must be {rule}. Got {value!r}."
-        raise InvalidInputError(msg)
+        refuse(f"{name} must be {rule}. Got {value!r}.")
 
 
 def _warn_unless_converged(result: KMMResult, tol: float) -> None:
     if not result.converged:
-        warnings.warn(
+        warn(
             f"Kernel mean matching did not meet tol={tol:g}: the KKT residual is "
             f"{result.kkt_residual:.2g}, and the weights may be far from the best ones. "
             "Use a larger tol, a smaller upper, or scaled features.",
             ConvergenceWarning,
-            stacklevel=3,
         )

@@ -20,34 +20,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dtrsm
 
 from probgap._core.types import Array, Mask, Rows, Vector
-from probgap.reweight._kernels import GrowingFactor
-from probgap.reweight._problem import Bounds
-
-AT_ZERO, FREE, AT_UPPER = -1, 0, 1
+from probgap.reweight._result import Bounds
+from probgap.reweight._search import AT_UPPER, AT_ZERO, FREE
 
 _RIDGE = 1e-9
-# Beyond so many steps an interior point method is faster; with a thin factor steps are
-# cheap, and more are allowed.
-_MAX_STEPS = 40
-_MAX_THIN_STEPS = 200
+_MAX_STEPS = 100
 # Steps in a row that may fail to reduce the number of wrong guesses.
 _PATIENCE = 8
 # Tolerance for rounding, of gradients and relative to the bounds.
 _ROUNDING = 1e-12
-# If more than this share of the weights lies at a bound, a factor of the free ones alone is
-# cheaper than the shared factor, unless many large problems share that.
-_LARGEST_SHARE, _LARGEST_SHARE_OF_MANY = 0.1, 0.5
-_MANY, _LARGE = 10, 2000
-# Kernels up to this rank are replaced by a thin factor, whose residual is below this share
-# of the ridge. Iterative refinement recovers the accuracy.
-_LARGEST_RANK = 150
-_NEGLIGIBLE_REST = 1e-2
-_REFINEMENTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +93,12 @@ class Guess:
     @property
     def weights(self) -> Vector:
         if self.answer is None:
-            return self.bounds.uniform()
-        return self.bounds.project(self.bounds.n * self.answer)
+            return self._project(np.ones(self.rows.size))
+        return self._project(self.bounds.n * self.answer)
+
+    def _project(self, weights: Vector) -> Vector:
+        zero = np.zeros(weights.size)
+        return self.bounds.programme(zero).project(weights[:, None])[:, 0]
 
     @property
     def edge(self) -> float:
@@ -159,123 +148,31 @@ class Guess:
         self.state, self.band = wanted, band
 
 
-def solve_by_pivoting(
+def pivot(
     batch: MatchingBatch,
     *,
     certify: bool,
-    max_steps: int = _MAX_STEPS,
+    max_steps: int | None = None,
     patience: int = _PATIENCE,
 ) -> list[Guess]:
-    """Solve the problems of a batch, with one factorisation if few bounds are active.
+    """Solve the problems of a batch with one factorisation.
 
-    ``certify`` asks for the second solution of each, too.
+    ``certify`` asks for the second solution of each, too. Guesses that did not come right
+    have no answer.
     """
     guesses = []
     for rows in map(np.flatnonzero, batch.chosen):
         bounds = Bounds.of(rows.size, batch.upper, batch.slack)
         guesses.append(Guess(rows, bounds, patience, certify))
-    thin = _thin_factor(batch)
     # If the kernel is not positive definite, what was solved so far is returned.
     with suppress(LinAlgError):
-        if thin is None:
-            _pivot_together(batch, guesses, max_steps)
-        warm: NDArray[np.int8] | None = None
-        # Largest selections first: they have the fewest active bounds, and warm-start the
-        # others.
-        for guess in sorted(guesses, key=lambda guess: -guess.rows.size):
-            if guess.done:
-                continue
-            if warm is not None and guess.answer is None:
-                guess.state = warm[guess.rows]
-            most = max_steps if thin is None else _MAX_THIN_STEPS
-            _pivot_alone(batch, thin, guess, most)
-            warm = np.zeros(batch.kappa.size, dtype=np.int8)
-            warm[guess.rows] = guess.state
+        shared = SharedFactor(batch)
+        for _ in range(_MAX_STEPS if max_steps is None else max_steps):
+            waiting = [guess for guess in guesses if not guess.done]
+            if not waiting:
+                break
+            shared.correct(waiting)
     return guesses
-
-
-def _thin_factor(batch: MatchingBatch) -> Array | None:
-    """Return a thin F with ``F @ F.T`` equal to the kernel, or None."""
-    diagonal = np.maximum(batch.kernel.diagonal(), 0.0)
-    left = _NEGLIGIBLE_REST * batch.ridge
-    growing = GrowingFactor(
-        lambda p: batch.kernel[:, p], diagonal, least_rest=1e-2 * left
-    )
-    most = min(_LARGEST_RANK, diagonal.size // 8)
-    growing.grow(most, lambda rest: float(rest.max()) <= left)
-    if growing.rank == 0 or growing.rest.max() > left:
-        return None
-    return np.ascontiguousarray(growing.factor)
-
-
-def _pivot_together(batch: MatchingBatch, guesses: list[Guess], max_steps: int) -> None:
-    """Pivot with the factor of all rows, while few enough bounds are active."""
-    shared = SharedFactor(batch)
-    many = len(guesses) >= _MANY and batch.kappa.size >= _LARGE
-    share = _LARGEST_SHARE_OF_MANY if many else _LARGEST_SHARE
-    for _ in range(max_steps):
-        guesses = [
-            guess
-            for guess in guesses
-            if not guess.done
-            and np.count_nonzero(guess.state) <= share * guess.rows.size
-        ]
-        if not guesses:
-            return
-        shared.correct(guesses)
-
-
-def _pivot_alone(
-    batch: MatchingBatch, thin: Array | None, guess: Guess, max_steps: int
-) -> None:
-    """Pivot with a factor of the free rows alone, if many bounds are active."""
-    ridge, rows = batch.ridge, guess.rows
-    own = None if thin is None else thin[rows]
-
-    def times_kernel(u: Vector) -> Vector:
-        return batch.products([(rows, u)])[0] if own is None else own @ (u @ own)
-
-    while not guess.done and guess.steps < max_steps:
-        target = batch.kappa[rows] + ridge * guess.centre
-        free = guess.state == FREE
-        u, multiplier = guess.at_bounds(), 0.0
-        right = target[free]
-        if u.any():  # as a rule, no weight is at its upper bound
-            right -= times_kernel(u)[free]
-        if free.any():
-            rights = np.array([right, np.ones(right.size)]).T
-            if own is None:
-                inside = rows[free]
-                matrix = batch.kernel[inside].take(inside, axis=1)
-                factor = _factorise(matrix.T, ridge)
-                both = cho_solve(factor, rights, check_finite=False)
-            else:
-                both = _solve_thin(own[free], ridge, rights)
-            u[free] = both[:, 0]
-            if guess.band != FREE:
-                short = guess.edge - float(u.sum())
-                multiplier = short / float(both[:, 1].sum())
-                u[free] += multiplier * both[:, 1]
-        gradient = times_kernel(u) + ridge * u - target
-        guess.correct(u, gradient, multiplier)
-
-
-def _factorise(matrix: Array, ridge: float) -> tuple[Array, bool]:
-    """Return the Cholesky factor of the matrix and a ridge; overwrites the matrix."""
-    matrix[np.diag_indices_from(matrix)] += ridge
-    return cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
-
-
-def _solve_thin(thin: Array, ridge: float, right: Array) -> Array:
-    """Solve with ``thin @ thin.T + ridge`` by the Woodbury identity."""
-    factor = _factorise(thin.T @ thin, ridge)
-    solution = np.zeros_like(right)
-    residual = right
-    for _ in range(_REFINEMENTS):
-        inner = cho_solve(factor, thin.T @ residual, check_finite=False)
-        solution += (residual - thin @ inner) / ridge
-        residual = right - thin @ (thin.T @ solution) - ridge * solution
-    return solution
 
 
 class SharedFactor:
@@ -290,7 +187,9 @@ class SharedFactor:
     def __init__(self, batch: MatchingBatch) -> None:
         self._n, self._ridge = n, ridge = batch.kappa.size, batch.ridge
         # K is symmetric: its transpose is already in LAPACK's (Fortran) order.
-        lower, _ = _factorise(np.array(batch.kernel.T, order="F"), ridge)
+        matrix = np.array(batch.kernel.T, order="F")
+        matrix[np.diag_indices(n)] += ridge
+        lower, _ = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
         half = dtrsm(1.0, lower, np.array([batch.kappa, np.ones(n)]).T, lower=1)
         self._lower = lower
         self._to_kappa, self._to_ones = dtrsm(1.0, lower, half, lower=1, trans_a=1).T

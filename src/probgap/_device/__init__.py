@@ -1,1 +1,0 @@
-"""Exact kernel methods on a device of torch: kernels in tiles, and solvers by products."""
