@@ -73,7 +73,7 @@ def _read_options(words: Sequence[str] | None) -> argparse.Namespace:
     out, folder = Path("reproduction"), "folder for all that is made"
     add("--out", type=Path, default=out, metavar="DIR", help=folder)
     which = "a table to run: 1 to 8, boundaries, figure1, raw, raw1000, weighted, "
-    which += "smallest3 or smallest10; may be repeated"
+    which += "smallest3, smallest10, semi or semikept; may be repeated"
     add("--table", action="append", default=[], metavar="N", help=which)
     which = "a method to run, such as PGPU; may be repeated"
     add("--method", action="append", default=[], metavar="NAME", help=which)

@@ -118,3 +118,19 @@ def test_boundaries_at_their_extremes(full_summary):
     found = full_summary["extremes"]
     assert (found["labellings"], found["outside"]) == (17, 12)
     assert found["highest"] < 0.0
+
+
+def test_a_class_for_what_is_left_out_stands_beside_leaving_it_out(make_row):
+    line = ("triangles", "constant", 0.2, None)
+    rows = [make_row("3", *line, "PGPU", 0, accuracy=0.96)]
+    for table, spread in (("semi", 0.95), ("semikept", 0.98)):
+        named = {"unweighted": 0.96, "self-training": 0.96, "label spreading": spread}
+        rows += [make_row(table, *line, m, 0, accuracy=a) for m, a in named.items()]
+    found = summarise(rows)["variants"]
+    (row,) = found["filled"]
+    assert (row["data"], row["rate"]) == ("triangles", "constant")
+    assert row["cells"]["label spreading, kept"] == pytest.approx(98.0)
+    assert row["cells"]["PGPU"] == pytest.approx(96.0)
+    above = found["filled_counts"]
+    assert above.pop("label spreading, kept") == (1, 1)
+    assert set(above.values()) == {(0, 1)}
