@@ -4,7 +4,8 @@ A task is drawn in three steps, each from a named family: features, the true pos
 P(Y=1 | x), and the rate at which positives are labelled. ``simulate(seed)`` draws one;
 ``families`` restricts it, so that a family can be held out of training.
 
-The rate is a function of what a labeller sees: the log-odds of the true posterior, often
+Finer models of the rate than its own are what the paper (arXiv:1808.02180v2) proposes as
+future work. Here the rate is a function of what a labeller sees: the log-odds of the true posterior, often
 flattened, and perturbed by a smooth function of x.
 """
 
