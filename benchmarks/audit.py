@@ -72,7 +72,7 @@ def measure_cell(cell, _):
     hidden = int((y & ~s).sum())
     with harness.quietly():
         model = PGPUClassifier(random_state=0).fit(X, s)
-        own = interval(model.reading_.n_hidden_interval, hidden)
+        own = interval(model.estimate_.n_hidden_interval, hidden)
         yield {"hidden": hidden, "way": "the model's own", "budget": 0} | own
         for draw in range(cell["draws"]):
             for row in measure_draw(cell, draw, model, X, y, s):
@@ -120,7 +120,7 @@ def ranking(model, X, y, s, asked):
     rows, held_out = asked.rows, model.posterior_
     better = correct(model, X[rows], y[rows], probability=held_out[rows])
     corrected = better.hidden_probability(X, held_out)
-    found = interval(better.reading.n_hidden_interval, int((y & ~s).sum()))
+    found = interval(better.estimate.n_hidden_interval, int((y & ~s).sum()))
     rest = ~s
     rest[rows] = False
     for name, part in (("hidden", ~s), ("not_asked", rest)):

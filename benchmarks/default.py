@@ -97,9 +97,9 @@ def held_out_scores(model, X, s):
 
 def count(model, s, hidden):
     """Return whether the 90% interval of the number of hidden positives holds."""
-    if not hasattr(model, "reading_"):
+    if not hasattr(model, "estimate_"):
         return {}
-    ends = np.array(model.reading_.class_prior_interval) * s.size - s.sum()
+    ends = np.array(model.estimate_.class_prior_interval) * s.size - s.sum()
     low, high = np.maximum(ends, 0.0)
     # Half a row: a share times the number of rows is not a whole number.
     covers = bool(low - 0.5 <= hidden <= high + 0.5)

@@ -58,7 +58,7 @@ def measure_cell(cell, _):
     labelled = np.isin(np.arange(len(X)), rows)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = PGPUClassifier(random_state=0).fit(X, labelled).reading_
+        found = PGPUClassifier(random_state=0).fit(X, labelled).estimate_
     codes = {getattr(each.message, "code", "") for each in caught}
     hidden = int((positive & ~labelled).sum())
     low, high = found.n_hidden_interval

@@ -18,7 +18,7 @@ import tables
 from probgap.gap import MixedGapEstimator
 from probgap.priors import estimate_class_prior, estimate_class_prior_from_scores
 
-FROM_SCORES = ("consensus", "reading", "two_means", "elkan_noto", "dedpul", "bbe")
+FROM_SCORES = ("consensus", "estimate", "two_means", "elkan_noto", "dedpul", "bbe")
 FROM_SCORES += ("alphamax",)
 METHODS = (*FROM_SCORES, "tice", "km1", "km2")
 PANELS = ("high", "low", "odd")

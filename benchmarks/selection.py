@@ -68,8 +68,8 @@ def measure_cell(cell, candidates):
     drawn, s = tables.draw_cell(cell)
     folds = PUStratifiedKFold(3, shuffle=True, random_state=seed)
     with harness.quietly():
-        reading = PGPUClassifier(random_state=seed).fit(drawn.X, s).reading_
-        scoring = scorers(float(drawn.y.mean()), reading.class_prior)
+        estimate = PGPUClassifier(random_state=seed).fit(drawn.X, s).estimate_
+        scoring = scorers(float(drawn.y.mean()), estimate.class_prior)
         for candidate in candidates:
             model = make(candidate, seed)
             found = cross_validate(model, drawn.X, s, scoring=scoring, cv=folds)

@@ -47,9 +47,9 @@ def main() -> None:
         model.fit(table[NAMES], table["flagged"])
         called = model.predict(table[NAMES])  # nothing is computed yet
         right = (called == table["truth"]).mean().compute()
-        reading = model.model_.reading_
-        print(f"{len(table):,} rows, {reading.n_labelled:,.0f} flagged")
-        low, high = reading.n_hidden_interval
+        estimate = model.model_.estimate_
+        print(f"{len(table):,} rows, {estimate.n_labelled:,.0f} flagged")
+        low, high = estimate.n_hidden_interval
         print(f"{low:,.0f} to {high:,.0f} hidden; {right:.1%} of the calls are right")
         # What is left when the cluster is gone needs no dask.
         print(model.model_.predict(draw_rows(99)[NAMES])[:10])

@@ -27,7 +27,7 @@ labelled = hide_labels(X, y, 2 * posterior - 1, ("constant", 0.4), random_state=
 model = probgap.PGPUClassifier(random_state=0).fit(X, labelled)
 share = (model.predict(X) == y).mean()
 assert share > 0.85, share
-print(f"{share:.0%} of 300 samples right, {model.reading_.n_hidden:.0f} hidden")
+print(f"{share:.0%} of 300 samples right, {model.estimate_.n_hidden:.0f} hidden")
 with open("table.csv", "w", newline="") as file:
     csv.writer(file).writerows([("a", "b", "labelled"), *zip(*X.T, labelled)])
 """

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
-from probgap._core.output import NONE, duration, fixed, listed, plural, signed, whole
+from probgap._core.output import NONE, duration, fixed, joined, plural, signed, whole
 from research.paper.figures import draw_figures
 from research.paper.summary import summarise
 
@@ -77,7 +77,7 @@ def _render(summary: dict[str, Any], figures: Mapping[str, Path]) -> str:
         autoescape=True,
         finalize=_escape,
     )
-    for write in (fixed, signed, whole, plural, listed, duration):
+    for write in (fixed, signed, whole, plural, joined, duration):
         environment.filters[write.__name__] = write
     environment.filters.update(score=_score, p_value=_p_value, of=_of)
     template = environment.get_template("template.md")

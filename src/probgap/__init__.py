@@ -20,7 +20,7 @@ __all__ = ["PGPUClassifier", "PGPUClassifierCV", "__version__", "report"]
 __version__ = "0.3.0.dev0"
 
 
-def _rooms() -> list[str]:
+def _modules() -> list[str]:
     from pkgutil import iter_modules  # noqa: PLC0415 (slow)
 
     names = (module.name for module in iter_modules(__path__))
@@ -32,11 +32,11 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         module = "reporting" if name == "report" else "pgpu"
         return getattr(import_module(f"probgap.{module}"), name)
-    if name in _rooms():
+    if name in _modules():
         return import_module(f"probgap.{name}")
     msg = f"module 'probgap' has no attribute {name!r}"
     raise AttributeError(msg)
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_rooms()])
+    return sorted([*__all__, *_modules()])

@@ -204,7 +204,7 @@ def pu_score_range(
         As in :func:`pu_score`; "roc_auc" and "average_precision" only with ``scar``.
     class_prior : float or tuple of float, default=None
         Share of the samples that is positive, or a range of it, such as
-        ``reading_.class_prior_interval`` of a fitted classifier. ``None`` allows any,
+        ``estimate_.class_prior_interval`` of a fitted classifier. ``None`` allows any,
         from the labelled share to all samples but one.
     scar : bool, default=False
         Whether labelled positives are a random sample of the positives.

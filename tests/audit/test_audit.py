@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import hypergeom
 
 from probgap.audit import Design, design, estimate
-from probgap.audit._interval import Sample, interval, tails
+from probgap.audit._interval import StratumSample, interval, tails
 from probgap.exceptions import InvalidInputError
 
 
@@ -30,7 +30,7 @@ def answer(asked, positive):
 
 @pytest.mark.parametrize("found", [0, 1, 7, 20])
 def test_one_stratum_gives_the_exact_hypergeometric_interval(found):
-    sample = Sample(*(np.array([float(v)]) for v in (200, 20, found, 1)))
+    sample = StratumSample(*(np.array([float(v)]) for v in (200, 20, found, 1)))
     low, high = interval(sample)
     ends = [
         t
@@ -44,7 +44,7 @@ def test_one_stratum_gives_the_exact_hypergeometric_interval(found):
 
 def test_tails_are_those_of_the_sum_of_hypergeometric_numbers():
     size, drawn = np.array([50.0, 80.0]), np.array([5.0, 4.0])
-    sample = Sample(size, drawn, np.array([2.0, 1.0]), np.ones(2))
+    sample = StratumSample(size, drawn, np.array([2.0, 1.0]), np.ones(2))
     # Both strata have weights of whole multiples of 10: 10 and 20.
     lower, upper = tails(sample, 40.0)
     assert lower + upper > 1.0  # both hold what was seen
@@ -60,7 +60,7 @@ def test_tails_are_those_of_the_sum_of_hypergeometric_numbers():
 
 
 def test_a_stratum_without_answers_may_hold_anything():
-    sample = Sample(
+    sample = StratumSample(
         *map(np.array, ([30.0, 40.0], [30.0, 0.0], [10.0, 0.0], [1.0, 1.0]))
     )
     assert interval(sample) == (10.0, 50.0)

@@ -217,7 +217,7 @@ def audited():
 def test_answers_weight_the_curves_of_the_reading(audited):
     model, better, _, truth, s, _ = audited
     (low, high), (least, most) = (
-        each.n_hidden_interval for each in (better.reading, model.reading_)
+        each.n_hidden_interval for each in (better.estimate, model.estimate_)
     )
     assert high - low < 0.7 * (most - least)
     assert low < (truth & ~s).sum() < high
@@ -237,8 +237,8 @@ def test_answers_recalibrate_probabilities_and_correct_the_ranking(audited):
 
 def test_of_rows_that_may_be_labelled_some_are(audited):
     model, better, X, *_ = audited
-    reading, chance = model.reading_, model.predict_proba(X)[:, 1]
-    labelled = expit(reading.log_odds(reading.find_scores(chance)))
+    estimate, chance = model.estimate_, model.predict_proba(X)[:, 1]
+    labelled = expit(estimate.log_odds(estimate.find_scores(chance)))
     hidden = better.hidden_probability(X)
     assert_allclose(
         better.predict_proba(X)[:, 1], labelled + (1.0 - labelled) * hidden, atol=1e-9
@@ -258,7 +258,7 @@ def test_a_boundary_of_ones_own_has_no_curves_to_weight(fitted):
     _, X, s, truth = fitted
     model = PGPUClassifier(boundary=-0.5, random_state=0, **LIGHT).fit(X, s)
     better = correct(model, X[:40], truth[:40])
-    assert better.reading is None
+    assert better.estimate is None
     assert_allclose(better.hidden_probability(X), better.predict_proba(X)[:, 1])
 
 

@@ -42,12 +42,12 @@ def test_the_summary_fits_one_screen(fitted):
 
 def test_there_is_one_count_wherever_it_is_shown(fitted):
     model = io.load(fitted.out / "model.probgap").pipeline_[-1]
-    reading = model.reading_
-    count, ends = reading.n_hidden, reading.n_hidden_interval
+    estimate = model.estimate_
+    count, ends = estimate.n_hidden, estimate.n_hidden_interval
     found = json.loads((fitted.out / "run.json").read_text())["found"]
     assert found["hidden"] == pytest.approx(count)
     assert found["hidden_interval"] == pytest.approx(ends)
-    prior = reading.class_prior * found["rows"] - model.n_labelled_
+    prior = estimate.class_prior * found["rows"] - model.n_labelled_
     assert prior == pytest.approx(count)
     low, high = (f"{end:,.0f}" for end in ends)
     table = f"between {low} and {high} (90% interval), best estimate {count:,.0f}"
@@ -113,8 +113,8 @@ def test_the_interval_of_a_probability_is_that_of_the_estimate(fitted):
     assert (low <= high).all()
     assert low[~labelled].is_monotonic_decreasing  # as the rank says
     assert high[~labelled].is_monotonic_decreasing
-    reading = io.load(fitted.out / "model.probgap").pipeline_[-1].reading_
-    ranges = reading.probability_range(
+    estimate = io.load(fitted.out / "model.probgap").pipeline_[-1].estimate_
+    ranges = estimate.probability_range(
         scores["probability"][~labelled], unlabelled=True
     )
     np.testing.assert_allclose(low[~labelled], ranges.low, atol=1e-6)

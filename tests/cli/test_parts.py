@@ -124,7 +124,7 @@ def test_the_gap_decides_outside_the_zone():
             boundary_=SimpleNamespace(value=lower),
             positive_index_=1,
             classes_=np.array(["no", "yes"]),
-            reading_=read(np.arange(20.0), np.arange(20) > 14),
+            estimate_=read(np.arange(20.0), np.arange(20) > 14),
         )
         scored = score_rows(classifier, np.array(gap), np.full(len(gap), 0.3), labelled)
         return list(scored["decided"])

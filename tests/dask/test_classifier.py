@@ -75,7 +75,7 @@ def of_some(few):
 def assert_same_bits(model, one, X):
     assert_array_equal(model.posterior_, one.posterior_)
     assert model.boundary_ == one.boundary_
-    assert model.reading_.n_hidden_interval == one.reading_.n_hidden_interval
+    assert model.estimate_.n_hidden_interval == one.estimate_.n_hidden_interval
     assert_array_equal(model.decision_function(X), one.decision_function(X))
 
 
@@ -148,14 +148,14 @@ def test_the_answer_is_that_of_one_machine_on_the_same_sample(few, parameters):
 def test_a_sample_counts_for_all_rows(few, of_some):
     X, y, s = few
     whole = PGPUClassifier(random_state=7, **LIGHT).fit(X, s)
-    reading, boundary = of_some.model_.reading_, of_some.model_.boundary_
-    assert reading.n_labelled + reading.n_unlabelled == pytest.approx(1500)
+    estimate, boundary = of_some.model_.estimate_, of_some.model_.boundary_
+    assert estimate.n_labelled + estimate.n_unlabelled == pytest.approx(1500)
     counts = (boundary.n_negative, boundary.n_undecided, boundary.n_positive)
     assert sum(counts) == 1500
     hidden = (y & (s == 0)).sum()
-    low, high = reading.n_hidden_interval
+    low, high = estimate.n_hidden_interval
     assert low <= hidden <= high
-    assert reading.n_hidden == pytest.approx(whole.reading_.n_hidden, rel=0.3)
+    assert estimate.n_hidden == pytest.approx(whole.estimate_.n_hidden, rel=0.3)
     assert of_some.model_.score(X, y) > whole.score(X, y) - 0.03
     assert "1,500 samples" in of_some.model_._repr_html_()
 

@@ -38,7 +38,7 @@ def test_an_answer_is_in_the_file_that_it_names():
         files = place.glob("*.py") if place.is_dir() else [place]
         text = "\n".join(file.read_text("utf-8") for file in files)
         for name in re.findall(r"`(\w+)`", hint):
-            if name != "reading_":  # an attribute of what is fitted elsewhere
+            if name != "estimate_":  # an attribute of what is fitted elsewhere
                 assert re.search(rf"\b{name}\b", text), f"{name} is not in {path}"
 
 

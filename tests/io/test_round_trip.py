@@ -108,7 +108,7 @@ def test_a_corrected_classifier_comes_back(form, data, tmp_path):
     after = load(tmp_path / "m.probgap")
     assert_same(before, after, X)
     assert_array_equal(suggest(after, X, 5), suggest(before, X, 5))
-    assert after.reading.n_hidden_interval == before.reading.n_hidden_interval
+    assert after.estimate.n_hidden_interval == before.estimate.n_hidden_interval
 
 
 def test_a_table_classifier_comes_back_in_another_process(data, tmp_path):
@@ -174,7 +174,7 @@ def test_what_a_fit_says_of_itself_comes_back(model, data, tmp_path):
     assert after.boundary_ == before.boundary_
     assert len(after.boundary_.scores) == len(after.boundary_.candidates) > 1
     for name in ("class_prior", "class_prior_interval", "labelling_rate"):
-        assert getattr(after.reading_, name) == getattr(before.reading_, name)
+        assert getattr(after.estimate_, name) == getattr(before.estimate_, name)
     assert_array_equal(after.relabelling_.labels, before.relabelling_.labels)
     if before.kmm_ is not None:
         assert_array_equal(after.kmm_.weights, before.kmm_.weights)

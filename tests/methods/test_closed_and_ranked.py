@@ -93,14 +93,14 @@ def test_kato_calls_as_many_positive_as_the_prior_says(prior):
     assert fitted.predict(X).mean() == prior
     assert_array_equal(fitted.predict(X) == 1, X[:, 0] > np.quantile(X, 1.0 - prior))
     assert fitted.class_prior_ == prior
-    assert fitted.reading_ is None
+    assert fitted.estimate_ is None
 
 
 def test_kato_takes_the_prior_from_a_reading_and_any_score(easy_first):
     X, y_true, s = easy_first
     for gap in (None, LogisticRegression(), MixedGapEstimator()):
         fitted = PUSBClassifier(gap_estimator=gap, random_state=0).fit(X[:400], s[:400])
-        assert fitted.class_prior_ == fitted.reading_.class_prior
+        assert fitted.class_prior_ == fitted.estimate_.class_prior
         assert fitted.predict(X).mean() == pytest.approx(fitted.class_prior_, abs=0.05)
         assert fitted.score(X, y_true) > 0.85
 

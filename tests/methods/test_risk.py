@@ -121,7 +121,7 @@ def test_it_finds_probabilities_and_beats_naive_at_random_labels(overlapping):
         assert fitted.score(X, y_true) > naive + 0.03
         away = np.abs(fitted.predict_proba(X)[:, 1] - truth).mean()
         assert away < (0.1 if prior else 0.15)
-    assert fitted.reading_.class_prior == fitted.class_prior_
+    assert fitted.estimate_.class_prior == fitted.class_prior_
 
 
 def test_the_logistic_risk_converges_where_its_bound_is_active():

@@ -57,10 +57,10 @@ def test_the_default_is_its_steps(square, square_model):
     X, _, _, s = square
     labelled = s == 1
     fitted = square_model
-    gap, reading = fitted.gap_estimator_, fitted.reading_
+    gap, estimate = fitted.gap_estimator_, fitted.estimate_
     expected = read(gap.log_odds_, labelled)
     assert fitted.boundary_.rule == "auto"
-    assert fitted.boundary_.value == expected.boundary == reading.boundary
+    assert fitted.boundary_.value == expected.boundary == estimate.boundary
     hidden = expected.hidden_probability(gap.log_odds_)
     share = fitted.relabelling_.positive_share
     assert_array_equal(share, np.where(labelled, 1.0, hidden))
@@ -76,8 +76,8 @@ def test_the_default_is_its_steps(square, square_model):
     ]
     mean = expit(logit(np.clip(new, 1e-4, 1 - 1e-4)).mean(axis=0))
     assert_allclose(fitted.predict_proba(X)[:, 1], mean, atol=1e-12)
-    assert fitted.reading_.class_prior == expected.class_prior
-    assert fitted.reading_.class_prior_interval == expected.class_prior_interval
+    assert fitted.estimate_.class_prior == expected.class_prior
+    assert fitted.estimate_.class_prior_interval == expected.class_prior_interval
 
 
 def test_a_known_class_prior_is_kept_and_moves_the_answer(square):
@@ -86,8 +86,8 @@ def test_a_known_class_prior_is_kept_and_moves_the_answer(square):
         PGPUClassifier(class_prior=prior, random_state=0, **LIGHT).fit(X, s)
         for prior in (s.mean() + 0.01, (0.7, 0.8))
     )
-    assert few.reading_.class_prior == pytest.approx(s.mean() + 0.01, abs=1e-3)
-    assert 0.69 < many.reading_.class_prior < 0.81
+    assert few.estimate_.class_prior == pytest.approx(s.mean() + 0.01, abs=1e-3)
+    assert 0.69 < many.estimate_.class_prior < 0.81
     assert (few.predict(X) == 1).sum() < (many.predict(X) == 1).sum()
 
 

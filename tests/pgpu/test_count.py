@@ -50,30 +50,30 @@ def fitted(square):
 def test_every_model_estimates_how_many_are_positive(square, fitted, name):
     _, y_true, s = square
     model = fitted[name]
-    assert model.reading_.class_prior == pytest.approx(y_true.mean(), abs=0.12)
-    low, high = model.reading_.class_prior_interval
-    assert s.mean() <= low <= model.reading_.class_prior <= high <= 1.0
+    assert model.estimate_.class_prior == pytest.approx(y_true.mean(), abs=0.12)
+    low, high = model.estimate_.class_prior_interval
+    assert s.mean() <= low <= model.estimate_.class_prior <= high <= 1.0
     assert low <= y_true.mean() <= high
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_labelling_rate_is_the_other_side_of_it(square, fitted, name):
     s, model = square[2], fitted[name]
-    low, high = model.reading_.class_prior_interval
-    product = model.reading_.labelling_rate * model.reading_.class_prior
+    low, high = model.estimate_.class_prior_interval
+    product = model.estimate_.labelling_rate * model.estimate_.class_prior
     assert product == pytest.approx(s.mean())
     assert_allclose(
-        model.reading_.labelling_rate_interval, (s.mean() / high, s.mean() / low)
+        model.estimate_.labelling_rate_interval, (s.mean() / high, s.mean() / low)
     )
-    assert all(type(end) is float for end in model.reading_.class_prior_interval)
+    assert all(type(end) is float for end in model.estimate_.class_prior_interval)
 
 
 def test_the_same_seed_gives_the_same_bits(square, fitted):
     X, _, s = square
     for name in ("default", "paper"):
         again = clone(MODELS[name]).fit(X, s)
-        before = fitted[name].reading_.class_prior_interval
-        assert again.reading_.class_prior_interval == before
+        before = fitted[name].estimate_.class_prior_interval
+        assert again.estimate_.class_prior_interval == before
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -81,10 +81,10 @@ def test_probabilities_of_rows_add_up_to_the_count(square, fitted, name):
     s, model = square[2], fitted[name]
     chance = model.probability_
     assert (chance[s] == 1.0).all()
-    assert chance[~s].sum() == pytest.approx(model.reading_.n_hidden, rel=1e-9)
+    assert chance[~s].sum() == pytest.approx(model.estimate_.n_hidden, rel=1e-9)
     by_posterior = np.argsort(model.posterior_[~s])
     assert (np.diff(chance[~s][by_posterior]) >= 0.0).all()
-    likely = model.reading_.probability_range(chance, unlabelled=~s)
+    likely = model.estimate_.probability_range(chance, unlabelled=~s)
     assert (likely.low <= chance).all()
     assert (chance <= likely.high).all()
 
@@ -99,12 +99,12 @@ def test_a_known_share_of_positives_holds_for_the_rows_too(square, name):
 
 def test_the_class_prior_is_that_of_the_classifier(square, fitted):
     X, _, s = square
-    prior, reading = (
+    prior, estimate = (
         estimate_class_prior(X, s, random_state=0),
-        fitted["default"].reading_,
+        fitted["default"].estimate_,
     )
-    assert prior.value == pytest.approx(reading.class_prior, rel=1e-12)
-    assert prior.interval == pytest.approx(reading.class_prior_interval, rel=1e-12)
+    assert prior.value == pytest.approx(estimate.class_prior, rel=1e-12)
+    assert prior.interval == pytest.approx(estimate.class_prior_interval, rel=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::probgap.exceptions.UnreliableFitWarning")
@@ -112,8 +112,8 @@ def test_few_labels_leave_more_room_than_many(square, fitted):
     X, _, s = square
     few = np.isin(np.arange(s.size), np.flatnonzero(s)[::10])
     model = PGPUClassifier(random_state=0).fit(X, few)
-    width = np.diff(np.log(model.reading_.class_prior_interval))
-    before = np.diff(np.log(fitted["default"].reading_.class_prior_interval))
+    width = np.diff(np.log(model.estimate_.class_prior_interval))
+    before = np.diff(np.log(fitted["default"].estimate_.class_prior_interval))
     assert width > 1.5 * before
 
 
@@ -121,11 +121,11 @@ def test_few_labels_leave_more_room_than_many(square, fitted):
 def test_rows_that_represent_several_are_counted_so(square, fitted, name):
     X, _, s = square
     once = clone(MODELS[name])._fit_weighted(X, s, np.ones(s.size))
-    assert once.reading_.n_hidden == fitted[name].reading_.n_hidden
+    assert once.estimate_.n_hidden == fitted[name].estimate_.n_hidden
     drawn = clone(MODELS[name])._fit_weighted(X, s, np.where(s, 1.0, 2.0))
-    assert drawn.reading_.n_unlabelled == pytest.approx(2.0 * (~s).sum())
+    assert drawn.estimate_.n_unlabelled == pytest.approx(2.0 * (~s).sum())
     counted = 2.0 * drawn.probability_[~s].sum()
-    assert counted == pytest.approx(drawn.reading_.n_hidden, rel=1e-9)
+    assert counted == pytest.approx(drawn.estimate_.n_hidden, rel=1e-9)
     assert (drawn.predict_proba(X)[:, 1] < once.predict_proba(X)[:, 1]).mean() > 0.5
 
 
@@ -163,12 +163,12 @@ def test_every_place_gives_the_same_answers(square, probgap, tmp_path, monkeypat
         result = probgap(*words, "--engine", engine, "--fast")
         assert result.exit_code == 0, result.stderr
         model = io.load(out / "model.probgap").pipeline_[-1]
-        reading, (low, high) = model.reading_, model.reading_.n_hidden_interval
+        estimate, (low, high) = model.estimate_, model.estimate_.n_hidden_interval
         found = json.loads((out / "run.json").read_text())["found"]
-        assert found["hidden"] == reading.n_hidden
+        assert found["hidden"] == estimate.n_hidden
         assert tuple(found["hidden_interval"]) == (low, high)
-        assert found["share_positive"] == model.reading_.class_prior
-        interval = model.reading_.class_prior_interval
+        assert found["share_positive"] == model.estimate_.class_prior
+        interval = model.estimate_.class_prior_interval
         assert tuple(found["share_interval"]) == interval
         if engine == "memory":
             scores = pd.read_csv(out / "scores.csv").sort_values("row")
@@ -180,21 +180,21 @@ def test_every_place_gives_the_same_answers(square, probgap, tmp_path, monkeypat
                 )
                 .all()
             )
-        share = f"best estimate {reading.class_prior:.1%}"
+        share = f"best estimate {estimate.class_prior:.1%}"
         assert share in model._repr_html_()
-        headline = reading.hidden_range.capitalize()
+        headline = estimate.hidden_range.capitalize()
         headline += (
-            f" more positives among {round(reading.n_unlabelled)} unlabelled rows"
+            f" more positives among {round(estimate.n_unlabelled)} unlabelled rows"
         )
-        best = f"best estimate {reading.n_hidden:,.0f}"
+        best = f"best estimate {estimate.n_hidden:,.0f}"
         for text in (
-            f"\n{headline}\nBest estimate {reading.n_hidden:>15,.0f}",  # terminal
-            f"{reading.hidden_range} (90% interval), {best}",  # notebook
+            f"\n{headline}\nBest estimate {estimate.n_hidden:>15,.0f}",  # terminal
+            f"{estimate.hidden_range} (90% interval), {best}",  # notebook
             f"<h1>{headline}</h1>",  # page
         ):
             page = (out / "report.html").read_text(encoding="utf-8")
             assert text in result.stdout + model._repr_html_() + page
         assert found["headline"] == headline
-        assert f"between {low:,.0f} and {high:,.0f}" == reading.hidden_range
-        shown[engine] = (reading.n_hidden, low, high)
+        assert f"between {low:,.0f} and {high:,.0f}" == estimate.hidden_range
+        shown[engine] = (estimate.n_hidden, low, high)
     assert shown["memory"] == shown["dask"]

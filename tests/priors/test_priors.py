@@ -14,7 +14,7 @@ from probgap.reading import read
 
 FROM_SCORES = (
     "consensus",
-    "reading",
+    "estimate",
     "two_means",
     "elkan_noto",
     "dedpul",
@@ -71,7 +71,7 @@ def test_clusters_labelled_at_random_are_counted(method):
 def test_scores_are_fitted_once_and_out_of_fold():
     X, positive, labelled = clusters(n=300, apart=3.0)
     prior = estimate_class_prior(X, np.where(labelled, "a", "b"), pos_label="a")
-    assert prior.method == "reading"
+    assert prior.method == "estimate"
     assert prior.value == pytest.approx(positive.mean(), abs=0.08)
 
 
@@ -82,7 +82,7 @@ def test_both_shares_and_their_intervals_agree(method):
     s = labelled.mean()
     assert prior.value == pytest.approx(s + (1.0 - s) * prior.unlabelled_share)
     assert prior.label_frequency == pytest.approx(s / prior.value)
-    assert (prior.interval is None) == (method not in {"consensus", "reading", "bbe"})
+    assert (prior.interval is None) == (method not in {"consensus", "estimate", "bbe"})
     if prior.interval is not None:
         assert prior.interval[0] <= prior.value <= prior.interval[1]
         assert prior.interval == pytest.approx(
@@ -157,22 +157,22 @@ def test_one_normal_group_has_no_separation():
     labelled = (np.arange(1000) % 5 == 0) & (scores > -0.5)
     prior = estimate_class_prior_from_scores(scores, labelled, "consensus")
     assert prior.evidence["separation"] == pytest.approx(0.0, abs=0.01)
-    reading = read(scores, labelled)
-    assert prior.value == pytest.approx(reading.class_prior, abs=0.01)
+    estimate = read(scores, labelled)
+    assert prior.value == pytest.approx(estimate.class_prior, abs=0.01)
 
 
 def test_the_consensus_weights_by_precision():
     scores, labelled = mixture(norm, 3.0, 0.5, n_labelled=50)
     by = {
         method: estimate_class_prior_from_scores(scores, labelled, method)
-        for method in ("consensus", "reading", "two_means")
+        for method in ("consensus", "estimate", "two_means")
     }
-    low, high = by["reading"].interval
+    low, high = by["estimate"].interval
     precisions = [
         (2.0 * 1.645 / (high - low)) ** 2,
         (by["two_means"].evidence["separation"] / 0.04) ** 2,
     ]
-    values = [by["reading"].value, by["two_means"].value]
+    values = [by["estimate"].value, by["two_means"].value]
     assert abs(values[0] - values[1]) > 0.02
     assert by["consensus"].value == pytest.approx(
         np.average(values, weights=precisions)

@@ -32,35 +32,37 @@ def scored(n=1200, share=0.4, rate=0.5, apart=4.0, seed=0):
 )
 def test_the_interval_holds_where_labels_fell_at_random(share, rate, apart):
     scores, labelled, positive = scored(share=share, rate=rate, apart=apart)
-    reading = read(scores, labelled)
-    low, high = reading.n_hidden_interval
+    estimate = read(scores, labelled)
+    low, high = estimate.n_hidden_interval
     assert low - 0.5 <= (positive & ~labelled).sum() <= high + 0.5
-    assert low <= reading.n_hidden <= high
+    assert low <= estimate.n_hidden <= high
 
 
 def test_the_numbers_are_of_one_kind():
     scores, labelled, _ = scored()
-    reading = read(scores, labelled)
+    estimate = read(scores, labelled)
     n = labelled.size
-    assert reading.n_labelled == labelled.sum()
-    assert reading.class_prior == pytest.approx((labelled.sum() + reading.n_hidden) / n)
-    hidden = reading.hidden_probability(scores[~labelled])
-    assert hidden.sum() == pytest.approx(reading.n_hidden)
+    assert estimate.n_labelled == labelled.sum()
+    assert estimate.class_prior == pytest.approx(
+        (labelled.sum() + estimate.n_hidden) / n
+    )
+    hidden = estimate.hidden_probability(scores[~labelled])
+    assert hidden.sum() == pytest.approx(estimate.n_hidden)
     assert ((hidden >= 0.0) & (hidden <= 1.0)).all()
-    assert reading.curves.weights.sum() == pytest.approx(1.0)
-    low, high = reading.scenarios()
-    assert low <= reading.n_hidden <= high
-    assert 0.0 <= reading.familiarity <= 1.0
-    assert "hidden positives" in reading._repr_html_()
+    assert estimate.curves.weights.sum() == pytest.approx(1.0)
+    low, high = estimate.scenarios()
+    assert low <= estimate.n_hidden <= high
+    assert 0.0 <= estimate.familiarity <= 1.0
+    assert "hidden positives" in estimate._repr_html_()
 
 
 def test_a_probability_lies_in_its_range():
     scores, labelled, _ = scored()
-    reading = read(scores, labelled)
-    chances = reading.posterior(scores)
-    hidden = reading.hidden_probability(scores)
-    free = reading.probability_range(chances)
-    given = reading.probability_range(hidden, unlabelled=True)
+    estimate = read(scores, labelled)
+    chances = estimate.posterior(scores)
+    hidden = estimate.hidden_probability(scores)
+    free = estimate.probability_range(chances)
+    given = estimate.probability_range(hidden, unlabelled=True)
     for ranges, probability in ((free, chances), (given, hidden)):
         assert (ranges.low <= probability).all()
         assert (probability <= ranges.high).all()
@@ -69,9 +71,9 @@ def test_a_probability_lies_in_its_range():
         assert (np.diff(ranges.high[order]) >= -1e-12).all()
         assert_array_equal(ranges.agreed, ranges.high - ranges.low <= 0.1)
     both = np.where(labelled, chances, hidden)
-    mixed = reading.probability_range(both, unlabelled=~labelled)
+    mixed = estimate.probability_range(both, unlabelled=~labelled)
     assert_array_equal(mixed.high, np.where(labelled, free.high, given.high))
-    strange = replace(reading, familiarity=0.0)
+    strange = replace(estimate, familiarity=0.0)
     assert strange.extrapolates
     assert not strange.probability_range(chances).agreed.any()
 
@@ -79,15 +81,15 @@ def test_a_probability_lies_in_its_range():
 @pytest.mark.parametrize("share", [1e-4, 0.3, 0.999])
 def test_shared_out_probabilities_add_up_to_the_count(share):
     scores, labelled, _ = scored()
-    reading = read(scores, labelled)
+    estimate = read(scores, labelled)
     weight = np.where(labelled, 1.0, 2.5)
-    reading = replace(reading, n_hidden=share * weight[~labelled].sum())
+    estimate = replace(estimate, n_hidden=share * weight[~labelled].sum())
     posterior = np.where(scores > 6.0, 1.0, np.where(scores < -2.0, 0.0, 0.5))
-    posterior = np.where(np.abs(scores) < 1.0, reading.posterior(scores), posterior)
-    probability = reading.share_out(posterior, labelled, weight)
+    posterior = np.where(np.abs(scores) < 1.0, estimate.posterior(scores), posterior)
+    probability = estimate.share_out(posterior, labelled, weight)
     assert (probability[labelled] == 1.0).all()
     total = weight[~labelled] @ probability[~labelled]
-    assert total == pytest.approx(reading.n_hidden, rel=1e-9)
+    assert total == pytest.approx(estimate.n_hidden, rel=1e-9)
     order = np.argsort(posterior[~labelled])
     assert (np.diff(probability[~labelled][order]) >= 0.0).all()
 
@@ -102,11 +104,11 @@ def test_rows_are_positive_as_often_as_their_range_says(rate, steep):
         rng, n = np.random.default_rng(0), int(rate * among.size)
         chosen = rng.choice(among, n, replace=False, p=weight / weight.sum())
         labelled = np.isin(np.arange(labelled.size), chosen)
-    reading = read(scores, labelled)
+    estimate = read(scores, labelled)
     hidden = np.flatnonzero(~labelled)
     order = hidden[np.argsort(-scores[hidden])]
-    chances = reading.hidden_probability(scores)
-    ranges = reading.probability_range(chances, unlabelled=True)
+    chances = estimate.hidden_probability(scores)
+    ranges = estimate.probability_range(chances, unlabelled=True)
     for rows in np.array_split(order, 8):
         slack = 2.0 * np.sqrt(0.25 / rows.size)
         share = positive[rows].mean()
@@ -116,12 +118,12 @@ def test_rows_are_positive_as_often_as_their_range_says(rate, steep):
 
 def test_rows_that_were_checked_narrow_the_ranges():
     scores, labelled, positive = scored(n=3000)
-    reading = read(scores, labelled)
+    estimate = read(scores, labelled)
     rows = np.flatnonzero(~labelled)[::10]
-    checked = reading.update(scores=scores[rows], positive=positive[rows])
+    checked = estimate.update(scores=scores[rows], positive=positive[rows])
     before, after = (
         one.probability_range(one.hidden_probability(scores), unlabelled=True)
-        for one in (reading, checked)
+        for one in (estimate, checked)
     )
     assert (after.high - after.low).mean() < 0.7 * (before.high - before.low).mean()
     assert after.agreed.sum() > before.agreed.sum()
@@ -129,21 +131,21 @@ def test_rows_that_were_checked_narrow_the_ranges():
 
 def test_the_range_is_said_in_words():
     scores, labelled, _ = scored()
-    reading = read(scores, labelled)
-    low, high = reading.n_hidden_interval
-    assert reading.hidden_range == f"between {low:,.0f} and {high:,.0f}"
-    open_end = replace(reading, n_hidden_interval=(280.0, reading.n_unlabelled))
+    estimate = read(scores, labelled)
+    low, high = estimate.n_hidden_interval
+    assert estimate.hidden_range == f"between {low:,.0f} and {high:,.0f}"
+    open_end = replace(estimate, n_hidden_interval=(280.0, estimate.n_unlabelled))
     assert open_end.hidden_range == "at least 280"
     assert "at least 280 (90% interval), best estimate" in open_end._repr_html_()
 
 
 def test_the_boundary_is_where_the_posterior_is_even():
     scores, labelled, _ = scored()
-    reading = read(scores, labelled)
-    odds = np.log((1.0 + reading.boundary) / (1.0 - reading.boundary))
-    at = (odds - reading.offset) / reading.slope
-    assert_allclose(reading.posterior([at]), 0.5, atol=0.01)
-    assert reading.boundary_spread >= 0.0
+    estimate = read(scores, labelled)
+    odds = np.log((1.0 + estimate.boundary) / (1.0 - estimate.boundary))
+    at = (odds - estimate.offset) / estimate.slope
+    assert_allclose(estimate.posterior([at]), 0.5, atol=0.01)
+    assert estimate.boundary_spread >= 0.0
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(2.0, 5.0), (1e-3, 0.0), (1e4, -1e5)])
@@ -200,12 +202,12 @@ def test_rows_that_were_checked_are_evidence():
 
 def test_the_more_rows_are_checked_the_narrower_the_interval():
     scores, labelled, positive = scored(n=3000, rate=0.2, apart=2.0)
-    reading, rng = read(scores, labelled), np.random.default_rng(1)
+    estimate, rng = read(scores, labelled), np.random.default_rng(1)
     unlabelled = np.flatnonzero(~labelled)
-    widths = [np.diff(reading.n_hidden_interval)[0]]
+    widths = [np.diff(estimate.n_hidden_interval)[0]]
     for n_checked in (30, 300, 1000):
         rows = rng.choice(unlabelled, n_checked, replace=False)
-        known = reading.update(scores=scores[rows], positive=positive[rows])
+        known = estimate.update(scores=scores[rows], positive=positive[rows])
         low, high = known.n_hidden_interval
         assert low <= (positive & ~labelled).sum() <= high
         widths.append(high - low)
@@ -229,8 +231,8 @@ def test_bad_scores_are_refused(scores, labelled, message):
 
 @pytest.mark.parametrize("n", [2, 3, 10])
 def test_hardly_any_rows_are_read_all_the_same(n):
-    reading = read(np.arange(n), np.arange(n) == n - 1)
-    assert np.isfinite(reading.n_hidden)
+    estimate = read(np.arange(n), np.arange(n) == n - 1)
+    assert np.isfinite(estimate.n_hidden)
     same = read(np.zeros(n), np.arange(n) == 0)
     assert np.isfinite(same.posterior([0.0])).all()
 

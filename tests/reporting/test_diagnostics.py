@@ -11,7 +11,7 @@ from probgap.diagnostics import (
     held_out_calibration,
     scar_test,
 )
-from probgap.diagnostics._scar import judge
+from probgap.diagnostics._scar import judge_randomness
 from probgap.exceptions import InvalidInputError
 from probgap.methods import NaiveClassifier
 
@@ -83,7 +83,7 @@ def test_labels_by_the_gap_are_called_biased_and_labels_at_random_are_not():
 def test_a_verdict_needs_classes_that_part_and_power(
     p_value, overlap, power, edge, verdict
 ):
-    assert judge(p_value, overlap, power, edge) == verdict
+    assert judge_randomness(p_value, overlap, power, edge) == verdict
 
 
 def test_every_method_gets_a_row_and_truth_adds_to_it(fitted):

@@ -105,15 +105,15 @@ def test_expected_positives_agree_with_the_headline(n_rows, distance, class_prio
     positive = np.arange(n_rows) < n_rows // 3
     scores = rng.normal(distance * positive)
     labelled = positive & (rng.random(n_rows) < 0.5)
-    reading = read(scores, labelled, class_prior=class_prior)
-    ranked = np.sort(reading.posterior(scores[~labelled]))[::-1]
-    found = expect_positives(reading, ranked)
+    estimate = read(scores, labelled, class_prior=class_prior)
+    ranked = np.sort(estimate.posterior(scores[~labelled]))[::-1]
+    found = expect_positives(estimate, ranked)
     k, low, mean, high = (
         np.array(found[name]) for name in ("k", "low", "mean", "high")
     )
     assert (k[0], k[-1]) == (1, ranked.size)
-    assert (low[-1], high[-1]) == reading.n_hidden_interval
-    assert mean[-1] == reading.n_hidden
+    assert (low[-1], high[-1]) == estimate.n_hidden_interval
+    assert mean[-1] == estimate.n_hidden
     for counts in (low, mean, high):
         assert (np.diff(counts) >= 0.0).all()
     assert (low <= mean).all()
@@ -129,9 +129,9 @@ def test_ranges_of_few_top_rows_hold_the_truth():
     positive = np.arange(4000) < 800
     scores = rng.normal(3.0 * positive)
     labelled = positive & (rng.random(4000) < 0.5)
-    reading = read(scores, labelled)
+    estimate = read(scores, labelled)
     order = np.argsort(-scores[~labelled])
-    found = expect_positives(reading, reading.posterior(scores[~labelled][order]))
+    found = expect_positives(estimate, estimate.posterior(scores[~labelled][order]))
     true = np.cumsum(positive[~labelled][order])[np.array(found["k"]) - 1]
     inside = (np.array(found["low"]) <= true + 1) & (
         true - 1 <= np.array(found["high"])

@@ -89,7 +89,7 @@ def test_counts_agree_with_each_other_and_with_the_model(tree, framed):
     called = classifier.probability_ > 0.5
     assert found["rows"] == found["labelled"] + found["unlabelled"] == len(frame)
     assert found["called_positive"] == (called & ~labelled).sum()
-    estimate = classifier.reading_
+    estimate = classifier.estimate_
     assert found["hidden"] == estimate.n_hidden
     assert tuple(found["hidden_interval"]) == estimate.n_hidden_interval
     low, high = found["hidden_interval"]

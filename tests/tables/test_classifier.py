@@ -159,13 +159,13 @@ def test_arrays_have_numbered_columns(table):
 
 def test_it_tells_the_count_and_remembers_what_was_usual(table, probgap, tmp_path):
     X, known, _ = table
-    assert not hasattr(TableClassifier(), "reading_")
+    assert not hasattr(TableClassifier(), "estimate_")
     model = clone(QUICK).fit(X, known)
-    reading = model.pipeline_[-1].reading_
-    assert model.reading_ is reading
-    assert f"{reading.hidden_range} (90% interval)" in model._repr_html_()
+    estimate = model.pipeline_[-1].estimate_
+    assert model.estimate_ is estimate
+    assert f"{estimate.hidden_range} (90% interval)" in model._repr_html_()
     assert "90% interval" not in clone(QUICK)._repr_html_()
-    assert not hasattr(TableClassifier(LinearSVC()).fit(X, known), "reading_")
+    assert not hasattr(TableClassifier(LinearSVC()).fit(X, known), "estimate_")
     io.save(model, tmp_path / "model.probgap")
     X.assign(age=1000 * X["age"]).to_csv(tmp_path / "new.csv", index=False)
     words = ("predict", tmp_path / "model.probgap", tmp_path / "new.csv")

@@ -13,7 +13,7 @@ class Defaults:
     ----------
     most_rows : int
         Most rows on which kernel and linear models and the forest are fitted. Up to this
-        number the default also averages two posteriors: the one read off the gap, which
+        number the default also averages two posteriors: the one by the gap, which
         follows sharp borders, and that of the final classifier, which smooths out noise.
         SVMs, where they are asked for, have exact kernels up to this number: at 10,000 rows
         of 20 columns these took twice as long and were no more accurate (0.846, 0.853).

@@ -141,7 +141,7 @@ def duration(seconds: float | None) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def listed(names: list[str]) -> str:
+def joined(names: list[str]) -> str:
     """Join names as in a sentence."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last

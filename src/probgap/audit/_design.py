@@ -109,7 +109,9 @@ class Design:
         rate = (yes + 0.5) / (yes + no + 1.0)
         asked, size = self.drawn, np.diff(self.edges)
         more = _allocate(size, np.sqrt(rate * (1.0 - rate)), asked, budget)
-        return replace(self, rows=np.append(self.rows, _draw(self, asked, more)))
+        return replace(
+            self, rows=np.append(self.rows, _draw_rows_of(self, asked, more))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
@@ -234,7 +236,9 @@ def _draw_strata(made: Design, budget: int, rng: np.random.Generator) -> Design:
     size = np.diff(edges)
     mean = np.array([deviation[part].mean() for part in parts])
     none = np.zeros(size.size, dtype=np.intp)
-    return replace(made, rows=_draw(made, none, _allocate(size, mean, none, budget)))
+    return replace(
+        made, rows=_draw_rows_of(made, none, _allocate(size, mean, none, budget))
+    )
 
 
 def _allocate(size: Rows, deviation: Vector, asked: Rows, budget: int) -> Rows:
@@ -254,7 +258,7 @@ def _allocate(size: Rows, deviation: Vector, asked: Rows, budget: int) -> Rows:
     return more
 
 
-def _draw(made: Design, asked: Rows, more: Rows) -> Rows:
+def _draw_rows_of(made: Design, asked: Rows, more: Rows) -> Rows:
     """Take the next rows in each stratum's random order, strata evenly mixed."""
     rng = np.random.default_rng([made.seed, int(asked.sum())])
     rows, turns = [], []
@@ -324,10 +328,10 @@ def _given_unlabelled(
 
     They come from the estimate of the fit, if that had as many unlabelled rows.
     """
-    reading = getattr(_classifier_in(model), "reading_", None)
-    if reading is None or round(reading.n_unlabelled) != (~known).sum():
+    estimate = getattr(_classifier_in(model), "estimate_", None)
+    if estimate is None or round(estimate.n_unlabelled) != (~known).sum():
         return values, None
     if X is not None and not isinstance(model, CorrectedClassifier):
-        values = reading.hidden_probability(reading.find_scores(values))
-    low, high = reading.n_hidden_interval
+        values = estimate.hidden_probability(estimate.find_scores(values))
+    low, high = estimate.n_hidden_interval
     return values, (float(low), float(high))

@@ -12,7 +12,7 @@ from probgap._core.errors import refuse
 from probgap._core.output import count_range, fact_table, plural
 from probgap._core.types import Mask, Rows, Vector
 from probgap.audit._design import AnswerByRow, Design, place_of, read_answers
-from probgap.audit._interval import LEVEL, Sample, interval, possible, tails
+from probgap.audit._interval import LEVEL, StratumSample, interval, possible, tails
 
 _N_CUTS = 40
 _TOPS = (20, 50, 100, 200, 500)  # rows whose precision is told
@@ -184,7 +184,9 @@ class AuditEstimate:
             }
         return plain
 
-    def _samples(self, k: int, above: float, below: float) -> tuple[Sample, Sample]:
+    def _samples(
+        self, k: int, above: float, below: float
+    ) -> tuple[StratumSample, StratumSample]:
         """Return strata, cut at place k, with weights above and below it."""
         edges = np.unique(np.append(_edges(self.design, self._cells[0]), k))
         weight = np.where(edges[:-1] < k, above, below)
@@ -263,11 +265,11 @@ def _edges(design: Design, place: Rows) -> Rows:
     return np.unique(np.concatenate([ends, place, place + 1]))
 
 
-def _middle(lowest: Sample, highest: Sample) -> float:
+def _middle(lowest: StratumSample, highest: StratumSample) -> float:
     return 0.5 * (lowest.total() + highest.total())
 
 
-def _reaches(lowest: Sample, highest: Sample) -> tuple[float, float]:
+def _reaches(lowest: StratumSample, highest: StratumSample) -> tuple[float, float]:
     """Return p-values of the hypotheses that a total is at least 0, and that it is less."""
     if (highest.answered == 0).any():  # strata that may hold anything
         least, most = possible(lowest)[0], possible(highest)[1]
@@ -275,7 +277,7 @@ def _reaches(lowest: Sample, highest: Sample) -> tuple[float, float]:
     return tails(highest, 0.0)[0], tails(lowest, 0.0)[1]
 
 
-def _both_ways(lowest: Sample, highest: Sample) -> tuple[float, float]:
+def _both_ways(lowest: StratumSample, highest: StratumSample) -> tuple[float, float]:
     """Return the interval, with answers "cannot tell" counted both ways."""
     low, high = interval(lowest)
     if (lowest.found == highest.found).all():
@@ -285,16 +287,16 @@ def _both_ways(lowest: Sample, highest: Sample) -> tuple[float, float]:
 
 def _low_and_high(
     edges: Rows, place: Rows, told: Vector, weight: Vector
-) -> tuple[Sample, Sample]:
+) -> tuple[StratumSample, StratumSample]:
     """Return the strata, "cannot tell" counted for a low total, and for a high one."""
     at = np.searchsorted(edges, place, side="right") - 1
     n = edges.size - 1
     size, answered = np.diff(edges), np.bincount(at, minlength=n)
 
-    def sample(as_yes: Mask) -> Sample:
+    def sample(as_yes: Mask) -> StratumSample:
         found = np.where(np.isnan(told), as_yes, told)
         parts = size, answered, np.bincount(at, weights=found, minlength=n), weight
-        return Sample(*(np.asarray(part, dtype=float) for part in parts))
+        return StratumSample(*(np.asarray(part, dtype=float) for part in parts))
 
     # Which answer makes the total low depends on the sign of the weight.
     return sample(weight[at] < 0), sample(weight[at] > 0)

@@ -26,7 +26,7 @@ _STEPS = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Sample:
+class StratumSample:
     """Number of rows, of answers and of positives found in each stratum.
 
     ``weight`` are the coefficients of the strata in the total.
@@ -46,25 +46,25 @@ class Sample:
         return float(self.weight @ (self.size * share))
 
 
-def interval(sample: Sample, level: float = LEVEL) -> tuple[float, float]:
+def interval(sample: StratumSample, level: float = LEVEL) -> tuple[float, float]:
     """Return the interval of a total; strata without an answer may hold any number."""
     seen = sample.answered > 0
     blind = (sample.weight * sample.size)[~seen]
     parts = sample.size, sample.answered, sample.found, sample.weight
-    inner = Sample(*(part[seen].astype(float) for part in parts))
+    inner = StratumSample(*(part[seen].astype(float) for part in parts))
     low, high = _invert(inner, (1.0 - level) / 2.0) if seen.any() else (0.0, 0.0)
     low += float(np.minimum(blind, 0.0).sum())
     return low, high + float(np.maximum(blind, 0.0).sum())
 
 
-def possible(sample: Sample) -> tuple[float, float]:
+def possible(sample: StratumSample) -> tuple[float, float]:
     """Return the least and the greatest total that the answers leave possible."""
     least, most = sample.found, sample.size - (sample.answered - sample.found)
     ends = np.sort(np.stack([sample.weight * least, sample.weight * most]), axis=0)
     return float(ends[0].sum()), float(ends[1].sum())
 
 
-def tails(sample: Sample, total: float) -> tuple[float, float]:
+def tails(sample: StratumSample, total: float) -> tuple[float, float]:
     """Return the chances of an estimate as low, and as high, if this is the total."""
     positives = np.clip(sample.size * _rates(sample, total), 0.0, sample.size)
     chances = _hypergeometric(sample, positives)
@@ -87,7 +87,7 @@ def tails(sample: Sample, total: float) -> tuple[float, float]:
     return float(law[: at + 1].sum()), float(law[at:].sum())
 
 
-def _invert(sample: Sample, alpha: float) -> tuple[float, float]:
+def _invert(sample: StratumSample, alpha: float) -> tuple[float, float]:
     least, most = possible(sample)
     middle = float(np.clip(sample.total(), least, most))
     low = _edge(lambda t: tails(sample, t)[1] - alpha, least, middle)
@@ -104,7 +104,7 @@ def _edge(excess: Callable[[float], float], far: float, near: float) -> float:
     return float(brentq(excess, far, near, xtol=0.02 + 1e-4 * abs(near)))
 
 
-def _rates(sample: Sample, total: float) -> Vector:
+def _rates(sample: StratumSample, total: float) -> Vector:
     """Return the most likely rates of the strata among those that give the total."""
     overall = (sample.found.sum() + 0.5) / (sample.answered.sum() + 1.0)
     found = sample.found + _PSEUDO * overall
@@ -135,7 +135,7 @@ def _rates(sample: Sample, total: float) -> Vector:
     return rates(0.5 * (low + high))
 
 
-def _hypergeometric(sample: Sample, positives: Vector) -> Array:
+def _hypergeometric(sample: StratumSample, positives: Vector) -> Array:
     """Return the chances of 0, 1, ... positives among the answers of each stratum.
 
     A fractional number of positives mixes the distributions of the two nearest integers.
@@ -152,7 +152,7 @@ def _log_choose(n: Array, k: Array) -> Array:
     return -betaln(1.0 + n - k, 1.0 + k) - np.log1p(n)
 
 
-def _pmf(sample: Sample, positives: Vector, x: Array) -> Array:
+def _pmf(sample: StratumSample, positives: Vector, x: Array) -> Array:
     size, n, good = sample.size[:, None], sample.answered[:, None], positives[:, None]
     fits = (x <= n) & (x <= good) & (n - x <= size - good)
     k = np.where(fits, x, np.maximum(n - (size - good), 0.0))

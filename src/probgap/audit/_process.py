@@ -20,7 +20,7 @@ from probgap._core.estimators import (
     samples_of,
 )
 from probgap._core.types import Array, Mask, Matrix, Rows, Vector
-from probgap.reading import Reading
+from probgap.reading import HiddenEstimate
 
 # A variance that is zero by rounding.
 LEAST = float(np.finfo(np.float64).tiny)
@@ -40,7 +40,7 @@ _WARPS, _WIDTHS = (0.0, 0.5, 1.0, 2.0, 3.0), (1.0, 0.25)
 _PRIOR_OF_WARP, _PRIOR_OF_WIDTH = (8.0, 1.0, 1.0, 3.0, 24.0), (1.0, 0.05)
 # Log-odds of a classifier are clipped to this size.
 _SUREST = 6.0
-# Share of the classifier's log-odds added where the reading's curve may be flat.
+# Share of the classifier's log-odds added where the curve of the estimate may be flat.
 _KEEPS_ORDER = 1e-3
 _MOST_STEPS = 100
 _TOLERANCE = 1e-9
@@ -130,12 +130,15 @@ class Correction:
 
 
 def see_rows(
-    model: Any, X: Any, probability: Vector | None, reading: Reading | None = None
+    model: Any,
+    X: Any,
+    probability: Vector | None,
+    estimate: HiddenEstimate | None = None,
 ) -> tuple[Points, Vector, Vector]:
     """Return rows as the classifier sees them; ``probability`` None asks it.
 
     Also, unclipped, their log-odds of being positive given that they are unlabelled, and
-    their probability of being labelled, both from a reading. Without one, they are the
+    their probability of being labelled, both from a estimate. Without one, they are the
     classifier's log-odds and 0.
     """
     seen = samples_of(model, X)
@@ -143,10 +146,10 @@ def see_rows(
         probability = chance_positive(classifier_of(model), seen)
     score = log_odds(probability)
     labelled = np.zeros(score.size)
-    if reading is not None:
-        at = reading.find_scores(probability)
-        score = log_odds(reading.hidden_probability(at)) + _KEEPS_ORDER * score
-        labelled = expit(reading.log_odds(at))
+    if estimate is not None:
+        at = estimate.find_scores(probability)
+        score = log_odds(estimate.hidden_probability(at)) + _KEEPS_ORDER * score
+        labelled = expit(estimate.log_odds(at))
     return Points(as_matrix(seen), np.clip(score, -_SUREST, _SUREST)), score, labelled
 
 

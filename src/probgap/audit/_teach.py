@@ -27,7 +27,7 @@ from probgap.audit._process import (
     learn,
     see_rows,
 )
-from probgap.reading import Reading
+from probgap.reading import HiddenEstimate
 
 # The most rows to choose from, and to measure the effect of an answer on.
 _MOST_CANDIDATES, _MOST_OTHERS = 1000, 600
@@ -45,7 +45,7 @@ class CorrectedClassifier:
         How uncertain the log-odds are, for :func:`suggest`.
     correction : object
         By how much the log-odds change.
-    reading : Reading or None
+    estimate : HiddenEstimate or None
         The estimate of the model with its curves weighted by the answers: the number of
         hidden positives by model and answers together. None if the model has another rule
         for its boundary.
@@ -54,7 +54,7 @@ class CorrectedClassifier:
     model: Any
     belief: Belief
     correction: Correction
-    reading: Reading | None
+    estimate: HiddenEstimate | None
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -89,7 +89,7 @@ class CorrectedClassifier:
 
     def _correct(self, X: Any, probability: Vector | None) -> tuple[Vector, Vector]:
         """Return corrected log-odds if rows are unlabelled, and how likely they are not."""
-        before = None if self.reading is None else classifier_of(self.model).reading_
+        before = None if self.estimate is None else classifier_of(self.model).estimate_
         with one_thread():
             points, score, labelled = see_rows(self.model, X, probability, before)
             return score + self.correction.shift(points), labelled
@@ -120,7 +120,7 @@ def correct(
 
     Shift and stretch recalibrate the probabilities, and the smooth function corrects the
     ranking. The curves of the model's estimate are also weighted by the answers
-    (``reading``), which narrows the count of hidden positives.
+    (``estimate``), which narrows the count of hidden positives.
 
     It assumes that answers are correct, and are about unlabelled rows that were not chosen
     by their class. Columns should have similar scales, as for the model itself. Far from
@@ -172,12 +172,14 @@ def correct(
         gamma, chance = scale_gamma(answered.samples), expit(answered.score)
         belief = Belief(gamma, learn(answered, positive, gamma))
         automatic = classifier.boundary_.rule == "auto"
-        reading = classifier.reading_ if automatic else None
-        hidden, *_ = see_rows(model, X, chance, reading)
+        estimate = classifier.estimate_ if automatic else None
+        hidden, *_ = see_rows(model, X, chance, estimate)
         correction = average_corrections(hidden, positive, gamma)
-    if reading is not None:
-        reading = reading.update(scores=reading.find_scores(chance), positive=positive)
-    return CorrectedClassifier(model, belief, correction, reading)
+    if estimate is not None:
+        estimate = estimate.update(
+            scores=estimate.find_scores(chance), positive=positive
+        )
+    return CorrectedClassifier(model, belief, correction, estimate)
 
 
 def _check_known(probability: ArrayLike | None, X: Any) -> Vector | None:

@@ -24,7 +24,7 @@ _WORDS = {text: word for word, all_ in _SPELLINGS.items() for text in all_.split
 _Line = tuple[int, str, Mapping[str, str]]
 
 
-def read_answers(
+def read_answer_file(
     path: Path, audit: AuditFile, *, shown: bool
 ) -> tuple[dict[int, str], list[str]]:
     """Return "yes", "no" or "unknown" by row, and notes on what was understood.

@@ -17,7 +17,7 @@ from probgap.cli._terminal import signal_handler
 from probgap.tables import Table
 
 
-def draw_rows(options: Options, *, scheduler: str | None, shown: bool) -> Table:
+def draw_from_files(options: Options, *, scheduler: str | None, shown: bool) -> Table:
     """Draw the rows to fit to: all labelled ones, and as many others as fit."""
     # A bad request is refused before any worker is started.
     files = tables.find_tables(options.source)

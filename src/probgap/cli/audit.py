@@ -125,12 +125,12 @@ def _ask(audit: AuditFile, n_before: int, target: Path) -> dict[str, Any]:
 
 def take_answers(fit: FittedTable, path: Path, *, shown: bool) -> Sequence[str]:
     """Read answers into the journal, and return what was understood of them."""
-    from probgap.cli._answers import read_answers
+    from probgap.cli._answers import read_answer_file
     from probgap.cli._journal import FROM_FILE, Journal, Record
     from probgap.cli._questions import AuditFile
 
     audit = AuditFile.read(fit)
-    words, notes = read_answers(path, audit, shown=shown)
+    words, notes = read_answer_file(path, audit, shown=shown)
     kind, known = audit.design.kind, {each[:3] for each in audit.said.values()}
     told = [Record(row, word, kind, FROM_FILE) for row, word in words.items()]
     with Journal(fit.folder) as journal:

@@ -50,13 +50,13 @@ def correct(
         target = out or folder / "corrected"
         fit = FittedTable(folder, table)
         check_folder(target, FILES, force=force)
-        from probgap.cli._answers import read_answers
+        from probgap.cli._answers import read_answer_file
         from probgap.cli._questions import AuditFile
 
         audit = AuditFile.read(fit)
         words: dict[int, str] = {}
         if answers is not None:
-            words, _ = read_answers(answers, audit, shown=not quiet)
+            words, _ = read_answer_file(answers, audit, shown=not quiet)
         said = audit.settled(words)
         if not said:
             refuse("There are no answers yes or no to learn from yet.")
@@ -84,7 +84,7 @@ def correct_into(
             "scores.csv": lambda path: write_csv(scores, path),
         },
     )
-    found = better.reading
+    found = better.estimate
     hidden = (scores["observed_label"] == "") & (scores["answer"] == "")
     return {
         "answers": len(said),

@@ -96,9 +96,9 @@ def fit(
         )
         shown, read = not (quiet or as_json), read_rows
         if options.engine is not None:
-            from probgap.cli._cluster import draw_rows
+            from probgap.cli._cluster import draw_from_files
 
-            read = partial(draw_rows, scheduler=scheduler, shown=shown)
+            read = partial(draw_from_files, scheduler=scheduler, shown=shown)
         found = fit_into(out, options, read, force=force, shown=shown)
         if as_json:
             terminal.print_json(found.to_dict())

@@ -77,7 +77,7 @@ def predict(
             terminal.Progress({SCORE: 1.0}, shown=not (quiet or as_json)) as progress,
             _sink(out, drift, as_json=as_json) as write,
         ):
-            chunks: Iterable[tuple[DataFrame, Mask]] = _score(
+            chunks: Iterable[tuple[DataFrame, Mask]] = _score_rows(
                 model,
                 sources,
                 progress,
@@ -102,7 +102,7 @@ def predict(
             typer.echo(f"{total}, {positive:,} called positive. Scores: {out}")
 
 
-def _score(
+def _score_rows(
     path: Path,
     sources: list[str],
     progress: terminal.Progress,

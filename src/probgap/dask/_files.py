@@ -49,7 +49,7 @@ def draw_table(
     with TableReader(files[0]) as reader:
         names = reader.columns
     pieces = [piece for file in files for piece in _list_pieces(file)]
-    counted = on_workers(_count, ((piece, label) for piece in pieces))
+    counted = on_workers(_count_rows, ((piece, label) for piece in pieces))
     total = dict(sum(counted, Counter()))
     labels = tables.read_label_counts(total, positive, name=label)
     n_rows = np.array([part.total() for part in counted])
@@ -60,7 +60,9 @@ def draw_table(
     def take(ranks: list[tuple[Rows, Rows]]) -> Any:
         first = np.cumsum(n_rows) - n_rows
         calls = zip(pieces, first, ranks, strict=True)
-        parts = on_workers(_take, ((*call, names, label, labels) for call in calls))
+        parts = on_workers(
+            _take_rows, ((*call, names, label, labels) for call in calls)
+        )
         return _concat(parts)
 
     by_kind = [
@@ -105,14 +107,14 @@ def _read(piece: Piece, columns: Iterable[str]) -> Iterator[Any]:
         yield from reader
 
 
-def _count(piece: Piece, label: str) -> Counter[str]:
+def _count_rows(piece: Piece, label: str) -> Counter[str]:
     counts: Counter[str] = Counter()
     for frame in _read(piece, [label]):
         counts.update(tables.count_levels(frame[label]))
     return counts
 
 
-def _take(
+def _take_rows(
     piece: Piece,
     first: int,
     ranks: tuple[Rows, Rows],

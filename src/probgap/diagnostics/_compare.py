@@ -171,7 +171,7 @@ def compare_methods(
     of_ours = pooled.get(OURS, "not compared")
     here = None if isinstance(of_ours, str) else of_ours > 0.0
     return [
-        _describe(name, pooled[name], here, mask)
+        _describe_method(name, pooled[name], here, mask)
         | _score(pooled[name], mask, known)
         | {"seconds": seconds[name]}
         for name in names
@@ -190,7 +190,7 @@ def compare_with_fit(
     rows = []
     for name in methods:
         fitted = _fit_and_predict(METHODS[name], seen, labelled[train], unseen, seed)
-        rows.append(_describe(name, fitted[0], called[test], labelled[test]))
+        rows.append(_describe_method(name, fitted[0], called[test], labelled[test]))
     n_called = int(np.count_nonzero(called[test] & ~labelled[test]))
     return {"others": rows, "n_compared": int(test.size), "n_called": n_called}
 
@@ -224,7 +224,7 @@ def _pool(parts: list[Outcome], order: Rows) -> Outcome:
     return failed[0] if failed else np.concatenate(parts)[order]
 
 
-def _describe(
+def _describe_method(
     name: str, outcome: Outcome, ours: Mask | None, labelled: Mask
 ) -> dict[str, Any]:
     """Return what a method calls positive, and how that agrees with ours."""

@@ -119,7 +119,7 @@ def scar_test(
         ones = np.ones((known.size, 1), dtype=np.float32)
         features = np.hstack([kernel.transform(samples), ones])
         seed = draw_seed(rng)
-        chance, (ceiling, *_) = _describe(features, known[:, None], seed)
+        chance, (ceiling, *_) = _describe_test(features, known[:, None], seed)
         positives = np.flatnonzero(known | (chance[:, 0] > 0.5 * ceiling))
         if positives.size - int(known.sum()) < 2:
             refuse(
@@ -135,7 +135,7 @@ def scar_test(
             weight = None if k <= n_resamples else bias
             drawn = rng.choice(positives, int(known.sum()), replace=False, p=weight)
             labels[drawn, k] = True
-        _, (_, overlap, statistic, edge) = _describe(features, labels, seed)
+        _, (_, overlap, statistic, edge) = _describe_test(features, labels, seed)
     at_random, with_bias = np.split(statistic[1:], [n_resamples])
     limit = np.quantile(at_random, 1.0 - _SIGNIFICANT)
 
@@ -152,12 +152,14 @@ def scar_test(
         statistic=float(statistic[0]),
         n_resamples=n_resamples,
         n_rows=int(known.size),
-        verdict=judge(**found),
+        verdict=judge_randomness(**found),
         **found,
     )
 
 
-def judge(p_value: float, overlap: float, power: float, edge_p_value: float) -> str:
+def judge_randomness(
+    p_value: float, overlap: float, power: float, edge_p_value: float
+) -> str:
     """Return what the test allows to conclude."""
     if overlap > _MOST_OVERLAP:
         return "unclear"
@@ -167,7 +169,7 @@ def judge(p_value: float, overlap: float, power: float, edge_p_value: float) -> 
     return "random" if sharp and power >= _ENOUGH_POWER else "unclear"
 
 
-def _describe(features: Single, labels: Mask, seed: int) -> tuple[Array, Array]:
+def _describe_test(features: Single, labels: Mask, seed: int) -> tuple[Array, Array]:
     """Estimate who gets labelled, for each column of labels, on the same folds.
 
     Returns chances by the models of all rows, and for each column the ceiling (the

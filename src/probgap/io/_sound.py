@@ -18,7 +18,7 @@ _OF_ROUND = ("left", "right", "feature_idx")
 def require_sound_call(maker: Any, arguments: list[Any]) -> None:
     """Refuse arguments with which a tree would read outside of an array."""
     if maker.__name__ == "Tree" and np.size(arguments[1]) != arguments[2]:
-        _refuse("Tree")
+        _refuse_array("Tree")
 
 
 def require_sound(thing: Any) -> None:
@@ -27,10 +27,10 @@ def require_sound(thing: Any) -> None:
         thing.check_format(full_check=True)
     for name, is_sound in _JUDGES.items():
         if name in getattr(thing, "__dict__", {}) and not is_sound(thing):
-            _refuse(type(thing).__name__)
+            _refuse_array(type(thing).__name__)
 
 
-def _refuse(name: str) -> None:
+def _refuse_array(name: str) -> None:
     msg = f"its {name} was altered: an index is out of range, or sizes differ"
     raise ModelFileError(msg)
 

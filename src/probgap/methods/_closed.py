@@ -250,7 +250,7 @@ class PUSBClassifier(PriorMethod):
     ----------
     class_prior_ : float
         The class prior that was used.
-    reading_ : Reading or None
+    estimate_ : HiddenEstimate or None
         The estimate of the class prior; None if it was given.
     threshold_ : float
         Score above which a sample is positive; samples with this very score are not.

@@ -188,7 +188,7 @@ class NNPUClassifier(PriorMethod):
 
     Attributes
     ----------
-    class_prior_, reading_ : float, Reading or None
+    class_prior_, estimate_ : float, HiddenEstimate or None
         As in :class:`PUSBClassifier`.
     objective_ : float
         The risk, with its penalty, at the solution.
@@ -255,7 +255,7 @@ class NNPUClassifier(PriorMethod):
     def _fit_costs(self, samples: Matrix, cost: Vector) -> Self:
         """Fit to the weight of each sample as a positive, in place of labels and prior."""
         self.classes_, self.n_features_in_ = np.array([0, 1]), samples.shape[1]
-        self.class_prior_, self.reading_ = float(cost.sum()), None
+        self.class_prior_, self.estimate_ = float(cost.sum()), None
         self._minimise(samples, cost, as_generator(self.random_state))
         return self
 

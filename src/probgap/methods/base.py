@@ -27,7 +27,7 @@ from probgap._core.runtime import draw_seed
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap._core.validation import can_hold_out, make_splitter, smaller_group
 from probgap.gap import GapClassifier, ObservedGapEstimator
-from probgap.reading import Reading, read
+from probgap.reading import HiddenEstimate, read
 
 SHARE = Interval(Real, 0, 1, closed="neither")
 TINY = float(np.finfo(np.float64).eps)
@@ -177,13 +177,13 @@ class PriorMethod(MethodClassifier):
 
     class_prior: float | None
     class_prior_: float
-    reading_: Reading | None
+    estimate_: HiddenEstimate | None
 
     def _find_prior(self, labelled: Mask, scores: Callable[[], Vector]) -> None:
-        self.reading_ = None
+        self.estimate_ = None
         if self.class_prior is None:
-            self.reading_ = read(scores(), labelled)
-            self.class_prior_ = self.reading_.class_prior
+            self.estimate_ = read(scores(), labelled)
+            self.class_prior_ = self.estimate_.class_prior
             return
         share = float(labelled.mean())
         if self.class_prior < share:

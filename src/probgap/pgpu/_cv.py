@@ -97,7 +97,7 @@ class PGPUClassifierCV(BasePGPU):
     boundary_ : Boundary
         The boundary, with the grid as candidates, their mean scores, and as spread the
         standard deviation of the best boundaries of single folds.
-    observed_gap_, posterior_, reading_, relabelling_, sample_weight_, kmm_ : object
+    observed_gap_, posterior_, estimate_, relabelling_, sample_weight_, kmm_ : object
         As in :class:`PGPUClassifier`, like all its other attributes.
 
     Warns

@@ -19,7 +19,7 @@ from probgap.boundary import Boundary, BoundaryRule, MeanSmallest
 from probgap.gap import ObservedGapEstimator
 from probgap.pgpu.html import fit_table
 from probgap.pgpu.steps import Steps, choose_steps, decide, find_doubts, fit_pgpu
-from probgap.reading import Reading
+from probgap.reading import HiddenEstimate
 from probgap.reweight import KernelMeanMatching
 
 
@@ -39,7 +39,7 @@ class BasePGPU(PUClassifier):
 
     _keeps_single = True
     boundary_: Boundary
-    reading_: Reading
+    estimate_: HiddenEstimate
     device: str | None = None
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -68,8 +68,8 @@ class BasePGPU(PUClassifier):
         samples, labelled = in_double(samples, self.device), labels.labelled
         fitted = fit_pgpu(samples, labelled, steps, rng, weight)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
-        self.reading_, self.boundary_ = fitted.reading, fitted.boundary
-        self.n_labelled_ = round(fitted.reading.n_labelled)
+        self.estimate_, self.boundary_ = fitted.estimate, fitted.boundary
+        self.n_labelled_ = round(fitted.estimate.n_labelled)
         if hasattr(self, "feature_names_in_"):
             fitted.gap.feature_names_in_ = self.feature_names_in_
         self.gap_estimator_ = fitted.gap
@@ -193,10 +193,10 @@ class PGPUClassifier(BasePGPU):
         How likely each training sample is to be positive, given whether it is labelled: 1
         for labelled samples, P(Y=1 | x, unlabelled) for the others. The log-odds of
         ``posterior_`` are shifted, all by the same number, so that these (weighted, if
-        samples represent several) add up to ``reading_.n_hidden`` exactly, as they do with
-        a known ``class_prior``. :meth:`Reading.probability_range
-        <probgap.reading.Reading.probability_range>` gives their ranges.
-    reading_ : Reading
+        samples represent several) add up to ``estimate_.n_hidden`` exactly, as they do with
+        a known ``class_prior``. :meth:`HiddenEstimate.probability_range
+        <probgap.reading.HiddenEstimate.probability_range>` gives their ranges.
+    estimate_ : HiddenEstimate
         The posterior of any score, the count of hidden positives and the class prior, each
         with its 90% interval. Every count that is shown comes from here.
     boundary_ : Boundary

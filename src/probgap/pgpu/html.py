@@ -16,18 +16,22 @@ def fit_table(model: Any) -> str:
     """Return what a notebook shows below the diagram of a fitted classifier."""
     if not hasattr(model, "relabelling_"):
         return ""
-    relabelling, reading, boundary = model.relabelling_, model.reading_, model.boundary_
-    n_samples = round(reading.n_labelled + reading.n_unlabelled)
-    low, high = reading.class_prior_interval
+    relabelling, estimate, boundary = (
+        model.relabelling_,
+        model.estimate_,
+        model.boundary_,
+    )
+    n_samples = round(estimate.n_labelled + estimate.n_unlabelled)
+    low, high = estimate.class_prior_interval
     positives = f"{low:.1%} to {high:.1%}"
-    if is_open(reading.n_hidden_interval[1], reading.n_unlabelled):
+    if is_open(estimate.n_hidden_interval[1], estimate.n_unlabelled):
         positives = f"at least {low:.1%}"
     facts = {
-        "hidden positives": f"{reading.hidden_range} (90% interval), best estimate "
-        f"{reading.n_hidden:,.0f}",
+        "hidden positives": f"{estimate.hidden_range} (90% interval), best estimate "
+        f"{estimate.n_hidden:,.0f}",
         "labelled": f"{share(model.n_labelled_, n_samples)} of {n_samples:,} samples",
         "share of positives": f"{positives} (90% interval), best estimate "
-        f"{reading.class_prior:.1%}",
+        f"{estimate.class_prior:.1%}",
         "boundary": _boundary(boundary),
         "undecided by the gap": share(boundary.n_undecided, n_samples),
         "left out of training": share(relabelling.n_undecided, relabelling.labels.size),

@@ -36,7 +36,7 @@ from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.boundary import Boundary, check_rule, describe_boundary, estimate_boundary
 from probgap.gap import GapClassifier, MixedGapEstimator, ObservedGapEstimator
-from probgap.reading import Reading, read
+from probgap.reading import HiddenEstimate, read
 from probgap.relabel import (
     Relabelling,
     hidden_probability,
@@ -67,7 +67,7 @@ class FittedSteps:
     """The results of all steps."""
 
     gap: GapClassifier
-    reading: Reading
+    estimate: HiddenEstimate
     boundary: Boundary
     relabelling: Relabelling
     matching: KMMResult | None
@@ -94,8 +94,8 @@ def fit_pgpu(
     gap = steps.estimate_gap(samples, labelled, weight, rng)  # 1  who gets labelled
     features = steps.map_features(samples, labelled, rng)
     scores, prior = gap._training_log_odds(), steps.class_prior
-    reading = read(scores, labelled, class_prior=prior, sample_weight=weight)
-    curve = steps.place_boundary(gap, labelled, reading, weight, rng)  # 2  boundary
+    estimate = read(scores, labelled, class_prior=prior, sample_weight=weight)
+    curve = steps.place_boundary(gap, labelled, estimate, weight, rng)  # 2  boundary
     relabelling = steps.relabel(curve, gap, labelled)  # 3  Bayesian optimal relabelling
     matching, weights = steps.reweigh(  # 4  kernel mean matching
         samples, relabelling.decided, weight, features
@@ -106,7 +106,7 @@ def fit_pgpu(
     posterior = steps.average(curve.posterior(gap), classifier)  # 6  both posteriors
     return FittedSteps(
         gap=gap,
-        reading=reading,
+        estimate=estimate,
         boundary=curve.boundary,
         relabelling=relabelling,
         matching=matching,
@@ -114,7 +114,7 @@ def fit_pgpu(
         classifier=classifier,
         averages=steps.averages,
         posterior=posterior,
-        probability=reading.share_out(posterior, labelled, weight),
+        probability=estimate.share_out(posterior, labelled, weight),
         slope=fit_slope(classifier, samples, posterior),
     )
 
@@ -126,7 +126,7 @@ def decide(model: Any, samples: Matrix) -> Vector:
     positive = model.estimator_.predict_proba(samples)[:, 1]
     if model.averages_:
         scores = model.gap_estimator_._log_odds_at(samples)
-        positive = average_chances(positive, model.reading_.posterior(scores))
+        positive = average_chances(positive, model.estimate_.posterior(scores))
     return 2.0 * positive - 1.0
 
 
@@ -134,27 +134,29 @@ def decide(model: Any, samples: Matrix) -> Vector:
 class PosteriorCurve:
     """A boundary, and P(Y=1 | x) of the training samples by their observed gap.
 
-    Without a reading, three points of the curve are known: a true gap of -1 has an observed
+    Without a estimate, three points of the curve are known: a true gap of -1 has an observed
     gap of -1, one of 0 has the boundary, and one of 1 has the gap of the clearest labelled
     positives. Between them the curve is interpolated linearly.
     """
 
     boundary: Boundary
     clearest: float  # the observed gap above which samples are certainly positive
-    reading: Reading | None  # gives the posterior if the boundary was read off scores
+    estimate: (
+        HiddenEstimate | None
+    )  # gives the posterior if the boundary was read off scores
 
     def posterior(self, gap: GapClassifier) -> Vector:
         """Return P(Y=1 | x)."""
-        if self.reading is not None:
-            return self.reading.posterior(gap._training_log_odds())
+        if self.estimate is not None:
+            return self.estimate.posterior(gap._training_log_odds())
         middle = min(max(self.boundary.value, -1.0 + 1e-6), 1.0 - 2e-6)
         knots = [-1.0, middle, max(self.clearest, middle + 1e-6)]
         return np.interp(gap.observed_gap_, knots, [0.0, 0.5, 1.0])
 
     def hidden_probability(self, gap: GapClassifier) -> Vector:
         """Return P(Y=1 | x, unlabelled)."""
-        if self.reading is not None:
-            return self.reading.hidden_probability(gap._training_log_odds())
+        if self.estimate is not None:
+            return self.estimate.hidden_probability(gap._training_log_odds())
         return hidden_probability(gap.observed_gap_, self.posterior(gap))
 
 
@@ -213,14 +215,14 @@ class Steps:
         self,
         gap: GapClassifier,
         labelled: Mask,
-        reading: Reading | None,
+        estimate: HiddenEstimate | None,
         weight: Vector | None,
         rng: Generator,
     ) -> PosteriorCurve:
         """Step 2: place the boundary."""
         observed = gap.observed_gap_
         clearest = float(np.quantile(observed[labelled], _CERTAIN_QUANTILE))
-        if reading is None or self.boundary != "auto":
+        if estimate is None or self.boundary != "auto":
             boundary = estimate_boundary(
                 observed,
                 labelled,
@@ -230,11 +232,11 @@ class Steps:
                 strict=self.strict,
             )
             return PosteriorCurve(boundary, clearest, None)
-        value, spread = reading.boundary, reading.boundary_spread
+        value, spread = estimate.boundary, estimate.boundary_spread
         boundary = describe_boundary(
             observed, labelled, value, "auto", spread, weight, {"auto": value}
         )
-        return PosteriorCurve(boundary, clearest, reading)
+        return PosteriorCurve(boundary, clearest, estimate)
 
     def relabel(
         self, curve: PosteriorCurve, gap: GapClassifier, labelled: Mask
@@ -450,7 +452,7 @@ def find_doubts(
             "add features that could tell a positive from the rest.",
             code="indistinct",
         )
-    n_labelled = fitted.reading.n_labelled
+    n_labelled = fitted.estimate.n_labelled
     if fitted.boundary.rule == "auto" and n_labelled < _FEWEST_LABELLED:
         yield UnreliableFitWarning(
             f"Only {n_labelled:.0f} positives are labelled: the count rests on the "

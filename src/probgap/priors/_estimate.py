@@ -21,7 +21,7 @@ from probgap.priors._result import ClassPrior, FoundPrior
 from probgap.reading.network import calibrated_log_odds
 
 FROM_SCORES: dict[str, Callable[[Vector, Mask], FoundPrior]] = {
-    "reading": _from_scores.from_reading,
+    "estimate": _from_scores.from_estimate,
     "consensus": _from_scores.consensus,
     "two_means": _from_scores.two_means,
     "elkan_noto": _from_scores.elkan_noto,
@@ -39,7 +39,7 @@ FROM_FEATURES: dict[str, Callable[[Any, Mask, Generator], FoundPrior]] = {
 def estimate_class_prior(
     X: Matrix,
     y: ArrayLike,
-    method: str = "reading",
+    method: str = "estimate",
     *,
     pos_label: object = None,
     random_state: RandomStateLike = None,
@@ -55,10 +55,10 @@ def estimate_class_prior(
       labelled first, their estimates are too low. Elkan-Noto also assumes that classes do
       not overlap, the others that some region holds positives only; otherwise estimates are
       too high.
-    - "reading", the default, assumes that the task resembles the simulated ones of
+    - "estimate", the default, assumes that the task resembles the simulated ones of
       :func:`probgap.reading.read`, where labels are missing at random or easy positives
       were labelled first. It is the number of a :class:`~probgap.PGPUClassifier` with the
-      same ``random_state``: ``reading_.class_prior``.
+      same ``random_state``: ``estimate_.class_prior``.
     - "two_means" assumes that scores of positives and of negatives form two groups.
     - "consensus" is the mean of the last two, weighted by their precision: that of two means
       grows with the separation of the groups.
@@ -69,7 +69,7 @@ def estimate_class_prior(
         Samples. "tice" does not take sparse ones.
     y : array-like of shape (n_samples,)
         Observed labels: two values, or one beside missing entries.
-    method : str, default="reading"
+    method : str, default="estimate"
         One of the names above.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive. ``None`` takes the greater.
@@ -140,7 +140,7 @@ def estimate_class_prior(
 
 
 def estimate_class_prior_from_scores(
-    scores: ArrayLike, labelled: ArrayLike, method: str = "reading"
+    scores: ArrayLike, labelled: ArrayLike, method: str = "estimate"
 ) -> ClassPrior:
     """Estimate the share of positives from scores of labelled and unlabelled rows.
 
@@ -155,8 +155,8 @@ def estimate_class_prior_from_scores(
         in-sample scores separate labelled from unlabelled rows too well.
     labelled : array-like of shape (n_rows,)
         True for labelled positives.
-    method : str, default="reading"
-        "reading", "consensus", "two_means", "elkan_noto", "dedpul", "bbe" or "alphamax".
+    method : str, default="estimate"
+        "estimate", "consensus", "two_means", "elkan_noto", "dedpul", "bbe" or "alphamax".
 
     Returns
     -------
@@ -178,7 +178,7 @@ def estimate_class_prior_from_scores(
     _check_method(method, FROM_SCORES)
     values = check_scores(scores)
     mask = check_labelled(labelled, values.size, both=True)
-    if method != "reading":  # which calibrates scores itself
+    if method != "estimate":  # which calibrates scores itself
         values = calibrated_log_odds(values, mask, np.ones(values.size))
     return _as_class_prior(FROM_SCORES[method](values, mask), method, mask)
 

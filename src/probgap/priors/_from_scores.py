@@ -228,7 +228,7 @@ def two_means(log_odds: Vector, labelled: Mask) -> FoundPrior:
     )
 
 
-# --- reading, consensus -----------------------------------------------------------------
+# --- estimate, consensus -----------------------------------------------------------------
 
 _NORMAL_90 = 1.645  # half the width of a 90% interval, in standard deviations
 # Standard deviation of the share if the two groups are fully separated. Among values from
@@ -236,34 +236,34 @@ _NORMAL_90 = 1.645  # half the width of a 90% interval, in standard deviations
 _LEAST_DEVIATION = 0.04
 
 
-def from_reading(log_odds: Vector, labelled: Mask) -> FoundPrior:
+def from_estimate(log_odds: Vector, labelled: Mask) -> FoundPrior:
     """Return the share and the interval of :func:`probgap.reading.read`."""
-    reading = read(log_odds, labelled)
-    n, (low, high) = reading.n_unlabelled, reading.n_hidden_interval
-    evidence = {"familiarity": reading.familiarity}
-    return FoundPrior(reading.n_hidden / n, (low / n, high / n), evidence=evidence)
+    estimate = read(log_odds, labelled)
+    n, (low, high) = estimate.n_unlabelled, estimate.n_hidden_interval
+    evidence = {"familiarity": estimate.familiarity}
+    return FoundPrior(estimate.n_hidden / n, (low / n, high / n), evidence=evidence)
 
 
 def consensus(log_odds: Vector, labelled: Mask) -> FoundPrior:
-    """Return the mean of the reading and of two means, each weighted by its precision.
+    """Return the mean of the estimate and of two means, each weighted by its precision.
 
-    The deviation of the reading is that of its interval; that of two means is inversely
+    The deviation of the estimate is that of its interval; that of two means is inversely
     proportional to the separation of the two groups.
     """
-    reading, groups = from_reading(log_odds, labelled), two_means(log_odds, labelled)
-    assert reading.interval is not None
-    low, high = reading.interval
+    estimate, groups = from_estimate(log_odds, labelled), two_means(log_odds, labelled)
+    assert estimate.interval is not None
+    low, high = estimate.interval
     # Deviations are those of shares of all rows, not of the unlabelled ones.
     width = (1.0 - float(labelled.mean())) * (high - low)
     deviation = max(width / (2.0 * _NORMAL_90), 1e-6)
     precision = (groups.evidence["separation"] / _LEAST_DEVIATION) ** 2
     weight = precision / (precision + deviation**-2)
-    share = (1.0 - weight) * reading.share + weight * groups.share
+    share = (1.0 - weight) * estimate.share + weight * groups.share
     evidence = {
-        "reading": reading.share,
+        "estimate": estimate.share,
         "two_means": groups.share,
         "weight_of_two_means": weight,
-        **reading.evidence,
+        **estimate.evidence,
         **groups.evidence,
     }
     return FoundPrior(share, (min(low, share), max(high, share)), evidence=evidence)

@@ -1,5 +1,5 @@
-"""Read the boundary, the posterior and the number of hidden positives off scores."""
+"""Estimate the boundary, the posterior and the number of hidden positives from scores."""
 
-from probgap.reading._reading import ProbabilityRange, Reading, read
+from probgap.reading._estimate import HiddenEstimate, ProbabilityRange, read
 
-__all__ = ["ProbabilityRange", "Reading", "read"]
+__all__ = ["HiddenEstimate", "ProbabilityRange", "read"]

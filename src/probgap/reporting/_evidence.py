@@ -176,7 +176,7 @@ def plain(value: Any) -> Any:
 def describe_fit(fit: Fit) -> Evidence:
     """Return what the fit itself found, with places for what the checks give."""
     classifier = fit.classifier
-    estimate, gap, weight = classifier.reading_, classifier.observed_gap_, fit.weight
+    estimate, gap, weight = classifier.estimate_, classifier.observed_gap_, fit.weight
     called = (classifier.probability_ > 0.5) & ~fit.labelled
     found = {
         "rows": round(estimate.n_labelled + estimate.n_unlabelled),

@@ -208,7 +208,7 @@ def report(
         cells = fit.inputs[[name for name in telling if name in fit.inputs]]
         unlabelled = ranked.index[ranked["rank"] != ""]
         posterior = fit.classifier.posterior_[unlabelled]
-        expected = expect_positives(fit.classifier.reading_, posterior)
+        expected = expect_positives(fit.classifier.estimate_, posterior)
     tree = {
         "table": fit.table | {"rows": tree["found"]["rows"]},
         "found": tree.pop("found"),

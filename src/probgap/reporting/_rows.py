@@ -17,12 +17,12 @@ from scipy.special import logit
 from probgap._core.errors import load_library
 from probgap._core.output import clip, harmless
 from probgap._core.types import Mask, Vector
-from probgap.reading._reading import mixture_interval
+from probgap.reading._estimate import mixture_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from probgap.reading import Reading
+    from probgap.reading import HiddenEstimate
     from probgap.reporting._evidence import Fit
 
 _DECIMALS = 8  # more would be noise
@@ -54,7 +54,7 @@ def score_rows(
         default="undecided",
     )
     unlabelled = False if labelled is None else ~labelled
-    ranges = classifier.reading_.probability_range(probability, unlabelled=unlabelled)
+    ranges = classifier.estimate_.probability_range(probability, unlabelled=unlabelled)
     low, high = ranges.low.round(_DECIMALS), ranges.high.round(_DECIMALS)
     if labelled is not None:
         decided[labelled] = "positive"
@@ -151,7 +151,9 @@ def _pandas() -> Any:
     return load_library("pandas", extra="report", purpose="a report")
 
 
-def expect_positives(reading: Reading, posterior: ArrayLike) -> dict[str, list[float]]:
+def expect_positives(
+    estimate: HiddenEstimate, posterior: ArrayLike
+) -> dict[str, list[float]]:
     """Return how many positives to expect among the top rows, by the curves of a fit.
 
     ``posterior`` is P(Y=1 | x) of the unlabelled rows, in the order of their rank. For each
@@ -170,8 +172,8 @@ def expect_positives(reading: Reading, posterior: ArrayLike) -> dict[str, list[f
         for start, size in zip(edges[:-1], sizes, strict=True)
     ]
     chosen = np.concatenate(points).astype(int)
-    odds = reading.log_odds(reading.find_scores(chances[chosen]))
-    curves = reading.curves.unfolded(reading.scores)
+    odds = estimate.log_odds(estimate.find_scores(chances[chosen]))
+    curves = estimate.curves.unfolded(estimate.scores)
     first = np.cumsum([0, *(len(part) for part in points[:-1])])
     share = np.repeat(sizes / [len(part) for part in points], [len(p) for p in points])
     sums = np.add.reduceat(curves.each(odds) * share, first, axis=1).cumsum(axis=1)
@@ -182,8 +184,8 @@ def expect_positives(reading: Reading, posterior: ArrayLike) -> dict[str, list[f
     ends = [mixture_interval(curves.weights, *column) for column in columns]
     low, high = steps * np.transpose(ends)
     mean = curves.weights @ sums
-    least, most = reading.n_hidden_interval
-    counts = ((low, least), (mean, reading.n_hidden), (high, most))
+    least, most = estimate.n_hidden_interval
+    counts = ((low, least), (mean, estimate.n_hidden), (high, most))
     low, mean, high = (_up_to(values, last) for values, last in counts)
     low, high = np.minimum(low, mean), np.maximum(high, mean)
     found = {"k": steps, "low": low, "mean": mean, "high": high}

@@ -17,7 +17,7 @@ from importlib.resources import files
 from statistics import median
 from typing import Any
 
-from probgap._core.output import listed, p_words, percent, plural, whole
+from probgap._core.output import joined, p_words, percent, plural, whole
 
 _WORDS = {
     "fits": "Good sign",
@@ -82,10 +82,10 @@ def overall(checks: dict[str, Check], tree: Tree) -> dict[str, str]:
     why = f"{n_fitting} of {plural(n_tested, 'check')} {verb}"
     why += f"; {len(doubts['missing'])} not run." if doubts["missing"] else "."
     if doubts["against"]:
-        why += f" Against it: {listed(doubts['against'])}."
+        why += f" Against it: {joined(doubts['against'])}."
         return {"state": "against", "answer": "Not as it stands.", "why": why}
     if doubts["look"]:
-        why += f" Look at {listed(doubts['look'])}."
+        why += f" Look at {joined(doubts['look'])}."
     strong = any(item["level"] == "strong" for item in tree["warnings"])
     if strong or len(doubts["look"]) > 1 or n_tested < 3:
         why += " Heed the warning above." if strong else ""
@@ -164,7 +164,7 @@ def all_warnings(
     """
     found = list(_find(tree))
     if left_out:
-        found.append(_warning("fast", names=listed(list(left_out))))
+        found.append(_warning("fast", names=joined(list(left_out))))
     for name, error in failures.items():
         found.append(_warning("not_run", name=name, error=error))
     for raised in caught:

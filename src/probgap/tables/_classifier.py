@@ -75,7 +75,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     pipeline_ : Pipeline
         The preparation of the columns and the fitted classifier, for those functions of
         :mod:`probgap.diagnostics` and :mod:`probgap.inspection` that take a pipeline.
-    reading_ : Reading
+    estimate_ : HiddenEstimate
         How many positives are hidden, if the classifier tells, as the default does.
     ranges_ : dict
         What is usual in each column, by which ``probgap predict`` notices drift.
@@ -110,8 +110,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     >>> model = TableClassifier(random_state=0).fit(X, y)
     >>> [f"{column.name}: {column.use}" for column in model.plan_.columns]
     ['age: number', 'team: category']
-    >>> low, high = model.reading_.n_hidden_interval
-    >>> low < model.reading_.n_hidden < high
+    >>> low, high = model.estimate_.n_hidden_interval
+    >>> low < model.estimate_.n_hidden < high
     True
     >>> new = pd.DataFrame({"age": [60, 30], "team": ["red", "blue"]})
     >>> model.predict(new).tolist()
@@ -252,9 +252,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return labels.find(frame[name]), np.array(labels.values)
 
     @property
-    def reading_(self) -> Any:
+    def estimate_(self) -> Any:
         """How many positives are hidden, by the classifier."""
-        return self.pipeline_[-1].reading_
+        return self.pipeline_[-1].estimate_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the true label of each row.

@@ -39,10 +39,10 @@ _MOST_LEVELS = 1_000
 def describe_ranges(frame: Frame, plan: ColumnPlan) -> dict[str, dict[str, Any]]:
     """Return what is usual in the columns that a model learns from, as plain data."""
     inputs = (column for column in plan.columns if column.name in plan.inputs)
-    return {each.name: _describe(frame[each.name], each) for each in inputs}
+    return {each.name: _describe_column(frame[each.name], each) for each in inputs}
 
 
-def _describe(column: Series, planned: ColumnUse) -> dict[str, Any]:
+def _describe_column(column: Series, planned: ColumnUse) -> dict[str, Any]:
     use, day_first = planned.use, planned.day_first
     range_: dict[str, Any] = {"use": use, "rows": len(column)}
     if use in ("number", "date"):

@@ -58,7 +58,7 @@ class ProbabilityRange:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class HiddenEstimate:
     """What the scores say about hidden positives, and what they cannot say.
 
     Attributes
@@ -233,8 +233,8 @@ class Reading:
         class_prior: float | tuple[float, float] | None = None,
         scores: ArrayLike | None = None,
         positive: ArrayLike | None = None,
-    ) -> Reading:
-        """Return the reading after weighting the curves by further evidence.
+    ) -> HiddenEstimate:
+        """Return the estimate after weighting the curves by further evidence.
 
         Parameters
         ----------
@@ -245,8 +245,8 @@ class Reading:
 
         Returns
         -------
-        Reading
-            The reading given the evidence.
+        HiddenEstimate
+            The estimate given the evidence.
         """
         if (scores is None) != (positive is None):
             refuse("scores and positive must be given together. Got one of them.")
@@ -323,11 +323,11 @@ def read(
     *,
     class_prior: float | tuple[float, float] | None = None,
     sample_weight: ArrayLike | None = None,
-) -> Reading:
+) -> HiddenEstimate:
     """Estimate boundary, posterior and number of hidden positives from any scores.
 
     Positive and unlabelled data do not identify how many positives are hidden: steep
-    labelling and overlapping classes look alike. The reading is the Bayesian answer under a
+    labelling and overlapping classes look alike. The estimate is the Bayesian answer under a
     stated prior, learnt by a small neural network from simulated tasks: labels are missing
     at random, or easy positives are labelled first, mildly or steeply. It fails where
     labelling depends on something that scores cannot show (a region nobody looked at), and
@@ -347,7 +347,7 @@ def read(
 
     Returns
     -------
-    Reading
+    HiddenEstimate
         Boundary, posterior of any score, class prior, count and 90% interval.
 
     Examples
@@ -358,8 +358,8 @@ def read(
     >>> positive = np.arange(1000) < 400
     >>> scores = rng.normal(4.0 * positive)
     >>> labelled = positive & (rng.random(1000) < 0.5)
-    >>> reading = read(scores, labelled)
-    >>> low, high = reading.n_hidden_interval
+    >>> estimate = read(scores, labelled)
+    >>> low, high = estimate.n_hidden_interval
     >>> bool(low < 200 < high)
     True
     """
@@ -373,7 +373,7 @@ def read(
     summary, network = summarise(odds, mask, weight), load_network()
     curves, kept = network.curves(summary), _thin_out(odds[~mask], weight[~mask])
     n_labelled, n_unlabelled = (float(weight[group].sum()) for group in (mask, ~mask))
-    reading = Reading(
+    estimate = HiddenEstimate(
         n_labelled=n_labelled,
         n_unlabelled=n_unlabelled,
         familiarity=network.familiarity(summary),
@@ -383,7 +383,7 @@ def read(
         scores=kept,
         **_count_hidden(curves, kept, n_labelled, n_unlabelled),
     )
-    return reading if class_prior is None else reading.update(class_prior=class_prior)
+    return estimate if class_prior is None else estimate.update(class_prior=class_prior)
 
 
 def _count_hidden(
@@ -393,7 +393,7 @@ def _count_hidden(
     n_unlabelled: float,
     within: tuple[float, float] = (-np.inf, np.inf),
 ) -> dict[str, Any]:
-    """Return boundary, class prior and count by the curves, as fields of a reading.
+    """Return boundary, class prior and count by the curves, as fields of a estimate.
 
     ``within`` are known bounds of the number of hidden positives.
     """
