@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_unit_interval, decode_labels
-from probgap._core.errors import InvalidInputError, refuse
+from probgap._core.errors import refuse
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Array, Matrix, Vector
 from probgap.gap import ObservedGapEstimator
@@ -108,10 +108,8 @@ def make_square(
 
     Parameters
     ----------
-    n_samples : int, default=2000
-        Number of samples.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the draw.
+    n_samples, random_state : object
+        As in :func:`make_triangles`.
 
     Returns
     -------
@@ -167,8 +165,7 @@ def make_rate(rate: RateLike) -> GapFunction:
             _require_within("alpha", alpha, 0.0, 1.0)
             return lambda gap: np.full(gap.shape, alpha)
     known = "('inverse', alpha, beta), ('linear', alpha) or ('constant', alpha)"
-    msg = f"rate must be a function, {known}. Got {rate!r}."
-    raise InvalidInputError(msg)
+    return refuse(f"rate must be a function, {known}. Got {rate!r}.")
 
 
 def _require_within(name: str, value: Any, least: float, most: float) -> None:
@@ -221,10 +218,8 @@ def hide_labels(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Samples. Used only if ``gap`` is None.
-    y_true : array-like of shape (n_samples,)
-        True labels, two values; the greater is positive.
+    X, y_true : object
+        As in :func:`platt_gap`; ``X`` is used only if ``gap`` is None.
     gap : array-like of shape (n_samples,), default=None
         True gap of each sample, in [-1, 1]. ``None`` estimates it by
         :func:`platt_gap`.

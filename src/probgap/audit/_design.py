@@ -80,20 +80,9 @@ class Design:
         """Return a design with further rows, after those asked about so far.
 
         Strata and their random orders stay as they are. Strata whose answers differ most get
-        most of the rows. That makes the count slightly biased, since the number of rows of a
-        stratum then depends on its answers.
-
-        Parameters
-        ----------
-        answers : mapping of int to bool or None
-            Answers so far, as for :func:`estimate`.
-        budget : int, default=50
-            The number of further rows.
-
-        Returns
-        -------
-        Design
-            Its ``rows`` begin with the rows of this one.
+        most of the ``budget`` of rows. That makes the count slightly biased, since the
+        number of rows of a stratum then depends on its answers. ``answers`` are those so
+        far, as for :func:`estimate`; ``rows`` of the result begin with those of this one.
         """
         if self.kind == "teach":
             refuse(

@@ -114,17 +114,8 @@ class AuditEstimate:
     def precision_at(self, k: int) -> Range:
         """Return the share of positives among the k unlabelled rows of greatest score.
 
-        Choose k without looking at the answers.
-
-        Parameters
-        ----------
-        k : int
-            Number of rows, from 1 to ``n_unlabelled``.
-
-        Returns
-        -------
-        Range
-            The share and its 90% interval. Strata without an answer may hold anything.
+        With its 90% interval, in which strata without an answer may hold anything. Choose
+        k, from 1 to ``n_unlabelled``, without looking at the answers.
         """
         if not 1 <= k <= self.n_unlabelled:
             refuse(f"k must be from 1 to {self.n_unlabelled}. Got {k!r}.")
@@ -137,15 +128,7 @@ class AuditEstimate:
     def rows_to_find(self, share: float = 0.8) -> Range:
         """Return how many rows of greatest score hold a share of the hidden positives.
 
-        Parameters
-        ----------
-        share : float, default=0.8
-            The share of hidden positives to find.
-
-        Returns
-        -------
-        Range
-            The number of rows and its 90% interval.
+        With the 90% interval of that number; the share must lie between 0 and 1.
         """
         if not 0.0 < share < 1.0:
             refuse(f"share must be between 0 and 1. Got {share!r}.")

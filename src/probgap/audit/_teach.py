@@ -73,17 +73,7 @@ class CorrectedClassifier:
     ) -> Vector:
         """Return P(Y=1 | x) of rows that are known to be unlabelled.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
-            Unlabelled rows.
-        probability : array-like of shape (n_samples,), default=None
-            As in :func:`correct`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The corrected probability, by which hidden positives are ranked.
+        Hidden positives are ranked by it; ``probability`` is as in :func:`correct`.
         """
         return expit(self._correct(X, _check_known(probability, X))[0])
 

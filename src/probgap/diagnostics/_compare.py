@@ -85,10 +85,8 @@ def compare_methods(
 
     Parameters
     ----------
-    X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
-        Rows.
-    labelled : array-like of shape (n_samples,)
-        True for labelled positives.
+    X, labelled : object
+        As in :func:`probgap.inspection.column_importance`.
     truth : array-like of shape (n_samples,), default=None
         True for positives, if known. Used for scores, never for fits.
     preprocessor : transformer, default=None
@@ -167,7 +165,10 @@ def compare_methods(
         seconds[name] += result[1] / len(folds)
         tell(done, len(jobs), name)
     order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
-    pooled = {name: _pool(parts, order) for name, parts in outcomes.items()}
+    pooled: dict[str, Outcome] = {}
+    for name, of_folds in outcomes.items():
+        failed = [each for each in of_folds if isinstance(each, str)]
+        pooled[name] = failed[0] if failed else np.concatenate(of_folds)[order]
     of_ours = pooled.get(OURS, "not compared")
     here = None if isinstance(of_ours, str) else of_ours > 0.0
     return [
@@ -216,12 +217,6 @@ def _fit_and_predict(
     except Exception as error:  # noqa: BLE001 (a failure is an outcome to report)
         outcome = str(error) or type(error).__name__
     return outcome, time.process_time() - started
-
-
-def _pool(parts: list[Outcome], order: Rows) -> Outcome:
-    """Put the predictions of the folds together."""
-    failed = [part for part in parts if isinstance(part, str)]
-    return failed[0] if failed else np.concatenate(parts)[order]
 
 
 def _describe_method(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -30,18 +30,15 @@ from probgap._core.validation import require_groups, smaller_group
 from probgap.gap import MixedGapEstimator
 
 LEVEL = 0.9
+_OF_GROUP = ["predicted", "observed", "n", "low", "high"]
 _OF_BIN = ["gap_low", "gap_high", "gap", "n", "labelled"]
 _OF_BIN += ["frequency", "low", "high", "fit"]
 _FEWEST_TO_JUDGE = 10
 _SIGNIFICANT = 0.05
 
 
-class HeldOut(NamedTuple):
-    """P(s=1 | x) and P(Y=1 | x) by models that were not fitted on the rows."""
-
-    labelled: Mask
-    chance: Vector
-    posterior: Vector
+# Who is labelled, and P(s=1 | x) and P(Y=1 | x) by models not fitted on the rows.
+HeldOut = tuple[Mask, Vector, Vector]
 
 
 def held_out_calibration(
@@ -69,12 +66,8 @@ def held_out_calibration(
 
     Parameters
     ----------
-    model : PGPUClassifier or Pipeline
-        A fitted classifier, or a pipeline that ends in one.
-    X : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
-        Rows, as the model takes them.
-    labelled : array-like of shape (n_samples,)
-        True for labelled positives.
+    model, X, labelled : object
+        As in :func:`probgap.inspection.column_importance`.
     n_bins : int, default=10
         Number of groups of about equal size, and of bins of equal width of the gap; empty
         ones are left out.
@@ -120,7 +113,7 @@ def held_out_calibration(
     True
     """
     held = hold_out(model, X, labelled, n_splits, max_rows, random_state, n_jobs)
-    return calibrate(held, n_bins)
+    return calibrate(*held, n_bins=n_bins)
 
 
 def held_out_by_fit(classifier: Any, labelled: Mask) -> HeldOut | None:
@@ -131,7 +124,7 @@ def held_out_by_fit(classifier: Any, labelled: Mask) -> HeldOut | None:
     chance = 0.5 * (1.0 + classifier.observed_gap_)
     if gap.log_odds_shift_:  # back to the rows that were drawn
         chance = expit(logit(chance) - gap.log_odds_shift_)
-    return HeldOut(labelled, chance, classifier.posterior_)
+    return labelled, chance, classifier.posterior_
 
 
 def hold_out(
@@ -157,8 +150,8 @@ def hold_out(
 
     parts = Parallel(n_jobs=n_jobs)(delayed(predict)(*fold) for fold in folds)
     order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
-    pooled = (np.concatenate(values)[order] for values in zip(*parts, strict=True))
-    return HeldOut(known, *pooled)
+    chance, posterior = (np.concatenate(v)[order] for v in zip(*parts, strict=True))
+    return known, chance, posterior
 
 
 def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
@@ -173,35 +166,33 @@ def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
     return list(folds.split(np.zeros(labelled.size), labelled))
 
 
-def calibrate(held: HeldOut, n_bins: int = 10) -> Bunch:
+def calibrate(
+    labelled: Mask, chance: Vector, posterior: Vector, n_bins: int = 10
+) -> Bunch:
     """Compare predicted chances with labels, in groups of about equal size."""
-    order = np.argsort(held.chance, kind="stable")
+    order = np.argsort(chance, kind="stable")
     bins = []
     for group in np.array_split(order, min(n_bins, order.size)):
-        hits, n = int(held.labelled[group].sum()), int(group.size)
-        predicted = float(held.chance[group].mean())
-        low, high = _interval(hits, n)
-        bins.append(
-            {"predicted": predicted, "observed": hits / n, "n": n}
-            | {"low": low, "high": high}
-        )
+        hits, n = int(labelled[group].sum()), int(group.size)
+        predicted = float(chance[group].mean())
+        row = predicted, hits / n, n, *_interval(hits, n)
+        bins.append(dict(zip(_OF_GROUP, row, strict=True)))
     off = sum(b["n"] * abs(b["predicted"] - b["observed"]) for b in bins)
-    n_labelled = int(held.labelled.sum())
-    n_found = int(np.count_nonzero(held.posterior[held.labelled] > 0.5))
+    n_labelled = int(labelled.sum())
+    n_found = int(np.count_nonzero(posterior[labelled] > 0.5))
     return Bunch(
         bins=bins,
         error=off / order.size,
         recall=n_found / n_labelled,
         recall_interval=_interval(n_found, n_labelled),
         n_labelled=n_labelled,
-        roc_auc=float(roc_auc_score(held.labelled, held.chance)),
-        labelling=_follow_gap(held, n_bins),
+        roc_auc=float(roc_auc_score(labelled, chance)),
+        labelling=_follow_gap(2.0 * posterior - 1.0, labelled, n_bins),
     )
 
 
-def _follow_gap(held: HeldOut, n_bins: int) -> dict[str, Any]:
+def _follow_gap(gap: Vector, labelled: Mask, n_bins: int) -> dict[str, Any]:
     """Bin rows by their gap, and test whether clearer positives are labelled more."""
-    gap, labelled = 2.0 * held.posterior - 1.0, held.labelled
     edges = np.linspace(-1.0, 1.0, n_bins + 1)
     at = np.clip(np.digitize(gap, edges) - 1, 0, n_bins - 1)
     used, at, n = np.unique(at, return_inverse=True, return_counts=True)

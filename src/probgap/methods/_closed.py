@@ -51,10 +51,8 @@ class ElkanNotoClassifier(FinalProbabilities):
     gap_estimator : classifier with predict_proba, or gap estimator, default=None
         Estimates P(s=1 | x). ``None`` takes a Platt-scaled SVM. Probabilities of training
         samples are in-sample, unless a gap estimator gives others.
-    pos_label : object, default=None
-        The value of ``y`` for a labelled positive; the greater if None.
-    random_state : int, Generator, RandomState or None, default=None
-        Seeds the split and the estimators.
+    pos_label, random_state : object
+        As in :class:`NaiveClassifier`; the seed is also that of the split.
 
     Attributes
     ----------
@@ -241,17 +239,14 @@ class PUSBClassifier(PriorMethod):
         :func:`probgap.reading.read` from held-out scores.
     gap_estimator : classifier with decision_function or predict_proba, default=None
         Scores samples, fitted to labelled against unlabelled. ``None`` takes an RBF SVM.
-    cv, pos_label, random_state : object
-        As in :class:`NatarajanClassifier`; ``cv`` makes the held-out scores.
-    n_jobs : int, default=None
-        Number of folds to fit at once.
+    cv, pos_label, random_state, n_jobs : object
+        As in :class:`NatarajanClassifier`; ``cv`` makes the held-out scores, with
+        ``n_jobs`` fits at once.
 
     Attributes
     ----------
-    class_prior_ : float
-        The class prior that was used.
-    estimate_ : HiddenEstimate or None
-        The estimate of the class prior; None if it was given.
+    class_prior_, estimate_ : float, HiddenEstimate or None
+        The class prior that was used, and its estimate; None if it was given.
     threshold_ : float
         Score above which a sample is positive; samples with this very score are not.
     gap_estimator_ : object

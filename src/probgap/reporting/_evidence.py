@@ -20,7 +20,6 @@ from probgap._core.errors import load_library, refuse
 from probgap._core.estimators import (
     check_rows,
     classifier_of,
-    input_columns,
     sample_rows,
     samples_of,
     take_rows,
@@ -84,11 +83,6 @@ class Fit:
         """How many rows each one represents."""
         weight = self.classifier.row_weight_
         return np.ones(self.labelled.size) if weight is None else weight
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the columns that the model uses."""
-        return [str(name) for name in input_columns(self.pipeline, self.X)]
 
 
 def read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> Fit:
@@ -270,7 +264,7 @@ def _check_held_out(tree: Evidence, fit: Fit, seed: int, n_jobs: int | None) -> 
     how = (_N_FOLDS_HELD_OUT, _MOST_HELD_OUT, seed, n_jobs)
     held = held_out_by_fit(fit.classifier, fit.labelled)
     held = held or hold_out(fit.pipeline, fit.X, fit.labelled, *how)
-    found = plain(calibrate(held))
+    found = plain(calibrate(*held))
     tree["decision"]["reliability"] = found.pop("bins")
     found["calibration_error"] = found.pop("error")
     tree["belief"] |= {"labelling": found.pop("labelling"), "held_out": found}

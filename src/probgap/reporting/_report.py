@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from probgap import __version__
 from probgap._core.errors import refuse
-from probgap._core.estimators import classifier_of
+from probgap._core.estimators import classifier_of, input_columns
 from probgap._core.output import whole_file
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap.diagnostics._compare import Progress
@@ -202,7 +202,8 @@ def report(
     warned = all_warnings(tree, failures, FITTING if fast else (), caught)
     drivers = tree["drivers"]
     driving = [each["column"] for each in drivers["columns"]] if drivers else []
-    telling = list(dict.fromkeys([*driving, *fit.columns]))
+    used = map(str, input_columns(fit.pipeline, fit.X))
+    telling = list(dict.fromkeys([*driving, *used]))
     ranked, cells, expected = rank_rows(fit), None, None
     if fit.classifier.row_weight_ is None:
         cells = fit.inputs[[name for name in telling if name in fit.inputs]]
