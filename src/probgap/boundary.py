@@ -1,7 +1,5 @@
 """The boundary l: the observed gap at which the true gap is zero."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.defaults import LIMITS
-from probgap._core.errors import BoundaryWarning, InvalidInputError, warn
+from probgap._core.errors import BoundaryWarning, refuse, warn
 from probgap._core.output import fact_table, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Array, Mask, Vector
@@ -128,6 +126,7 @@ class BoundaryRule(BaseEstimator):
         """Refuse parameters that are out of range."""
 
 
+@dataclass(eq=False, repr=False)
 class MeanSmallest(BoundaryRule):
     """The mean of the smallest gaps of labelled positives, as in the paper.
 
@@ -153,16 +152,14 @@ class MeanSmallest(BoundaryRule):
 
     name: ClassVar = "mean_smallest"
 
-    def __init__(self, n_smallest: int = 3) -> None:
-        self.n_smallest = n_smallest
+    n_smallest: int = 3
 
     def check(self) -> None:
         """Refuse parameters that are out of range."""
         if not isinstance(self.n_smallest, Integral) or self.n_smallest < 1:
-            msg = (
+            refuse(
                 f"n_smallest must be an integer of at least 1. Got {self.n_smallest!r}."
             )
-            raise InvalidInputError(msg)
 
     def place(self, gap: Vector) -> float:
         """Return the boundary, given the observed gaps of labelled positives."""
@@ -174,6 +171,7 @@ class MeanSmallest(BoundaryRule):
         return min(int(self.n_smallest), n_labelled)
 
 
+@dataclass(eq=False, repr=False)
 class Quantile(BoundaryRule):
     """A quantile of the gaps of labelled positives.
 
@@ -196,14 +194,12 @@ class Quantile(BoundaryRule):
 
     name: ClassVar = "quantile"
 
-    def __init__(self, quantile: float = 0.02) -> None:
-        self.quantile = quantile
+    quantile: float = 0.02
 
     def check(self) -> None:
         """Refuse parameters that are out of range."""
         if not isinstance(self.quantile, Real) or not 0.0 <= self.quantile <= 1.0:
-            msg = f"quantile must lie in [0, 1]. Got {self.quantile!r}."
-            raise InvalidInputError(msg)
+            refuse(f"quantile must lie in [0, 1]. Got {self.quantile!r}.")
 
     def place(self, gap: Vector) -> float:
         """Return the boundary, given the observed gaps of labelled positives."""
@@ -262,8 +258,7 @@ def share_below(
         ("largest_rate must lie in [0, 1)", 0.0 <= largest_rate < 1.0, largest_rate),
     ):
         if not right:
-            msg = f"{rule}. Got {value!r}."
-            raise InvalidInputError(msg)
+            refuse(f"{rule}. Got {value!r}.")
     found = 1.0
     if rank <= n_labelled:
         found = float(beta.ppf(level, rank, n_labelled - rank + 1))
@@ -351,13 +346,14 @@ def check_rule(rule: object) -> BoundaryRule | float:
     if isinstance(rule, BoundaryRule):
         rule.check()
         return rule
-    what = "be 'auto', a number in (-1, 0), MeanSmallest() or Quantile()"
-    if isinstance(rule, Real):
-        if -1.0 < float(rule) < 0.0:
-            return float(rule)
-        what = "lie in (-1, 0)"
-    msg = f"boundary must {what}. Got {rule!r}."
-    raise InvalidInputError(msg)
+    if not isinstance(rule, Real):
+        refuse(
+            "boundary must be 'auto', a number in (-1, 0), MeanSmallest() or Quantile(). "
+            f"Got {rule!r}."
+        )
+    if not -1.0 < float(rule) < 0.0:
+        refuse(f"boundary must lie in (-1, 0). Got {rule!r}.")
+    return float(rule)
 
 
 def describe_boundary(

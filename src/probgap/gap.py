@@ -18,7 +18,15 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
 from probgap._core._sklearn import Interval, StrOptions
-from probgap._core.checks import ObservedLabels, check_predict_input
+from probgap._core.checks import (
+    DEFAULT_FOLDS,
+    ObservedLabels,
+    can_hold_out,
+    check_predict_input,
+    fold_of_rows,
+    make_splitter,
+    smaller_group,
+)
 from probgap._core.defaults import LIMITS
 from probgap._core.errors import refuse
 from probgap._core.estimators import (
@@ -32,13 +40,6 @@ from probgap._core.mixture import fit_mixture
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.svm import FastSVC
 from probgap._core.types import Array, Mask, Matrix, Vector
-from probgap._core.validation import (
-    DEFAULT_FOLDS,
-    can_hold_out,
-    fold_of_rows,
-    make_splitter,
-    smaller_group,
-)
 
 __all__ = ["MixedGapEstimator", "ObservedGapEstimator"]
 

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import Bunch, gen_batches
 
 from probgap._core._sklearn import num_samples
-from probgap._core.checks import is_missing
+from probgap._core.checks import is_missing, require_groups
 from probgap._core.errors import refuse
 from probgap._core.estimators import (
     as_matrix,
@@ -34,7 +34,6 @@ from probgap._core.estimators import (
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Rows, Vector
-from probgap._core.validation import require_groups
 
 __all__ = [
     "column_importance",

@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 
-from probgap._core.checks import decode_labels
+from probgap._core.checks import Fold, decode_labels, smaller_group
 from probgap._core.errors import ProbgapWarning, refuse
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask
-from probgap._core.validation import Fold, smaller_group
 from probgap.metrics import BY_RANK, check_metric, pu_score
 
 __all__ = ["PUStratifiedKFold", "make_pu_scorer"]

@@ -1,14 +1,12 @@
 """Bayesian optimal relabelling: labels that follow from the observed gap."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled, check_unit_interval
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.output import fact_table, share
 
 __all__ = ["Relabelling", "hidden_probability", "relabel", "relabel_in_expectation"]
@@ -107,8 +105,7 @@ def relabel(
     """
     gap = check_gap(observed_gap)
     if lower > upper:
-        msg = f"lower must not exceed upper. Got lower={lower!r}, upper={upper!r}."
-        raise InvalidInputError(msg)
+        refuse(f"lower must not exceed upper. Got lower={lower!r}, upper={upper!r}.")
     labels = np.full(gap.shape, -1, dtype=np.int8)
     labels[gap > upper] = 1
     labels[(gap < lower) | ((gap == lower) & (lower == upper))] = 0

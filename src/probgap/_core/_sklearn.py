@@ -4,8 +4,6 @@ A minor release of scikit-learn may move or rename these, and then this is the f
 mend: no other imports a private name of it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from sklearn import get_config

@@ -4,8 +4,6 @@ The only file that uses torch. Solvers call functions of ``xp`` that both have, 
 methods here for those that differ.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What classifiers share: decisions by sign, soft labels, access to fitted models."""
 
-from __future__ import annotations
-
 import warnings
 from abc import abstractmethod
 from inspect import Parameter, signature

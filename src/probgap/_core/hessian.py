@@ -5,17 +5,15 @@ a diagonal. The factor is the preconditioner of conjugate gradients or, where it
 enough, stands for the kernel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import gen_batches
 
 from probgap._core.arrays import Arrays, Tensor
-from probgap._core.kernels import kernel_matrix
 from probgap._core.types import Mask, Matrix, Rows, Vector
 
 # Exponents are differences; their terms must not exceed this, or single precision would
@@ -75,9 +73,8 @@ class Blocks:
         if self.kernel == "precomputed":
             return arrays.put(self.A[rows][:, columns], single=self.single)
         if self._sides is None:
-            exact = kernel_matrix(
-                self.A[rows], self.B[columns], self.kernel, self.params
-            )
+            A, B = self.A[rows], self.B[columns]
+            exact = pairwise_kernels(A, B, metric=self.kernel, **self.params)
             return arrays.put(exact, single=self.single)
         left, right = self._sides[0][rows], self._sides[1][columns].T
         result = arrays.zeros(left.shape[0], right.shape[1], like=self.like)
@@ -194,9 +191,7 @@ class Hessian:
             self._matrix = blocks.square()
 
     @classmethod
-    def exact(
-        cls, blocks: Blocks, diagonal: Vector, rank: int, scale: float
-    ) -> Hessian:
+    def exact(cls, blocks: Blocks, diagonal: Vector, rank: int, scale: float) -> Self:
         """Return the kernel with a factor of some rank as its preconditioner."""
         growing = GrowingFactor(blocks, diagonal)
         growing.grow(rank, lambda rest: not rest.any())

@@ -4,8 +4,6 @@ The dual variables of an SVM, times the labels, solve a quadratic programme whos
 Those of weighted SVMs, and of the folds of Platt scaling, differ in their bounds alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Self
@@ -173,6 +171,7 @@ def _round(programme: Programme, state: State, near: Tensor) -> Tensor:
     return xp.where(balanced, rounded, programme.project(x))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelSVM(SignClassifier):
     """scikit-learn's ``SVC`` with an RBF kernel, for two classes, solved on any arrays.
 
@@ -197,18 +196,10 @@ class KernelSVM(SignClassifier):
         projected unit gradient step, whether ``tol`` is met, and after how many steps.
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        gamma: float | Literal["scale", "auto"] = "scale",
-        tol: float = _TOL,
-        device: str | None = None,
-    ) -> None:
-        self.C = C
-        self.gamma = gamma
-        self.tol = tol
-        self.device = device
+    C: float = 1.0
+    gamma: float | Literal["scale", "auto"] = "scale"
+    tol: float = _TOL
+    device: str | None = None
 
     def fit(
         self, X: Matrix, y: ArrayLike, sample_weight: ArrayLike | None = None

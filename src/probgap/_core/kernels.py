@@ -1,6 +1,6 @@
 """RBF kernels: widths, matrices and Nystroem features."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import issparse
-from sklearn.metrics.pairwise import euclidean_distances, pairwise_kernels, rbf_kernel
+from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils import gen_batches
 
 from probgap._core.defaults import LIMITS
@@ -16,10 +16,7 @@ from probgap._core.errors import refuse
 from probgap._core.runtime import draw_rows, spread_rows
 from probgap._core.types import Array, Mask, Matrix, Single, Vector
 
-Params = Mapping[str, Any]
-
 _MEDIAN_SAMPLE = 1000
-_DIAGONAL_BLOCK = 64
 _BLOCK_BYTES = 16 * 2**20
 # Directions below this share of the largest eigenvalue are dropped: they are noise in
 # single precision, and a ridge penalty would suppress them.
@@ -64,28 +61,6 @@ def as_dense(samples: Matrix) -> Array:
     """Return samples as a dense array in double precision."""
     dense = samples.toarray() if issparse(samples) else samples
     return np.asarray(dense, dtype=np.float64)
-
-
-def kernel_matrix(A: Matrix, B: Matrix | None, kernel: Any, params: Params) -> Array:
-    """Evaluate a scikit-learn kernel, by name or as a callable."""
-    return pairwise_kernels(A, B, metric=kernel, **params)
-
-
-def kernel_diagonal(X: Matrix, kernel: Any, params: Params) -> Vector:
-    """Evaluate the kernel of each row with itself."""
-    diagonal = np.ones(X.shape[0])
-    if kernel not in ("rbf", "laplacian"):
-        for rows in gen_batches(diagonal.size, _DIAGONAL_BLOCK):
-            diagonal[rows] = np.diagonal(kernel_matrix(X[rows], None, kernel, params))
-    return diagonal
-
-
-def mean_kernel(A: Matrix, B: Matrix, kernel: Any, params: Params) -> Vector:
-    """Average each row of K(A, B), a block at a time."""
-    total = np.zeros(A.shape[0])
-    for rows in gen_batches(B.shape[0], max(1, _BLOCK_BYTES // (8 * total.size))):
-        total += kernel_matrix(A, B[rows], kernel, params).sum(axis=1)
-    return total / B.shape[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,5 @@
 """Output for people: files, numbers, tables for notebooks."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 from probgap._core.types import Mask, Rows, Vector
 
 RandomStateLike = int | np.integer | np.random.RandomState | np.random.Generator | None
@@ -30,13 +30,12 @@ def as_generator(random_state: RandomStateLike) -> np.random.Generator:
         return random_state
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(_SEED_RANGE))
-    if isinstance(random_state, numbers.Integral) and int(random_state) >= 0:
-        return np.random.default_rng(int(random_state))
-    msg = (
-        "random_state must be a non-negative integer, a numpy Generator, a numpy "
-        f"RandomState or None. Got {random_state!r}."
-    )
-    raise InvalidInputError(msg)
+    if not isinstance(random_state, numbers.Integral) or int(random_state) < 0:
+        refuse(
+            "random_state must be a non-negative integer, a numpy Generator, a numpy "
+            f"RandomState or None. Got {random_state!r}."
+        )
+    return np.random.default_rng(int(random_state))
 
 
 def draw_seed(rng: np.random.Generator) -> int:

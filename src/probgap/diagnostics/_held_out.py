@@ -14,6 +14,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import Bunch
 
+from probgap._core.checks import require_groups, smaller_group
 from probgap._core.errors import refuse
 from probgap._core.estimators import (
     chance_positive,
@@ -26,7 +27,6 @@ from probgap._core.estimators import (
 )
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask, Rows, Vector
-from probgap._core.validation import require_groups, smaller_group
 from probgap.gap import MixedGapEstimator
 
 LEVEL = 0.9

@@ -12,13 +12,13 @@ from scipy.stats import mannwhitneyu
 from sklearn.model_selection import KFold
 from sklearn.utils import Bunch
 
+from probgap._core.checks import require_groups
 from probgap._core.errors import refuse
 from probgap._core.estimators import as_matrix, check_rows, sample_rows, take_rows
 from probgap._core.kernels import KernelFeatures, scale_gamma
 from probgap._core.newton import Logistic, fit_penalised
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, one_thread
 from probgap._core.types import Array, Mask, Single, Vector
-from probgap._core.validation import require_groups
 
 _SIGNIFICANT = 0.05
 _N_LANDMARKS = 100

@@ -10,12 +10,16 @@ from numpy.random import Generator
 from sklearn.model_selection import train_test_split
 
 from probgap._core._sklearn import StrOptions
-from probgap._core.checks import ObservedLabels, check_predict_input
+from probgap._core.checks import (
+    Fold,
+    ObservedLabels,
+    check_predict_input,
+    smaller_group,
+)
 from probgap._core.errors import warn
 from probgap._core.estimators import fit_on_shares, require_score
 from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
-from probgap._core.validation import Fold, smaller_group
 from probgap.methods.base import (
     SHARE,
     TINY,

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.random import Generator
 
 from probgap._core._sklearn import Interval, StrOptions
-from probgap._core.checks import ObservedLabels
+from probgap._core.checks import ObservedLabels, make_splitter, observed_accuracy
 from probgap._core.errors import refuse
 from probgap._core.runtime import RandomStateLike, draw_seed
 from probgap._core.types import Mask, Matrix, Vector
-from probgap._core.validation import make_splitter, observed_accuracy
 from probgap.methods.base import TINY, FinalProbabilities, MethodClassifier
 
 _RATE = Interval(Real, 0, 1, closed="left")

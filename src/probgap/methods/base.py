@@ -14,7 +14,13 @@ from sklearn.svm import SVC
 from sklearn.utils.metaestimators import available_if
 
 from probgap._core._sklearn import HasMethods, Interval
-from probgap._core.checks import ObservedLabels, check_predict_input
+from probgap._core.checks import (
+    ObservedLabels,
+    can_hold_out,
+    check_predict_input,
+    make_splitter,
+    smaller_group,
+)
 from probgap._core.errors import refuse
 from probgap._core.estimators import (
     PUClassifier,
@@ -25,7 +31,6 @@ from probgap._core.estimators import (
 )
 from probgap._core.runtime import draw_seed
 from probgap._core.types import Array, Mask, Matrix, Vector
-from probgap._core.validation import can_hold_out, make_splitter, smaller_group
 from probgap.gap import GapClassifier, ObservedGapEstimator
 from probgap.reading import HiddenEstimate, read
 

@@ -1,7 +1,5 @@
 """PGPUcv: the boundary chosen by cross-validation over a grid."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,16 +14,18 @@ from sklearn.base import clone
 
 from probgap._core._sklearn import StrOptions
 from probgap._core.checks import (
+    Fold,
     ObservedLabels,
     in_double,
+    make_splitter,
+    observed_accuracy,
     require_labelled_and_unlabelled,
 )
-from probgap._core.errors import InvalidInputError, ProbgapWarning
+from probgap._core.errors import InvalidInputError, ProbgapWarning, refuse
 from probgap._core.estimators import clone_with_seed
 from probgap._core.kernels import TrainingFeatures
 from probgap._core.runtime import RandomStateLike, draw_seed, one_thread, stage
 from probgap._core.types import Mask, Matrix, Rows, Vector
-from probgap._core.validation import Fold, make_splitter, observed_accuracy
 from probgap.boundary import lee_liu
 from probgap.pgpu._fold import FitsOnFold
 from probgap.pgpu.classifier import BasePGPU, paper_parameters
@@ -232,8 +232,7 @@ def _check_grid(boundaries: ArrayLike | None) -> Vector:
     except (TypeError, ValueError):
         grid = np.empty(0)
     if grid.size == 0 or not ((grid > -1.0) & (grid < 0.0)).all():
-        msg = f"boundaries must be numbers in (-1, 0). Got {boundaries!r}."
-        raise InvalidInputError(msg)
+        refuse(f"boundaries must be numbers in (-1, 0). Got {boundaries!r}.")
     return grid
 
 
@@ -284,8 +283,7 @@ def score_fold(
             predicted = fits.fit_and_predict(classifier, data)
             scores[i] = criterion(labelled[test], predicted)
     if np.isnan(scores).any():
-        msg = f"scoring must return a number. Got NaN from {criterion!r}."
-        raise InvalidInputError(msg)
+        refuse(f"scoring must return a number. Got NaN from {criterion!r}.")
     return scores[first][which]
 
 

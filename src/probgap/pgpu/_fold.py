@@ -1,7 +1,5 @@
 """The support vector machines of a fold, from one kernel matrix where possible."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Self
@@ -86,6 +84,7 @@ class FitsOnFold:
         return self.kernels[gamma]
 
 
+@dataclass(eq=False, repr=False)
 class RowSVM(SignClassifier):
     """An SVM whose samples are numbers of rows of a kernel matrix.
 
@@ -93,9 +92,8 @@ class RowSVM(SignClassifier):
     no part of the matrix is copied.
     """
 
-    def __init__(self, svm: SVC, kernel: Array) -> None:
-        self.svm = svm
-        self.kernel = kernel
+    svm: SVC
+    kernel: Array
 
     def __sklearn_clone__(self) -> Self:
         return type(self)(self.svm, self.kernel)  # the kernel is not copied

@@ -1,10 +1,9 @@
 """PGPU: a classifier from positive and unlabelled data with biased labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.special import expit
@@ -13,14 +12,14 @@ from probgap._core._sklearn import HasMethods, StrOptions, check_parameters
 from probgap._core.checks import ObservedLabels, check_predict_input, in_double
 from probgap._core.errors import warn
 from probgap._core.estimators import PUClassifier
+from probgap._core.output import fact_table, is_open, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Matrix, Vector
 from probgap.boundary import Boundary, BoundaryRule, MeanSmallest
 from probgap.gap import ObservedGapEstimator
-from probgap.pgpu.html import fit_table
 from probgap.pgpu.steps import Steps, choose_steps, decide, find_doubts, fit_pgpu
 from probgap.reading import HiddenEstimate
-from probgap.reweight import KernelMeanMatching
+from probgap.reweight import KernelMeanMatching, KMMResult
 
 
 def paper_parameters() -> dict[str, Any]:
@@ -326,3 +325,48 @@ class PGPUClassifier(BasePGPU):
         rng = as_generator(self.random_state)
         self._fit(*self._check_fit(X, y), rng, weight)
         return self
+
+
+def fit_table(model: Any) -> str:
+    """Return what a notebook shows below the diagram of a fitted classifier."""
+    if not hasattr(model, "relabelling_"):
+        return ""
+    relabelling, estimate = model.relabelling_, model.estimate_
+    n_samples = round(estimate.n_labelled + estimate.n_unlabelled)
+    low, high = estimate.class_prior_interval
+    positives = f"{low:.1%} to {high:.1%}"
+    if is_open(estimate.n_hidden_interval[1], estimate.n_unlabelled):
+        positives = f"at least {low:.1%}"
+    facts = {
+        "hidden positives": f"{estimate.hidden_range} (90% interval), best estimate "
+        f"{estimate.n_hidden:,.0f}",
+        "labelled": f"{share(model.n_labelled_, n_samples)} of {n_samples:,} samples",
+        "share of positives": f"{positives} (90% interval), best estimate "
+        f"{estimate.class_prior:.1%}",
+        "boundary": _boundary(model.boundary_),
+        "undecided by the gap": share(model.boundary_.n_undecided, n_samples),
+        "left out of training": share(relabelling.n_undecided, relabelling.labels.size),
+        "weights": _weights(model.kmm_, model.sample_weight_),
+    }
+    return fact_table(f"{type(model).__name__}: what the fit found", facts)
+
+
+def _boundary(boundary: Boundary) -> str:
+    spread = ""
+    if boundary.spread > 0.0:
+        spread = f" \N{PLUS-MINUS SIGN} {number(boundary.spread, 2)}"
+    moved = ", moved: see boundary_.fallback" if boundary.fallback else ""
+    return f"{number(boundary.value)}{spread} (rule {boundary.rule!r}{moved})"
+
+
+def _weights(matching: KMMResult | None, weight: Vector) -> str:
+    if matching is None:
+        return "all 1 (reweight=None)"
+    used = weight[weight > 0.0]
+    if used.size and np.ptp(used) == 0.0:
+        return f"all {number(float(used[0]))}"
+    state = "" if matching.converged else "; not converged"
+    return (
+        f"effective sample size {matching.effective_sample_size:,.0f} of {used.size:,}"
+        f", largest {number(float(weight.max()))}{state}"
+    )

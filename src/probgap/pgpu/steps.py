@@ -14,7 +14,7 @@ from sklearn.calibration import CalibratedClassifierCV
 
 from probgap._core._sklearn import check_parameters
 from probgap._core.defaults import DEFAULTS, LIMITS
-from probgap._core.errors import InvalidInputError, UnreliableFitWarning, warn
+from probgap._core.errors import UnreliableFitWarning, refuse, warn
 from probgap._core.estimators import (
     clone_with_seed,
     fit_on_shares,
@@ -386,11 +386,10 @@ def _require_both(relabelling: Relabelling) -> None:
     )
     if not n_positive:
         none, why = "positive", "no sample has an observed gap above 0"
-    msg = (
+    refuse(
         f"The algorithm's letter leaves no {none} to train on: {why}. Pass strict=False, "
         "which mends that and says how, or another gap_estimator or boundary."
     )
-    raise InvalidInputError(msg)
 
 
 def fit_final(classifier: Any, data: SoftLabels) -> Any:

@@ -1,7 +1,5 @@
 """Estimate the class prior: checks, dispatch to a method, and the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,10 +1,9 @@
 """Share of positives among unlabelled rows, from features."""
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass
 from itertools import count
+from typing import Self
 
 import numpy as np
 from numpy.random import Generator
@@ -166,7 +165,7 @@ class DistanceCurve:
     component: Vector
 
     @classmethod
-    def of(cls, rows: Matrix, n_mixture: int) -> DistanceCurve:
+    def of(cls, rows: Matrix, n_mixture: int) -> Self:
         """Choose the kernel width at which both groups are farthest apart."""
         mixture = (np.arange(rows.shape[0]) < n_mixture) / n_mixture
         component = (mixture == 0.0) / (rows.shape[0] - n_mixture)

@@ -1,7 +1,5 @@
 """Share of positives among unlabelled rows, from one score per row."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit

@@ -1,7 +1,5 @@
 """The result of an estimate of the class prior."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self

@@ -1,10 +1,8 @@
 """Estimate hidden positives from the scores of labelled and unlabelled rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -233,7 +231,7 @@ class HiddenEstimate:
         class_prior: float | tuple[float, float] | None = None,
         scores: ArrayLike | None = None,
         positive: ArrayLike | None = None,
-    ) -> HiddenEstimate:
+    ) -> Self:
         """Return the estimate after weighting the curves by further evidence.
 
         Parameters

@@ -1,7 +1,5 @@
 """The network: from a summary of the scores, of fixed length, to weighted curves."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Bounds of the risk: the paper's Theorems 4 and 5, and what left-out rows can cost."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Real
 
@@ -10,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from probgap._core.checks import check_labelled, check_unit_interval
-from probgap._core.errors import InvalidInputError
+from probgap._core.errors import refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,5 +190,4 @@ def risk_bound(
 
 def _require(right: bool, rule: str, value: object) -> None:
     if not right:
-        msg = f"{rule}. Got {value!r}."
-        raise InvalidInputError(msg)
+        refuse(f"{rule}. Got {value!r}.")

@@ -1,9 +1,7 @@
 """The entry points of kernel mean matching: check, solve, warn."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -11,18 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import KERNEL_PARAMS
+from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 from sklearn.utils import check_array
 
 from probgap._core._sklearn import Interval
 from probgap._core.arrays import open_device
 from probgap._core.errors import refuse, warn
-from probgap._core.kernels import (
-    TrainingFeatures,
-    as_dense,
-    kernel_matrix,
-    median_gamma,
-)
+from probgap._core.kernels import TrainingFeatures, as_dense, median_gamma
 from probgap._core.runtime import one_thread, spread_rows
 from probgap._core.types import Mask, Matrix, Vector
 from probgap.reweight._pivoting import MatchingBatch
@@ -164,9 +157,10 @@ def kernel_mean_matching(
     with one_thread():
         if X_source is X_target and upper >= 1.0:
             some = source[spread_rows(n, _MOST_FOR_OBJECTIVE)]
+            values = pairwise_kernels(some, metric=kernel, **params)
             return KMMResult(
                 weights=np.ones(n),
-                objective=-float(kernel_matrix(some, None, kernel, params).mean()),
+                objective=-float(values.mean()),
                 kkt_residual=0.0,
                 band_slack=float(min(bounds.slack, upper - 1.0)),
                 n_iter=0,
@@ -233,7 +227,7 @@ def match_selections(
     order = np.argsort(-chosen.sum(axis=0), kind="stable")
     used = int(np.count_nonzero(chosen.any(axis=0)))
     with one_thread():
-        full = kernel_matrix(samples[order], None, kernel, params)
+        full = pairwise_kernels(samples[order], metric=kernel, **params)
         batch = MatchingBatch(
             kernel=full[:used, :used],
             kappa=full.mean(axis=1)[:used],
@@ -251,6 +245,7 @@ def match_selections(
     ]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KernelMeanMatching(BaseEstimator):
     """Weight the chosen samples so that they represent all.
 
@@ -284,18 +279,10 @@ class KernelMeanMatching(BaseEstimator):
         "slack": [Interval(Real, 0, None, closed="left"), None],
     }
 
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[..., Any] = "rbf",
-        gamma: float | None = None,
-        upper: float = 1000.0,
-        slack: float | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.upper = upper
-        self.slack = slack
+    kernel: str | Callable[..., Any] = "rbf"
+    gamma: float | None = None
+    upper: float = 1000.0
+    slack: float | None = None
 
     def match(
         self,
@@ -345,7 +332,7 @@ class KernelMeanMatching(BaseEstimator):
                 "Kernel mean matching puts most weight on few samples: the effective "
                 f"sample size is {result.effective_sample_size:.1f} out of {n_weighed}. "
                 "The chosen samples do not cover those left out. Use a smaller upper, or "
-                "reweight=None.",
+                "reweight=None."
             )
         return result
 

@@ -14,8 +14,6 @@ Weights are scaled to ``u = w / n`` here: the matrix is then the same for every 
 batch, and one Cholesky factor of it serves them all.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 

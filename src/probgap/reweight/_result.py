@@ -1,9 +1,7 @@
 """The result of kernel mean matching, and its problem as a quadratic programme."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -86,7 +84,7 @@ class Bounds:
     slack: float
 
     @classmethod
-    def of(cls, n: int, upper: float, slack: float | None) -> Bounds:
+    def of(cls, n: int, upper: float, slack: float | None) -> Self:
         """Fill in the default slack, 1 - 1 / sqrt(n)."""
         default = float(1.0 - 1.0 / np.sqrt(n))
         return cls(n, float(upper), default if slack is None else float(slack))

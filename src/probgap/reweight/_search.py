@@ -11,8 +11,6 @@ duality gap. Far from the centre it is weaker, so that its gradient, and with it
 that remains, is about the same for every weight.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from probgap._core.arrays import Tensor

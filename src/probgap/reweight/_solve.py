@@ -7,18 +7,18 @@
 ==== == ======= ===== ========= ========
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils import gen_batches
 
 from probgap._core.arrays import Arrays
 from probgap._core.hessian import Blocks, GrowingFactor, Hessian
-from probgap._core.kernels import kernel_diagonal, kernel_matrix, mean_kernel
 from probgap._core.quadratic import Best
 from probgap._core.types import Array, Matrix, Vector
 from probgap.reweight._pivoting import MatchingBatch, pivot
@@ -52,6 +52,9 @@ _PRECONDITION_SHARE = 1 / 8
 _PRECONDITION_ROOT = 8.0
 # Matrices up to this size are multiplied with in double precision.
 _LARGEST_IN_DOUBLE = 1500
+# Rows of which the kernel is evaluated at a time for its diagonal, and bytes for its means.
+_DIAGONAL_BLOCK = 64
+_BLOCK_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,16 @@ class Task:
     @property
     def gamma(self) -> float | None:
         return self.params.get("gamma")
+
+    def kernel_diagonal(self) -> Vector:
+        """Evaluate the kernel of each source sample with itself."""
+        diagonal = np.ones(self.bounds.n)
+        if self.kernel not in ("rbf", "laplacian"):
+            for rows in gen_batches(diagonal.size, _DIAGONAL_BLOCK):
+                some = self.source[rows]
+                block = pairwise_kernels(some, metric=self.kernel, **self.params)
+                diagonal[rows] = np.diagonal(block)
+        return diagonal
 
     def blocks(self, other: Matrix, arrays: Arrays, *, single: bool) -> Blocks:
         return Blocks(
@@ -105,14 +118,22 @@ def solve(task: Task, solver: str, arrays: Arrays | None) -> KMMResult:
 
 def _by_pivoting(task: Task) -> KMMResult:
     """Solve a single problem as a batch of one."""
-    source = task.source.astype(np.float64)
+    source, target, n_target = (
+        task.source.astype(np.float64),
+        task.target,
+        task.target.shape[0],
+    )
+    kernel = partial(pairwise_kernels, metric=task.kernel, **task.params)
+    total = np.zeros(task.bounds.n)
+    for rows in gen_batches(n_target, max(1, _BLOCK_BYTES // (8 * total.size))):
+        total += kernel(source, target[rows]).sum(axis=1)
     batch = MatchingBatch(
-        kernel=kernel_matrix(source, None, task.kernel, task.params),
-        kappa=mean_kernel(source, task.target, task.kernel, task.params),
+        kernel=kernel(source),
+        kappa=total / n_target,
         chosen=np.ones((1, task.bounds.n), dtype=bool),
         upper=task.bounds.upper,
         slack=task.bounds.slack,
-        n_target=task.target.shape[0],
+        n_target=n_target,
     )
     return solve_batch(batch, task.tol, task.gamma, certify=True)[0]
 
@@ -173,7 +194,7 @@ def _by_low_rank(task: Task, *, insist: bool) -> KMMResult | None:
     """
     n, d = task.source.shape
     dense = not issparse(task.source) and not issparse(task.target)
-    diagonal = kernel_diagonal(task.source, task.kernel, task.params)
+    diagonal = task.kernel_diagonal()
     unit = float(diagonal.mean()) or 1.0
     if task.kernel == "linear" and dense and (insist or d <= n // 4):
         factor, left = np.asarray(task.source, np.float64), np.zeros(n)
@@ -211,7 +232,7 @@ def _by_products(task: Task, arrays: Arrays) -> KMMResult:
     """Solve by products with the kernel, preconditioned by a factor."""
     n = task.bounds.n
     single = n > _LARGEST_IN_DOUBLE or type(arrays) is not Arrays
-    diagonal = kernel_diagonal(task.source, task.kernel, task.params)
+    diagonal = task.kernel_diagonal()
     unit = float(diagonal.mean()) or 1.0
     rank = int(min(_PRECONDITION_ROOT * np.sqrt(n), np.ceil(_PRECONDITION_SHARE * n)))
     with arrays.computing():

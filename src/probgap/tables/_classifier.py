@@ -17,7 +17,7 @@ from probgap._core.checks import check_observed_labels
 from probgap._core.errors import refuse
 from probgap._core.types import Mask, Vector
 from probgap.pgpu import PGPUClassifier
-from probgap.pgpu.html import fit_table
+from probgap.pgpu.classifier import fit_table
 from probgap.tables._cells import Frame, check_columns, pa, pd, to_frame
 from probgap.tables._drift import describe_ranges
 from probgap.tables._labels import LabelColumn, read_labels, require_labels
