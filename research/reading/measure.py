@@ -1,4 +1,4 @@
-"""Measure how often intervals and probabilities of the reading hold.
+"""Measure how often intervals and probabilities of the estimate hold.
 
     make reading                                       # tasks.npz and the network, 1 h
     python -m research.reading.measure --count 400     # new tasks, families trained on

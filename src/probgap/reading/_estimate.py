@@ -74,7 +74,7 @@ class HiddenEstimate:
         Number of rows of each kind.
     familiarity : float
         Share of the simulated tasks that look at least as unusual as this one. Near 0, the
-        reading extrapolates.
+        estimate extrapolates.
     curves : Curves
         Weighted curves of P(Y=1 | score, unlabelled), each compatible with the scores.
     slope, offset : float
@@ -312,7 +312,7 @@ class HiddenEstimate:
             "boundary": number(self.boundary),
             "familiarity": number(self.familiarity, 2),
         }
-        return fact_table("Reading", facts)
+        return fact_table("Estimate", facts)
 
 
 def read(
