@@ -39,10 +39,7 @@ class StratumSample:
 
     def total(self) -> float:
         """Return the unbiased estimate of the total of strata with an answer."""
-        seen = self.answered > 0
-        share = np.divide(
-            self.found, self.answered, where=seen, out=np.zeros(seen.size)
-        )
+        share = self.found / np.maximum(self.answered, 1.0)
         return float(self.weight @ (self.size * share))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -156,19 +156,15 @@ def compare_methods(
     results = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_fit_and_predict)(choices[name], *part) for name, part in jobs
     )
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in names}
-    seconds = dict.fromkeys(names, 0.0)
-    for done, ((name, _), result) in enumerate(
-        zip(jobs, results, strict=True), start=1
-    ):
-        outcomes[name].append(result[0])
-        seconds[name] += result[1] / len(folds)
-        tell(done, len(jobs), name)
+    done: list[tuple[Outcome, float]] = []
+    for (name, _), result in zip(jobs, results, strict=True):
+        done.append(result)
+        tell(len(done), len(jobs), name)
     order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
-    pooled: dict[str, Outcome] = {}
-    for name, of_folds in outcomes.items():
-        failed = [each for each in of_folds if isinstance(each, str)]
-        pooled[name] = failed[0] if failed else np.concatenate(of_folds)[order]
+    pooled, seconds = {}, {}
+    for k, name in enumerate(names):
+        outcomes, times = zip(*done[k :: len(names)], strict=True)
+        pooled[name], seconds[name] = _pool(outcomes, order), sum(times) / len(folds)
     of_ours = pooled.get(OURS, "not compared")
     here = None if isinstance(of_ours, str) else of_ours > 0.0
     return [
@@ -217,6 +213,12 @@ def _fit_and_predict(
     except Exception as error:  # noqa: BLE001 (a failure is an outcome to report)
         outcome = str(error) or type(error).__name__
     return outcome, time.process_time() - started
+
+
+def _pool(parts: Sequence[Outcome], order: Rows) -> Outcome:
+    """Put the predictions of the folds together."""
+    failed = [part for part in parts if isinstance(part, str)]
+    return failed[0] if failed else np.concatenate(parts)[order]
 
 
 def _describe_method(

@@ -104,10 +104,8 @@ class PropensityWeightedClassifier(FinalProbabilities):
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            *Observed* labels, as in the other classifiers.
+        X, y : object
+            Samples and *observed* labels, as in :meth:`NaiveClassifier.fit`.
         propensity : array-like of shape (n_samples,), default=None
             Probability that each sample, if positive, is labelled. Only those of labelled
             samples are used, which must be above 0. ``None`` takes the parameter.

@@ -72,18 +72,6 @@ class Fit:
         """The classifier at the end of the pipeline."""
         return classifier_of(self.pipeline)
 
-    @property
-    def numbers(self) -> Rows:
-        """Numbers of the rows in the whole table, counted from 1."""
-        numbers: Rows = self.cells.index.to_numpy() + 1
-        return numbers
-
-    @property
-    def weight(self) -> Vector:
-        """How many rows each one represents."""
-        weight = self.classifier.row_weight_
-        return np.ones(self.labelled.size) if weight is None else weight
-
 
 def read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> Fit:
     """Find out what was fitted on which rows, or refuse it."""
@@ -170,7 +158,9 @@ def plain(value: Any) -> Any:
 def describe_fit(fit: Fit) -> Evidence:
     """Return what the fit itself found, with places for what the checks give."""
     classifier = fit.classifier
-    estimate, gap, weight = classifier.estimate_, classifier.observed_gap_, fit.weight
+    estimate, gap = classifier.estimate_, classifier.observed_gap_
+    weight = classifier.row_weight_  # how many rows each one represents
+    weight = np.ones(gap.size) if weight is None else weight
     called = (classifier.probability_ > 0.5) & ~fit.labelled
     found = {
         "rows": round(estimate.n_labelled + estimate.n_unlabelled),
@@ -313,7 +303,7 @@ def _choose_next(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
             why = f"undecided by the gap, {why}"
         numbers = {"gap": float(gap[at]), "probability": float(chance[at])}
         name = None if fit.ids is None else fit.ids[at]
-        row = {"row": int(fit.numbers[at]), "id": name}
+        row = {"row": int(fit.cells.index[at]) + 1, "id": name}
         tree["next"].append(row | numbers | {"why": why})
 
 

@@ -88,7 +88,7 @@ def rank_rows(fit: Fit) -> pd.DataFrame:
     table.insert(0, "observed_label", observed)
     if fit.ids is not None:
         table.insert(0, "id", fit.ids)
-    table.insert(0, "row", fit.numbers)
+    table.insert(0, "row", fit.cells.index.to_numpy() + 1)  # as in the whole table
     chance, gap = (table[key].to_numpy() for key in ("probability", "gap"))
     ranked = rank_hidden(chance, gap, labelled)
     place = table.columns.get_loc("predicted_label") + 1
