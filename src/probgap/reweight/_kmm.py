@@ -146,12 +146,12 @@ def kernel_mean_matching(
     bounds = _check_bounds(n, gamma, upper, slack, tol)
     if solver not in SOLVERS:
         refuse(f"solver must be one of {SOLVERS}. Got {solver!r}.")
-    params = _kernel_parameters(kernel, kernel_params, gamma, target)
     arrays = None if device is None else open_device(device)
-    if arrays is not None and kernel != "rbf":
-        refuse(f"kernel must be 'rbf' on a device. Got {kernel!r}.")
     if arrays is not None:
+        if kernel != "rbf":
+            refuse(f"kernel must be 'rbf' on a device. Got {kernel!r}.")
         source, target = as_dense(source), as_dense(target)
+    params = _kernel_parameters(kernel, kernel_params, gamma, target)
 
     # On one thread, so that results do not depend on how many there are.
     with one_thread():

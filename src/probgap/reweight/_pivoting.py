@@ -26,7 +26,7 @@ from probgap.reweight._result import Bounds
 from probgap.reweight._search import AT_UPPER, AT_ZERO, FREE
 
 _RIDGE = 1e-9
-_MAX_STEPS = 100
+_MAX_STEPS = 40
 # Steps in a row that may fail to reduce the number of wrong guesses.
 _PATIENCE = 8
 # Tolerance for rounding, of gradients and relative to the bounds.
@@ -150,7 +150,6 @@ def pivot(
     batch: MatchingBatch,
     *,
     certify: bool,
-    max_steps: int | None = None,
     patience: int = _PATIENCE,
 ) -> list[Guess]:
     """Solve the problems of a batch with one factorisation.
@@ -165,7 +164,7 @@ def pivot(
     # If the kernel is not positive definite, what was solved so far is returned.
     with suppress(LinAlgError):
         shared = SharedFactor(batch)
-        for _ in range(_MAX_STEPS if max_steps is None else max_steps):
+        for _ in range(_MAX_STEPS):
             waiting = [guess for guess in guesses if not guess.done]
             if not waiting:
                 break

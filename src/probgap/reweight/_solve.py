@@ -1,10 +1,24 @@
 """The choice of a solver, and each of them for one problem.
 
-``python benchmarks/kmm.py`` measures them. CPU seconds for n source and n target samples:
+CPU seconds for n source and n target samples in d dimensions, by ``benchmarks/kmm.py``:
 
-==== == ======= ===== ========= ========
-   n  d   exact       iterative low_rank
-==== == ======= ===== ========= ========
+==== == ===== ========= ========
+   n  d exact iterative low_rank
+==== == ===== ========= ========
+ 300  2 0.013     0.007    0.005
+ 300 10 0.006     0.021
+ 500  2 0.026     0.009    0.009
+ 500 10 0.016     0.034
+1000  2 0.077     0.025    0.015
+1000 10 0.083     0.070
+2000  2 0.180     0.036    0.018
+2000 10 0.426     0.126
+4000  2           0.12     0.03
+==== == ===== ========= ========
+
+Up to 500 samples all take next to nothing, and "exact" is exact. Where bounds are many, as
+for selections of a sample, "iterative" takes 0.07 s for 1200 of 2000 samples in double
+precision, 0.7 s in single, and "exact" 0.11 s.
 """
 
 from collections.abc import Mapping
@@ -100,7 +114,7 @@ def choose_solver(n: int, kernel: Any, tol: float) -> str:
 
 
 def solve(task: Task, solver: str, arrays: Arrays | None) -> KMMResult:
-    """Solve by the named solver, or by the one that "auto" chooses; by products on a device."""
+    """Solve by the named solver, or by the one that "auto" chooses."""
     if arrays is not None:
         return _by_products(task, arrays)
     n, named = task.bounds.n, solver != "auto"
@@ -204,8 +218,10 @@ def _by_low_rank(task: Task, *, insist: bool) -> KMMResult | None:
         growing = GrowingFactor(blocks, diagonal)
         limit = n if insist else int(min(_LARGEST_RANK, _LARGEST_SHARE * n))
 
+        error = 0.0 if insist else _ERROR * task.tol * unit
+
         def enough(rest: Vector) -> bool:
-            return float(np.sqrt(rest).mean()) ** 2 <= _ERROR * task.tol * unit
+            return float(np.sqrt(rest).mean()) ** 2 <= error
 
         growing.grow(min(_PROBE, limit), enough)
         if not insist and growing.rest.mean() > _PROMISING * unit:
@@ -231,7 +247,7 @@ def _by_low_rank(task: Task, *, insist: bool) -> KMMResult | None:
 def _by_products(task: Task, arrays: Arrays) -> KMMResult:
     """Solve by products with the kernel, preconditioned by a factor."""
     n = task.bounds.n
-    single = n > _LARGEST_IN_DOUBLE or type(arrays) is not Arrays
+    single = n > _LARGEST_IN_DOUBLE
     diagonal = task.kernel_diagonal()
     unit = float(diagonal.mean()) or 1.0
     rank = int(min(_PRECONDITION_ROOT * np.sqrt(n), np.ceil(_PRECONDITION_SHARE * n)))
