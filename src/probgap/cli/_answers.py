@@ -102,7 +102,6 @@ def _plain_cell(value: Any) -> str:
 
 
 def _row_of(text: str, n_rows: int) -> int | None:
-    """Return the index of a row by its number, if the table has such a row."""
     try:
         number = float(text)
     except ValueError:
@@ -147,7 +146,6 @@ def _rows(rows: Iterable[int]) -> list[str]:
 def _changes(
     lines: Iterable[_Line], asked: Mapping[int, Mapping[str, str]]
 ) -> list[str]:
-    """Return the rows with a cell that differs from the one that was shown."""
     changed: dict[int, str] = {}
     for row, _, cells in lines:
         for name, shown in asked.get(row, {}).items():

@@ -2,32 +2,82 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from probgap._core.errors import refuse
-from probgap.cli._run import read_run, read_same
 from probgap.cli._terminal import caught_warnings
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     from probgap._core.types import Mask
     from probgap.audit import CorrectedClassifier
+    from probgap.tables._cells import Frame
+
+
+def read_run(folder: Path, part: str) -> Any:
+    """Return a part of run.json, or refuse a file that fit did not write."""
+    path = folder / "run.json"
+    if not path.is_file():
+        refuse(
+            f"DIR must be a folder that probgap fit wrote. Got {folder}: no run.json in it."
+        )
+    try:
+        run = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        run = None
+    match run:
+        case {"format": int(number)} if number > 1:
+            refuse(
+                f"{path} has format {number}, and this version reads format 1; use a "
+                "newer probgap."
+            )
+        case {"format": 1, "drivers": None} if part == "drivers":
+            refuse(
+                "There were too few labelled rows to say what drives the probabilities."
+            )
+        case {"format": 1, "table": {"files": _, **table}} if (
+            part == "table" and "sha256" not in table
+        ):
+            refuse(
+                "This requires a fit in memory; this one was made with --engine dask."
+            )
+        case {"format": 1} if _is_whole(part, run.get(part)):
+            pass
+        case _:
+            refuse(f"{path} is damaged or was altered; fit again.")
+    return run[part]
+
+
+def _is_whole(part: str, found: Any) -> bool:
+    """Return whether a part has what the commands read of it."""
+    match part, found:
+        case "table", {
+            "path": str(),
+            "sha256": str(),
+            "label": str(),
+            "positive": str(),
+        }:
+            return "id" in found and isinstance(found["id"], str | None)
+        case "drivers", {
+            "scored_by": str(),
+            "score": int() | float(),
+            "columns": list(),
+        }:
+            return all(_is_whole("driver", column) for column in found["columns"])
+        case "driver", {"column": str(), "importance": shown, "spread": spread}:
+            return all(isinstance(number, int | float) for number in (shown, spread))
+    return False
 
 
 class FittedTable:
     """The table of a fit, which is read again when it is asked for.
 
-    Parameters
-    ----------
-    folder : Path
-        A folder that fit wrote; any other is refused.
-    source : str or None
-        Where the table is now, if not where it was.
+    ``source`` says where it is now, if not where it was.
     """
 
     def __init__(self, folder: Path, source: str | None) -> None:
@@ -35,32 +85,34 @@ class FittedTable:
         self.described: dict[str, Any] = read_run(folder, "table")
 
     @cached_property
-    def _frame(self) -> pd.DataFrame:
-        return read_same(self.described, self._source)
+    def _frame(self) -> Frame:
+        from probgap import tables
+
+        source = self._source or self.described["path"]
+        if source == "-":
+            _refuse_table("none, and it came from standard input")
+        if not all(Path(file).is_file() for file in tables.find_tables(source)):
+            _refuse_table(f"{source!r}, which is not a file")
+        table = tables.read_table(source)
+        if table.sha256 != self.described["sha256"]:
+            _refuse_table(f"a file with other contents: {source}")
+        return table.frame
 
     @cached_property
-    def cells(self) -> pd.DataFrame:
+    def cells(self) -> Frame:
         """All columns but the label, as they were read."""
         return self._frame.drop(columns=self.described["label"])
 
     @cached_property
-    def inputs(self) -> pd.DataFrame:
+    def inputs(self) -> Frame:
         """What the model learns from."""
-        inputs: pd.DataFrame = self.table_model.read_inputs(self._frame)
-        return inputs
+        return self.table_model.read_inputs(self._frame)
 
     @cached_property
     def labelled(self) -> Mask:
         """Which rows are known positives."""
-        labels = self.table_model.labels_
-        known: Mask = labels.find(self._frame[self.described["label"]])
-        return known
-
-    @property
-    def positive(self) -> str:
-        """The value of the label column that marks them."""
-        positive: str = self.described["positive"]
-        return positive
+        cells = self._frame[self.described["label"]]
+        return self.table_model.labels_.find(cells)
 
     @cached_property
     def ids(self) -> NDArray[Any]:
@@ -112,3 +164,7 @@ class FittedTable:
         asked, said = self.inputs.iloc[rows], list(answers.values())
         with caught_warnings():
             return correct(self.model, asked, said, probability=held_out)
+
+
+def _refuse_table(found: str) -> NoReturn:
+    refuse(f"--table must name the table that the model was fitted to. Got {found}.")

@@ -26,18 +26,9 @@ class AnsweredError(Exception):
 class LabelSession:
     """Rows to ask about, and answers so far; for several people at once.
 
-    Parameters
-    ----------
-    journal : Journal
-        Where answers go.
-    design : Design
-        The rows, and how they were drawn.
-    show : callable
-        Returns the cells of a row, as plain data.
-    earlier : mapping of int to Record
-        Answers so far, in their order. Anybody may undo them, unless they are from a file.
-    extend : callable, default=None
-        Draws so many more rows, and returns the longer design.
+    ``show`` returns the cells of a row, as plain data; ``extend`` draws so many more rows,
+    and returns the longer design. Anybody may undo ``earlier`` answers, unless they are
+    from a file.
     """
 
     def __init__(

@@ -36,6 +36,7 @@ class Options:
     jobs: int = 1
     fast: bool = False  # leave out the checks that fit something else
     engine: str | None = None  # "dask", if rows are drawn from blocks
+    scheduler: str | None = None  # of its workers
     command: str = field(default_factory=command_line)
 
     def choose_columns(self, names: Sequence[str]) -> dict[str, Any]:
@@ -88,8 +89,12 @@ def require_column(option: str, name: str, names: Sequence[str]) -> None:
     refuse(f"{rule} Got {name!r}.{hint}")
 
 
-def read_rows(options: Options) -> Table:
-    """Read the whole table, or refuse it, as soon as it shows that it will not do."""
+def read_rows(options: Options, *, shown: bool = False) -> Table:
+    """Read the whole table, or rows drawn from it; refuse it as soon as it will not do."""
+    if options.engine is not None:
+        from probgap.cli._cluster import draw_from_files
+
+        return draw_from_files(options, shown=shown)
     files = tables.find_tables(options.source)
     if Path(files[0]).is_file():  # anything else can be read only once
         with tables.TableReader(files[0]) as reader:
@@ -99,7 +104,6 @@ def read_rows(options: Options) -> Table:
 
 
 def _require_memory(source: str, files: Sequence[str]) -> None:
-    """Refuse a table that cannot fit into memory, before the time is spent."""
     needed = _TIMES_IN_MEMORY * sum(Path(file).stat().st_size for file in files)
     free = free_memory()
     if free is not None and needed > free:

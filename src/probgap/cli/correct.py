@@ -114,7 +114,7 @@ def score_table(
     scores = pd.DataFrame(
         {
             "row": number + 1,
-            "observed_label": np.where(labelled, fit.positive, ""),
+            "observed_label": np.where(labelled, fit.described["positive"], ""),
             "answer": answer,
             "probability": chance.round(8),
             "predicted_label": better.classes_[called],

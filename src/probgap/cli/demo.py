@@ -39,7 +39,7 @@ def demo(
     with plain_errors(debug=debug):
         check_folder(out, (TABLE, RESULTS), force=force)
         check_libraries()
-        from probgap.cli._table import Options, read_rows
+        from probgap.cli._table import Options
         from probgap.cli.fit import fit_into
         from probgap.tables import write_csv
 
@@ -56,7 +56,7 @@ def demo(
             )
             typer.echo(f"$ {command}\n")
         options = Options(str(path), _LABEL, id=_ID, seed=_SEED, command=command)
-        found = fit_into(results, options, read_rows, force=True, shown=not quiet)
+        found = fit_into(results, options, force=True, shown=not quiet)
         if not quiet:
             typer.echo("\n" + _verdict(found.ranked, table, truth))
 

@@ -68,7 +68,6 @@ def _version_of(name: str) -> str | None:
 
 
 def _test_itself() -> tuple[bool, str]:
-    """Return whether a fit finds a known answer, and what it found."""
     try:
         from probgap import PGPUClassifier
         from probgap.datasets import hide_labels, make_square

@@ -9,9 +9,8 @@ import typer
 
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
-from probgap.cli._fitted import FittedTable
+from probgap.cli._fitted import FittedTable, read_run
 from probgap.cli._output import check_libraries
-from probgap.cli._run import read_run
 
 _MOST_COLUMNS = 20
 _N_NEAREST = 5
@@ -57,7 +56,6 @@ def explain(
 def _explain_row(
     folder: Path, row: str, source: str | None, seed: int
 ) -> dict[str, Any]:
-    """Return why a row of the table of a fit has its probability."""
     fit = FittedTable(folder, source)
     check_libraries()
     at = fit.find_row(row)
@@ -198,7 +196,6 @@ def _print_words(column: str, words: list[dict[str, Any]]) -> None:
 
 
 def _print_bars(entries: list[tuple[str, float, str]]) -> None:
-    """Print names, numbers with a bar each, and a remark."""
     from rich.text import Text
 
     largest = max((abs(value) for _, value, _ in entries), default=0.0) or 1.0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from probgap.cli._output import (
 if TYPE_CHECKING:
     from probgap.cli._table import Options
     from probgap.reporting import Report
-    from probgap.tables import Table, TableClassifier
+    from probgap.tables import TableClassifier
 
 # The steps, and how long each takes relative to the others.
 _COSTS = {
@@ -78,7 +77,7 @@ def fit(
         prior = given.read_class_prior(class_prior)
         if scheduler is not None and engine != given.EngineName.DASK:
             refuse("--scheduler requires --engine dask.")
-        from probgap.cli._table import Options, read_rows
+        from probgap.cli._table import Options
 
         options = Options(
             table,
@@ -93,30 +92,19 @@ def fit(
             jobs=jobs,
             fast=fast,
             engine=None if engine == given.EngineName.MEMORY else engine.value,
+            scheduler=scheduler,
         )
-        shown, read = not (quiet or as_json), read_rows
-        if options.engine is not None:
-            from probgap.cli._cluster import draw_from_files
-
-            read = partial(draw_from_files, scheduler=scheduler, shown=shown)
-        found = fit_into(out, options, read, force=force, shown=shown)
+        found = fit_into(out, options, force=force, shown=not (quiet or as_json))
         if as_json:
             terminal.print_json(found.to_dict())
 
 
-def fit_into(
-    out: Path,
-    options: Options,
-    read: Callable[[Options], Table],
-    *,
-    force: bool,
-    shown: bool,
-) -> Report:
+def fit_into(out: Path, options: Options, *, force: bool, shown: bool) -> Report:
     """Fit to a table and write the results, all of them or none; show the main points."""
     allowed: Any = {"force": force, "read": options.source}
     check_folder(out, FILES, **allowed)
     with claim_folder(out), terminal.Progress(_COSTS, shown=shown) as progress:
-        model, found = analyse(options, read, progress)
+        model, found = analyse(options, progress, shown=shown)
         check_folder(out, FILES, **allowed)  # somebody may have used it meanwhile
         write_results(out, model, found)
     if shown:
@@ -127,12 +115,14 @@ def fit_into(
 
 
 def analyse(
-    options: Options, read: Callable[[Options], Table], progress: terminal.Progress
+    options: Options, progress: terminal.Progress, *, shown: bool
 ) -> tuple[TableClassifier, Report]:
     """Read, fit, check and describe; write nothing."""
+    from probgap.cli._table import read_rows
+
     started = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     progress.begin("Reading the table")
-    table = read(options)
+    table = read_rows(options, shown=shown)
     frame = table.frame
     columns = options.choose_columns(list(frame.columns))
     # Not earlier: a bad table is refused before scikit-learn is loaded.

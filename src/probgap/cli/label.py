@@ -10,9 +10,8 @@ import typer
 from probgap._core.errors import InvalidInputError, refuse
 from probgap.cli import _options as given
 from probgap.cli import _terminal as terminal
-from probgap.cli._fitted import FittedTable
+from probgap.cli._fitted import FittedTable, read_run
 from probgap.cli._output import check_libraries
-from probgap.cli._run import read_run
 from probgap.cli.audit import print_estimate, write_report
 
 if TYPE_CHECKING:

@@ -187,7 +187,6 @@ def _load(path: Path, *, quiet: bool) -> tuple[TableClassifier, Any]:
 def _select_columns(
     reader: TableReader, needed: Sequence[str], name: str | None
 ) -> None:
-    """Read only the columns that are needed, and the id column if there is one."""
     from probgap.cli._table import require_column
 
     if missing := [name for name in needed if name not in reader.columns]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -18,6 +19,7 @@ from probgap.dask._blocks import Lazy, dask, draw_sample
 from probgap.pgpu import PGPUClassifier
 
 
+@dataclass(eq=False, repr=False)
 class DaskPGPUClassifier(ClassifierMixin, BaseEstimator):
     """Classify from positive and unlabelled data in blocks, on one machine or many.
 
@@ -80,16 +82,10 @@ class DaskPGPUClassifier(ClassifierMixin, BaseEstimator):
         "random_state": "no_validation",
     }
 
-    def __init__(
-        self,
-        classifier: PGPUClassifier | None = None,
-        *,
-        max_memory: float = float(LIMITS.sample_bytes),
-        random_state: RandomStateLike = None,
-    ) -> None:
-        self.classifier = classifier
-        self.max_memory = max_memory
-        self.random_state = random_state
+    classifier: PGPUClassifier | None = None
+    _: KW_ONLY
+    max_memory: float = float(LIMITS.sample_bytes)
+    random_state: RandomStateLike = None
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Lazy, y: Lazy) -> Self:

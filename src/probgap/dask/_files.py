@@ -87,12 +87,10 @@ def draw_table(
 
 
 def _measure(sample: Any, labels: LabelColumn, label: str, columns: Any) -> int:
-    """Return the number of columns that a classifier would see."""
     known = labels.find(sample[label])
     plan = tables.plan_columns(sample, labelled=known, label=label, **columns)
     inputs = tables.read_inputs(sample, plan)
-    width: int = tables.make_preprocessor(plan).fit_transform(inputs).shape[1]
-    return width
+    return tables.make_preprocessor(plan).fit_transform(inputs).shape[1]
 
 
 def _list_pieces(file: str) -> list[Piece]:

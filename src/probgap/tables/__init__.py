@@ -14,7 +14,6 @@ from probgap.tables._read import Table, read_table
 from probgap.tables._read import TableReader as TableReader
 from probgap.tables._read import find_tables as find_tables
 from probgap.tables._read import ids_of as ids_of
-from probgap.tables._read import join_digests as join_digests
 from probgap.tables._read import path_of as path_of
 from probgap.tables._write import append_parquet as append_parquet
 from probgap.tables._write import write_csv as write_csv

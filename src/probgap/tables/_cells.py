@@ -224,7 +224,6 @@ def to_days(cells: Cells, *, day_first: bool = False) -> tuple[Vector, Mask]:
 
 
 def _to_day(text: str, day_first: bool) -> float:
-    """Return the days since 1970, NaN if there is no such day."""
     for form, order in _COMPILED:
         if found := form.fullmatch(text):
             named = order.replace("??", "dm" if day_first else "md")

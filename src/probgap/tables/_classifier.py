@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,8 +30,6 @@ _HANDED_ON = ("class_prior", "random_state", "n_jobs")
 
 
 def _estimator_has(method: str) -> Any:
-    """Return a check that the estimator, fitted or not, has a method."""
-
     def check(self: TableClassifier) -> bool:
         own = self.pipeline_[-1] if hasattr(self, "pipeline_") else self.estimator
         return own is None or hasattr(own, method)
@@ -38,6 +37,7 @@ def _estimator_has(method: str) -> Any:
     return check
 
 
+@dataclass(eq=False, repr=False)
 class TableClassifier(ClassifierMixin, BaseEstimator):
     """Classify rows of a table from positive and unlabelled labels.
 
@@ -136,28 +136,16 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         "n_jobs": "no_validation",
     }
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        id: str | None = None,
-        drop: Iterable[str] = (),
-        category: Iterable[str] = (),
-        keep: Iterable[str] = (),
-        pos_label: object = None,
-        class_prior: float | tuple[float, float] | None = None,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.id = id
-        self.drop = drop
-        self.category = category
-        self.keep = keep
-        self.pos_label = pos_label
-        self.class_prior = class_prior
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    estimator: Any = None
+    _: KW_ONLY
+    id: str | None = None
+    drop: Iterable[str] = ()
+    category: Iterable[str] = ()
+    keep: Iterable[str] = ()
+    pos_label: object = None
+    class_prior: float | tuple[float, float] | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit(self, X: Any, y: str | ArrayLike) -> Self:
@@ -357,7 +345,6 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return bundle
 
     def _found(self) -> str:
-        """Return what the classifier found, as a notebook shows it."""
         return fit_table(self.pipeline_[-1]) if hasattr(self, "pipeline_") else ""
 
     def __sklearn_tags__(self) -> Any:

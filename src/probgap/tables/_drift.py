@@ -64,7 +64,6 @@ def _describe_column(column: Series, planned: ColumnUse) -> dict[str, Any]:
 
 
 def _present(column: Series, use: str, *, day_first: bool) -> Vector:
-    """Return the numbers, or days since 1970, of cells that hold one."""
     cells = to_cells(column)
     date = use == "date"
     values, _ = to_days(cells, day_first=day_first) if date else to_floats(cells)

@@ -194,7 +194,6 @@ def _is_code(values: Vector, n_distinct: int, labelled: Mask) -> bool:
 
 
 def _refuse_strays(column: Series, values: Vector, bad: Mask, n_distinct: int) -> None:
-    """Raise if a column holds numbers but for a few cells."""
     n_bad, n_good = int(bad.sum()), int((~np.isnan(values)).sum())
     if not n_bad or n_bad > _STRAY_SHARE * (n_bad + n_good) or n_distinct <= _CODES:
         return

@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,7 +140,8 @@ def read_table(source: Source) -> Table:
         return Table(frames[0], reader.name, path, digests[0], tuple(notes))
     frame = pd.concat(frames, ignore_index=True)
     name, every = Path(str(source)).name or str(source), tuple(map(str, files))
-    return Table(frame, name, path, join_digests(digests), tuple(notes), every)
+    digest = hashlib.sha256("".join(digests).encode()).hexdigest()
+    return Table(frame, name, path, digest, tuple(notes), every)
 
 
 def path_of(source: Source) -> str:
@@ -192,13 +193,6 @@ def _is_empty(file: str) -> bool:
     except InvalidInputError:
         pass  # reported when it is read
     return False
-
-
-def join_digests(digests: Sequence[str]) -> str:
-    """Return the SHA-256 of a file, or of those of several files in their order."""
-    if len(digests) == 1:
-        return digests[0]
-    return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 class _Blocks(io.RawIOBase):
@@ -345,14 +339,10 @@ class TableReader:
         if self._path is not None:
             return self._path
         copy = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the source)
-        self.on_close(copy.close)
+        self._opened.callback(copy.close)
         shutil.copyfileobj(self.stream, copy)
         copy.seek(0)
         return copy
-
-    def on_close(self, function: Callable[[], object]) -> None:
-        """Call a function before the file is closed."""
-        self._opened.callback(function)
 
     def finish(self) -> str:
         """Read to the end and return the SHA-256 of the file."""

@@ -209,8 +209,7 @@ def to_categories(frame: Frame) -> NDArray[np.object_]:
 def to_documents(column: Frame) -> list[str]:
     """Return a column, or a frame of one, as documents, empty where a cell is missing."""
     series = column.iloc[:, 0] if hasattr(column, "columns") else column
-    documents: list[str] = pc.fill_null(to_text(to_cells(series)), "").to_pylist()
-    return documents
+    return pc.fill_null(to_text(to_cells(series)), "").to_pylist()
 
 
 def to_dates(frame: Frame, day_first: Collection[str] = ()) -> Array:
