@@ -128,8 +128,8 @@ def small(good, probgap, tmp_path_factory):
 
 
 def keeping(found, function):
-    def run(*arguments):
-        found.append(function(*arguments))
+    def run(*arguments, **options):
+        found.append(function(*arguments, **options))
         return found[-1]
 
     return run

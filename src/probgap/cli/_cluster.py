@@ -10,19 +10,14 @@ from typing import Any
 
 import typer
 
-from probgap import tables
 from probgap._core.errors import load_library, refuse
 from probgap.cli._table import Options
 from probgap.cli._terminal import signal_handler
 from probgap.tables import Table
 
 
-def draw_from_files(options: Options, *, shown: bool) -> Table:
+def draw_from_files(options: Options, columns: Any, *, shown: bool) -> Table:
     """Draw the rows to fit to: all labelled ones, and as many others as fit."""
-    # A bad request is refused before any worker is started.
-    files = tables.find_tables(options.source)
-    with tables.TableReader(files[0]) as reader:
-        columns = options.choose_columns(reader.columns)
     with start_client(options.scheduler, options.jobs, shown=shown):
         from probgap.dask._files import draw_table
 

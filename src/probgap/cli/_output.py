@@ -23,13 +23,13 @@ from probgap.cli._terminal import first_few
 FILES = ("report.html", "scores.csv", "label_next.csv", "model.probgap", "run.json")
 
 
-def check_libraries() -> None:
-    """Raise, before a long run, if a library that the results need is missing."""
-    for library in ("pandas", "jinja2"):
-        if find_spec(library) is None:
-            raise MissingLibraryError(
-                library=library, extra="tool", purpose="the commands"
-            )
+def check_libraries(
+    *names: str, extra: str = "tool", purpose: str = "the commands"
+) -> None:
+    """Raise, before a long run, if a library that it needs is missing."""
+    for name in names or ("pandas", "jinja2"):
+        if find_spec(name) is None:
+            raise MissingLibraryError(library=name, extra=extra, purpose=purpose)
 
 
 def check_folder(

@@ -14,7 +14,6 @@ from typing import Any
 
 import typer
 
-from probgap._core.errors import load_library
 from probgap.cli._labelling import AnsweredError, LabelSession
 
 _PAGES = {
@@ -34,12 +33,6 @@ _HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
 }
-
-
-def check_server() -> None:
-    """Raise, before any work, if a library of the extra is missing."""
-    for name in ("starlette", "uvicorn"):
-        load_library(name, extra="label", purpose="probgap label")
 
 
 def bind(host: str, port: int) -> socket.socket:

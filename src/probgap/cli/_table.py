@@ -91,14 +91,14 @@ def require_column(option: str, name: str, names: Sequence[str]) -> None:
 
 def read_rows(options: Options, *, shown: bool = False) -> Table:
     """Read the whole table, or rows drawn from it; refuse it as soon as it will not do."""
-    if options.engine is not None:
-        from probgap.cli._cluster import draw_from_files
-
-        return draw_from_files(options, shown=shown)
-    files = tables.find_tables(options.source)
-    if Path(files[0]).is_file():  # anything else can be read only once
+    files, drawn = tables.find_tables(options.source), options.engine is not None
+    if drawn or Path(files[0]).is_file():  # anything else can be read only once
         with tables.TableReader(files[0]) as reader:
-            options.choose_columns(reader.columns)
+            columns = options.choose_columns(reader.columns)
+        if drawn:
+            from probgap.cli._cluster import draw_from_files
+
+            return draw_from_files(options, columns, shown=shown)
         _require_memory(options.source, files)
     return tables.read_table(options.source)
 

@@ -63,7 +63,7 @@ def label(
     """
     with terminal.plain_errors(debug=debug):
         from probgap.cli._journal import Journal
-        from probgap.cli._server import bind, check_server, is_local, serve
+        from probgap.cli._server import bind, is_local, serve
 
         if not is_local(host) and not allow_network:
             refuse(
@@ -72,7 +72,7 @@ def label(
             )
         fit = FittedTable(folder, table)
         check_libraries()
-        check_server()
+        check_libraries("starlette", "uvicorn", extra="label", purpose="probgap label")
         with bind(host, port) as sock, Journal(folder, alone=True) as journal:
             session, about = open_session(fit, journal, mode.value, budget, seed)
             serve(session, about, sock, host, browse=not no_browser)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -74,16 +75,16 @@ def draw_table(
     ranks, weights = draw_ranks(sizes, max_memory, width, seed)
     frame = take(ranks)
     name = Path(source).name if len(files) > 1 else Path(files[0]).name
+    table = Table(frame, name, tables.path_of(source), "", (), tuple(files))
     if weights is None:
-        return Table(frame, name, tables.path_of(source), "", (), tuple(files))
+        return table
     known = labels.find(frame[label])
     note = (
         f"{len(frame):,} of {n_rows.sum():,} rows were drawn to fit and to check, "
         f"{known.sum():,} of {labels.n_labelled:,} labelled ones among them; counts "
         "are scaled to all rows."
     )
-    weight = np.where(known, *weights)
-    return Table(frame, name, tables.path_of(source), "", (note,), tuple(files), weight)
+    return replace(table, notes=(note,), weight=np.where(known, *weights))
 
 
 def _measure(sample: Any, labels: LabelColumn, label: str, columns: Any) -> int:
