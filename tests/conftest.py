@@ -28,14 +28,13 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 @pytest.fixture
 def set_defaults(monkeypatch):
     """Set numbers that shape a fit otherwise, for one test."""
-    from probgap._core.defaults import DEFAULTS, LIMITS  # noqa: PLC0415
+    from probgap._core.defaults import DEFAULTS  # noqa: PLC0415
 
     def change(*, most_rows, landmark_range):
-        defaults = replace(DEFAULTS, most_rows=most_rows)
-        for module in ("pgpu.steps", "_core.checks"):
+        numbers = {"most_rows": most_rows, "landmark_range": landmark_range}
+        defaults = replace(DEFAULTS, **numbers)
+        for module in ("pgpu.steps", "_core.checks", "_core.kernels"):
             monkeypatch.setattr(f"probgap.{module}.DEFAULTS", defaults)
-        limits = replace(LIMITS, landmark_range=landmark_range)
-        monkeypatch.setattr("probgap._core.kernels.LIMITS", limits)
 
     return change
 

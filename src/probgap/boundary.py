@@ -13,8 +13,8 @@ from scipy.stats import beta
 from sklearn.base import BaseEstimator
 
 from probgap._core.checks import check_gap, check_labelled
-from probgap._core.defaults import LIMITS
-from probgap._core.errors import BoundaryWarning, refuse, warn
+from probgap._core.defaults import DEFAULTS
+from probgap._core.errors import BoundaryWarning, refuse, require, warn
 from probgap._core.output import fact_table, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Array, Mask, Vector
@@ -156,10 +156,8 @@ class MeanSmallest(BoundaryRule):
 
     def check(self) -> None:
         """Refuse parameters that are out of range."""
-        if not isinstance(self.n_smallest, Integral) or self.n_smallest < 1:
-            refuse(
-                f"n_smallest must be an integer of at least 1. Got {self.n_smallest!r}."
-            )
+        right = isinstance(self.n_smallest, Integral) and self.n_smallest >= 1
+        require(right, "n_smallest must be an integer of at least 1", self.n_smallest)
 
     def place(self, gap: Vector) -> float:
         """Return the boundary, given the observed gaps of labelled positives."""
@@ -198,8 +196,8 @@ class Quantile(BoundaryRule):
 
     def check(self) -> None:
         """Refuse parameters that are out of range."""
-        if not isinstance(self.quantile, Real) or not 0.0 <= self.quantile <= 1.0:
-            refuse(f"quantile must lie in [0, 1]. Got {self.quantile!r}.")
+        right = isinstance(self.quantile, Real) and 0.0 <= self.quantile <= 1.0
+        require(right, "quantile must lie in [0, 1]", self.quantile)
 
     def place(self, gap: Vector) -> float:
         """Return the boundary, given the observed gaps of labelled positives."""
@@ -252,13 +250,10 @@ def share_below(
     >>> round(share_below(3, 300, largest_rate=0.8), 4)
     0.0833
     """
-    for rule, right, value in (
-        ("rank must be at least 1", rank >= 1, rank),
-        ("level must lie in (0, 1)", 0.0 < level < 1.0, level),
-        ("largest_rate must lie in [0, 1)", 0.0 <= largest_rate < 1.0, largest_rate),
-    ):
-        if not right:
-            refuse(f"{rule}. Got {value!r}.")
+    require(rank >= 1, "rank must be at least 1", rank)
+    require(0.0 < level < 1.0, "level must lie in (0, 1)", level)
+    allowed = 0.0 <= largest_rate < 1.0
+    require(allowed, "largest_rate must lie in [0, 1)", largest_rate)
     found = 1.0
     if rank <= n_labelled:
         found = float(beta.ppf(level, rank, n_labelled - rank + 1))
@@ -351,8 +346,7 @@ def check_rule(rule: object) -> BoundaryRule | float:
             "boundary must be 'auto', a number in (-1, 0), MeanSmallest() or Quantile(). "
             f"Got {rule!r}."
         )
-    if not -1.0 < float(rule) < 0.0:
-        refuse(f"boundary must lie in (-1, 0). Got {rule!r}.")
+    require(-1.0 < float(rule) < 0.0, "boundary must lie in (-1, 0)", rule)
     return float(rule)
 
 
@@ -396,9 +390,9 @@ def _make_usable(found: float, unlabelled: Vector) -> tuple[float, str | None]:
     """Move a boundary that leaves too few negatives to fit on, and return the reason."""
     value = min(found, _JUST_BELOW_ZERO)
     negative = np.count_nonzero(unlabelled < value) / unlabelled.size
-    if negative < LIMITS.fewest_negatives:
+    if negative < DEFAULTS.fewest_negatives:
         # Just above the quantile: gaps that equal it count as below, if all gaps are equal.
-        quantile = np.quantile(unlabelled, LIMITS.fallback_share)
+        quantile = np.quantile(unlabelled, DEFAULTS.fallback_share)
         return float(np.nextafter(quantile, 1.0)), (
             f"A boundary must leave negatives to learn from; {found:.3g} leaves "
             f"{negative:.1%} of the unlabelled samples. The quarter of them with the "

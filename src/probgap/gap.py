@@ -27,7 +27,7 @@ from probgap._core.checks import (
     make_splitter,
     smaller_group,
 )
-from probgap._core.defaults import LIMITS
+from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import refuse
 from probgap._core.estimators import (
     PUClassifier,
@@ -132,7 +132,7 @@ def gap_of(chance: Vector) -> Vector:
 
 def log_odds_of(observed_gap: Vector) -> Vector:
     """Return the log-odds of being labelled, clipped away from certainty."""
-    least = LIMITS.least_probability
+    least = DEFAULTS.least_probability
     return logit(np.clip(0.5 * (1.0 + observed_gap), least, 1.0 - least))
 
 

@@ -44,9 +44,6 @@ class Arrays:
     def in_type_of(self, array: Tensor, like: Tensor) -> Tensor:
         return array.astype(like.dtype, copy=False)
 
-    def true_rows(self, mask: Tensor) -> Tensor:
-        return np.flatnonzero(mask)
-
     def take_along(self, array: Tensor, order: Tensor) -> Tensor:
         """Take entries of each column."""
         return np.take_along_axis(array, order, axis=0)
@@ -71,9 +68,8 @@ class Arrays:
     @contextmanager
     def computing(self) -> Iterator[None]:
         """Compute as precisely as the solvers expect."""
-        with np.errstate(
-            all="ignore"
-        ):  # at the limits of precision they stop by themselves
+        # At the limits of precision they stop by themselves.
+        with np.errstate(all="ignore"):
             yield
 
 
@@ -107,9 +103,6 @@ class Device(Arrays):
 
     def in_type_of(self, array: Tensor, like: Tensor) -> Tensor:
         return array.to(like.dtype)
-
-    def true_rows(self, mask: Tensor) -> Tensor:
-        return mask.nonzero()[:, 0]
 
     def take_along(self, array: Tensor, order: Tensor) -> Tensor:
         return array.gather(0, order)

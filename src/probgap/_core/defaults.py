@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """Numbers that shape ``PGPUClassifier()``; all others are scikit-learn's or derived.
+    """Numbers that shape a fit; all others are scikit-learn's or derived.
 
     "Choosing" tables and labellings are those of ``benchmarks/default.py --half choosing``.
 
@@ -43,25 +43,6 @@ class Defaults:
     components_per_root : float
         Components per square root of the number of rows. On bags of words (TCDB) 2 has an
         average precision 0.01 above 1.5, and 0.03 above 1.
-    """
-
-    most_rows: int = 6000
-    most_values: int = 4_000_000
-    n_repeats: int = 3
-    landmarks: tuple[int, int] = (300, 1200)
-    penalties: tuple[float, ...] = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
-    smallest_leaf: int = 3
-    boosting_rounds: int = 40
-    most_columns: int = 500
-    components_per_root: float = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Numbers of other settings: kernel features, rules for the boundary, blocks.
-
-    Attributes
-    ----------
     landmarks_per_root : float
         Landmarks of an SVM per square root of the number of samples. About this many
         preserve the learning rate of the exact kernel (Rudi, Camoriano, Rosasco, NIPS 2015).
@@ -88,6 +69,15 @@ class Limits:
         rows and of twenty million (``benchmarks/dask_scale.py``).
     """
 
+    most_rows: int = 6000
+    most_values: int = 4_000_000
+    n_repeats: int = 3
+    landmarks: tuple[int, int] = (300, 1200)
+    penalties: tuple[float, ...] = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000)
+    smallest_leaf: int = 3
+    boosting_rounds: int = 40
+    most_columns: int = 500
+    components_per_root: float = 2.0
     landmarks_per_root: float = 3.0
     landmark_range: tuple[int, int] = (300, 1000)
     most_feature_values: int = 400_000_000
@@ -99,7 +89,6 @@ class Limits:
 
 
 DEFAULTS = Defaults()
-LIMITS = Limits()
 
 # By default the greater value of y is positive; for these words that is seldom meant.
 _WORDS = (

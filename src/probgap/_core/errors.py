@@ -29,6 +29,12 @@ def refuse(message: str) -> NoReturn:
     raise InvalidInputError(message)
 
 
+def require(right: bool, rule: str, value: object) -> None:
+    """Refuse a value that breaks a rule."""
+    if not right:
+        refuse(f"{rule}. Got {value!r}.")
+
+
 class ModelFileError(InvalidInputError):
     """A model cannot be written to a file, or cannot be read from one."""
 

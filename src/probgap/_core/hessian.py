@@ -162,9 +162,8 @@ class GrowingFactor:
                 self.rest -= arrays.get((block * block).sum(axis=1))
                 np.maximum(self.rest, 0.0, out=self.rest)
                 return block
-        return (
-            None  # the residual is rounding, or the kernel is not positive semidefinite
-        )
+        # The residual is rounding, or the kernel is not positive semidefinite.
+        return None
 
 
 class Hessian:

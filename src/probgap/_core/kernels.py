@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
 from sklearn.utils import gen_batches
 
-from probgap._core.defaults import LIMITS
+from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import refuse
 from probgap._core.runtime import draw_rows, spread_rows
 from probgap._core.types import Array, Mask, Matrix, Single, Vector
@@ -136,8 +136,8 @@ class KernelFeatures:
 
 def default_n_landmarks(n_samples: int) -> int:
     """Return the number of landmarks for this many samples."""
-    usual = LIMITS.landmarks_per_root * np.sqrt(n_samples)
-    return int(np.clip(usual, *LIMITS.landmark_range))
+    usual = DEFAULTS.landmarks_per_root * np.sqrt(n_samples)
+    return int(np.clip(usual, *DEFAULTS.landmark_range))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,7 +156,7 @@ def map_training_samples(
     labelled: Mask,
     seed: int,
     *,
-    most_values: int = LIMITS.most_feature_values,
+    most_values: int = DEFAULTS.most_feature_values,
 ) -> TrainingFeatures:
     """Return the features of all samples, or of a weighted sample that fits into memory."""
     n, most = labelled.size, max(1, most_values // features.n_components)

@@ -219,17 +219,13 @@ class Best:
         bound = xp.where(far | ~(bound > self.bound), self.bound, bound)
         self.bound = bound
 
-    def update_x(self, x: Tensor, gradient: Tensor) -> None:
-        """Keep feasible points that are the best so far."""
+    def update(self, x: Tensor, gradient: Tensor) -> None:
+        """Keep feasible points that are the best so far, and update the bounds by them."""
         xp, objective = self.programme.arrays.xp, self.programme.objective(x, gradient)
         better = objective < self.objective
         self.x = xp.where(better, x, self.x)
         self.gradient = xp.where(better, gradient, self.gradient)
         self.objective = xp.where(better, objective, self.objective)
-
-    def update(self, x: Tensor, gradient: Tensor) -> None:
-        """Update points and bounds by feasible points."""
-        self.update_x(x, gradient)
         self.update_bound(x, gradient)
 
     @property

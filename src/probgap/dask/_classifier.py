@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from probgap._core._sklearn import Interval, fit_context
-from probgap._core.defaults import LIMITS
+from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import load_library
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed, stage
 from probgap.dask._blocks import Lazy, dask, draw_sample
@@ -84,7 +84,7 @@ class DaskPGPUClassifier(ClassifierMixin, BaseEstimator):
 
     classifier: PGPUClassifier | None = None
     _: KW_ONLY
-    max_memory: float = float(LIMITS.sample_bytes)
+    max_memory: float = float(DEFAULTS.sample_bytes)
     random_state: RandomStateLike = None
 
     @fit_context(prefer_skip_nested_validation=False)

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from probgap import tables
-from probgap._core.defaults import LIMITS
+from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import load_library
 from probgap._core.runtime import spread_rows
 from probgap._core.types import Rows
@@ -32,7 +32,7 @@ def draw_table(
     *,
     positive: str | None = None,
     seed: int = 0,
-    max_memory: float = float(LIMITS.sample_bytes),
+    max_memory: float = float(DEFAULTS.sample_bytes),
     **columns: Any,
 ) -> Table:
     """Draw all labelled rows of some files, and as many others as memory allows.

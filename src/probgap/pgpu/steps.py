@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 
 from probgap._core._sklearn import check_parameters
-from probgap._core.defaults import DEFAULTS, LIMITS
+from probgap._core.defaults import DEFAULTS
 from probgap._core.errors import UnreliableFitWarning, refuse, warn
 from probgap._core.estimators import (
     clone_with_seed,
@@ -134,16 +134,15 @@ def decide(model: Any, samples: Matrix) -> Vector:
 class PosteriorCurve:
     """A boundary, and P(Y=1 | x) of the training samples by their observed gap.
 
-    Without a estimate, three points of the curve are known: a true gap of -1 has an observed
+    Without an estimate, three points of the curve are known: a true gap of -1 has an observed
     gap of -1, one of 0 has the boundary, and one of 1 has the gap of the clearest labelled
     positives. Between them the curve is interpolated linearly.
     """
 
     boundary: Boundary
     clearest: float  # the observed gap above which samples are certainly positive
-    estimate: (
-        HiddenEstimate | None
-    )  # gives the posterior if the boundary was read off scores
+    # Gives the posterior if the boundary was read off scores.
+    estimate: HiddenEstimate | None
 
     def posterior(self, gap: GapClassifier) -> Vector:
         """Return P(Y=1 | x)."""
@@ -417,7 +416,7 @@ def fit_slope(classifier: Any, samples: Matrix, posterior: Vector) -> float | No
     """
     if hasattr(classifier, "predict_proba"):
         return None
-    rows = spread_rows(posterior.size, LIMITS.most_calibrated)
+    rows = spread_rows(posterior.size, DEFAULTS.most_calibrated)
     decision, posterior = classifier.decision_function(samples[rows]), posterior[rows]
     scale, tiny = float(np.abs(decision).mean()), np.finfo(np.float64).tiny
     if scale == 0.0:

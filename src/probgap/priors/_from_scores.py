@@ -77,10 +77,8 @@ def dedpul(log_odds: Vector, labelled: Mask) -> FoundPrior:
 
 def density_ratio(log_odds: Vector, labelled: Mask) -> Vector:
     """Return labelled over unlabelled density at unlabelled scores, smooth and rising."""
-    positive, unlabelled = (
-        _even_quantiles(log_odds[labelled]),
-        _even_quantiles(log_odds[~labelled]),
-    )
+    positive = _even_quantiles(log_odds[labelled])
+    unlabelled = _even_quantiles(log_odds[~labelled])
     density = _density(positive, unlabelled, _OF_LABELLED)
     below = _density(unlabelled, unlabelled, _OF_UNLABELLED)
     ratio = np.minimum(density / np.maximum(below, _LEAST), _MOST_RATIO)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from probgap._core.checks import check_labelled, check_unit_interval
-from probgap._core.errors import refuse
+from probgap._core.errors import require
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,8 @@ def left_out_bound(
     loss = check_array(losses, input_name="losses", ensure_2d=False, dtype=np.float64)
     loss = check_unit_interval(loss, "losses", loss.size)
     mask = check_labelled(selected, loss.size, name="selected")
-    _require(loss.size >= 2, "losses must be of at least 2 rows", loss.size)
-    _require(0.0 < delta < 1.0, "delta must lie in (0, 1)", delta)
+    require(loss.size >= 2, "losses must be of at least 2 rows", loss.size)
+    require(0.0 < delta < 1.0, "delta must lie in (0, 1)", delta)
     n, log = loss.size, np.log(2.0 / delta)
     worst = np.where(mask, loss, 1.0)
     deviation = np.sqrt(2.0 * worst.var(ddof=1) * log / n) + 7.0 * log / (3.0 * (n - 1))
@@ -182,12 +182,7 @@ def risk_bound(
         ("largest_loss", largest_loss, 0),
     ):
         right = isinstance(number, Real) and float(number) >= least
-        _require(right, f"{name} must be a number of at least {least}", number)
-    _require(0.0 < delta < 1.0, "delta must lie in (0, 1)", delta)
+        require(right, f"{name} must be a number of at least {least}", number)
+    require(0.0 < delta < 1.0, "delta must lie in (0, 1)", delta)
     chance = largest_loss * np.sqrt(2.0 * np.log(1.0 / delta))
     return float(largest_weight * (4.0 * complexity + chance) / np.sqrt(n_samples))
-
-
-def _require(right: bool, rule: str, value: object) -> None:
-    if not right:
-        refuse(f"{rule}. Got {value!r}.")

@@ -122,10 +122,8 @@ class _Guesses:
         self._guess = np.zeros(best.x.shape, dtype=np.int8)
         self._pull = np.full(best.x.shape, _FIRST_PULL * best.kkt_tol)
         self._error = _FIRST_ERROR * float(best.kkt_residual[0])
-        self._band, self._multiplier = (
-            AT_UPPER if self._low == self._high else FREE,
-            0.0,
-        )
+        self._band = AT_UPPER if self._low == self._high else FREE
+        self._multiplier = 0.0
         self._fewest, self.patience = -1, _PATIENCE
         self._penalty = _PENALTY * unit
 
