@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from probgap._core.types import Mask, Rows
-from probgap.reading._estimate import interval_of_share
+from probgap.reading._hidden_positives import interval_of_share
 from probgap.reading.network import as_network, load_network
 from research.reading.simulator import FAMILIES
 from research.reading.train import fit_networks, simulate_tasks

@@ -5,7 +5,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from probgap.reading._estimate import interval_of_share
+from probgap.reading._hidden_positives import interval_of_share
 from probgap.reading.network import as_network
 from research.reading import train
 

@@ -138,7 +138,7 @@ def see_rows(
     """Return rows as the classifier sees them; ``probability`` None asks it.
 
     Also, unclipped, their log-odds of being positive given that they are unlabelled, and
-    their probability of being labelled, both from a estimate. Without one, they are the
+    their probability of being labelled, both from an estimate. Without one, they are the
     classifier's log-odds and 0.
     """
     seen = samples_of(model, X)

@@ -17,7 +17,7 @@ from scipy.special import logit
 from probgap._core.errors import load_library
 from probgap._core.output import clip, harmless
 from probgap._core.types import Mask, Vector
-from probgap.reading._estimate import mixture_interval
+from probgap.reading._hidden_positives import mixture_interval
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -391,7 +391,7 @@ def _count_hidden(
     n_unlabelled: float,
     within: tuple[float, float] = (-np.inf, np.inf),
 ) -> dict[str, Any]:
-    """Return boundary, class prior and count by the curves, as fields of a estimate.
+    """Return boundary, class prior and count by the curves, as fields of an estimate.
 
     ``within`` are known bounds of the number of hidden positives.
     """
