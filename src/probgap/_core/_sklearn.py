@@ -1,4 +1,4 @@
-"""All that probgap uses of scikit-learn without a promise that it stays.
+"""All that probgap imports of scikit-learn without a promise that it stays.
 
 A minor release of scikit-learn may move or rename these, and then this is the file to
 mend: no other imports a private name of it.

@@ -1,4 +1,4 @@
-"""Estimate hidden positives from the scores of labelled and unlabelled rows."""
+"""Estimate how many positives are hidden, and which, from scores of all rows."""
 
 from dataclasses import dataclass, replace
 from numbers import Real
