@@ -28,7 +28,7 @@ class Arrays:
     # Kernel values that are evaluated at a time, and the tiles of a mean of them.
     in_cache, tile = 2**19, (256, 4096)
     # Bytes of kernel values to keep; more are evaluated for each product.
-    room = 1.25 * 2**30
+    room = 2.0 * 2**30
 
     def put(self, array: NDArray[Any], *, single: bool = False) -> Tensor:
         """Copy a numpy array, in double precision unless told otherwise."""
