@@ -7,8 +7,6 @@ What is counted, and what --use labels does instead of ``probgap.audit.correct``
 docs/design/audit.md.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import harness

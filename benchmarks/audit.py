@@ -9,8 +9,6 @@ drawn, the truth answers, and the interval is compared with the number of hidden
 first have shown.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import harness

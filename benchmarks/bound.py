@@ -14,8 +14,6 @@ A labelled row that is left out is a known positive, and whether the classifier 
 seen. The bound counts it; "any" is the bound that counts every row left out as wrong.
 """
 
-from __future__ import annotations
-
 import harness
 import numpy as np
 from sklearn.model_selection import train_test_split

@@ -8,8 +8,6 @@ peak memory of both.
     python benchmarks/dask_scale.py --rows 1e6 5e6 20e6   # 3.5 GB of disk
 """
 
-from __future__ import annotations
-
 import resource
 import tempfile
 import time

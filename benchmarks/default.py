@@ -14,8 +14,6 @@ learners can do where nothing is hidden.
   that misses) and among the good ones.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import harness

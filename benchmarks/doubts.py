@@ -7,8 +7,6 @@ the sample is. By the number of labels: how often each warning is issued, how of
 interval of the count holds, and by which factor the count is typically off.
 """
 
-from __future__ import annotations
-
 import warnings
 from functools import cache
 

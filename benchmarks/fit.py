@@ -9,8 +9,6 @@ Rows have a curved border between overlapping classes; labels are hidden by the 
 of --large runs in a process of its own, whose peak memory is that of the fit and of the data.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

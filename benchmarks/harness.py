@@ -18,8 +18,6 @@ measured again, so that a run may be stopped at any time.
 Benchmarks of speed take ``best_of``, ``alone`` and ``run_command``.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import gzip

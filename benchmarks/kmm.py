@@ -18,8 +18,6 @@ real sets that are to stand for the whole, as in PU learning. Of each: which sol
 to, whether the tolerance is met, and the certified share of the possible gain that may be left.
 """
 
-from __future__ import annotations
-
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

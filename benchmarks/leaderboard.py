@@ -10,8 +10,6 @@ method joins by one line in ``METHODS`` of ``probgap.diagnostics``. SAR-EM, with
 both of its models, is LBE-LF of Gong et al. (TPAMI 2022).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import harness

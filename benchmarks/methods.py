@@ -6,8 +6,6 @@ Labellings are described in docs/which_method.md. Accuracy, in percent, is on tr
 20,000 other rows. CPU seconds of the fit: the mean over labellings, of the best over the seeds.
 """
 
-from __future__ import annotations
-
 import harness
 import numpy as np
 from scipy.special import expit

@@ -8,8 +8,6 @@ Cells are those of tables.py, each row is one method on one cell. The error is t
 of all rows that are positive.
 """
 
-from __future__ import annotations
-
 import harness
 import numpy as np
 import pandas as pd

@@ -9,8 +9,6 @@ folder PROBGAP_DATA (``tables/churn.csv`` and ``tables/titanic.csv``; left out w
 hidden.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -10,8 +10,6 @@ rows with true labels is what counts. Regained is (chosen - chosen by observed a
 rows; "worse" counts cells more than a point below the choice by observed accuracy.
 """
 
-from __future__ import annotations
-
 import harness
 import numpy as np
 import pandas as pd

@@ -21,8 +21,6 @@ Panels:
   labellings of high and low.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial

@@ -10,8 +10,6 @@ Tables are drawn; labels go to the clearest positives first. Every command runs 
 its own, with one thread; its CPU time includes the start of Python.
 """
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -11,8 +11,6 @@ counted, too, with all that runs once: bodies of classes, caches, and functions 
 Templates of pages count as files of their own.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import tempfile

@@ -14,8 +14,6 @@ smallest gaps leaves hardly a negative. Seconds are wall-clock, after one small 
 libraries. A case that fails says so in its row.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from functools import partial

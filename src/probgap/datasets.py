@@ -1,7 +1,5 @@
 """Data: drawn with their posterior, loaded from files, and labels hidden by a rate."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable, Sequence

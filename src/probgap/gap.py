@@ -1,7 +1,5 @@
 """The observed gap: how much likelier than not a sample is to be labelled."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass

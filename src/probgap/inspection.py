@@ -1,7 +1,5 @@
 """Why a model predicts what it does: columns, values of a row, and similar rows."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Choosing models by observed labels: scorers, and folds that keep the labelled share."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Estimate from answers how many positives are hidden, and at which scores."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple

@@ -5,8 +5,6 @@ hypergeometric, whatever model the strata come from. The interval inverts a test
 total, at the most likely numbers of positives in the strata that add up to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

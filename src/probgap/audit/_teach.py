@@ -1,7 +1,5 @@
 """Active learning: suggest rows to ask about, and correct a model by the answers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """The command ``probgap``, one file for each of its subcommands."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

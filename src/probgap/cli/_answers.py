@@ -1,7 +1,5 @@
 """Files of answers, as people fill them in."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path

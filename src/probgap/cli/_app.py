@@ -1,7 +1,5 @@
 """The application: its subcommands, and what they have in common."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """``fit --engine dask``: rows drawn from files by worker processes or a cluster."""
 
-from __future__ import annotations
-
 import logging
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The file of all answers about the rows of a fit: it only grows."""
 
-from __future__ import annotations
-
 import json
 import os
 from datetime import UTC, datetime

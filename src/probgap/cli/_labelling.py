@@ -1,7 +1,5 @@
 """Questions to one person or several at once, in the browser."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import Counter

@@ -1,7 +1,5 @@
 """The arguments and options that several commands share, and completion of columns."""
 
-from __future__ import annotations
-
 import csv
 from enum import StrEnum
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Write results, all of them or none, and check beforehand that they can be written."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager

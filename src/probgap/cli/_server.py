@@ -1,7 +1,5 @@
 """The local server of ``probgap label``: one page, and nothing without its token."""
 
-from __future__ import annotations
-
 import ipaddress
 import secrets
 import socket

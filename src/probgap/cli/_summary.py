@@ -1,7 +1,5 @@
 """What ``fit`` found, on one screen."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table of a command: its columns as the options name them, and its rows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a command prints: errors in one sentence, progress, text in any locale."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

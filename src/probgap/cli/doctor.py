@@ -1,7 +1,5 @@
 """``probgap doctor``: what is installed, what is missing, and whether it works."""
 
-from __future__ import annotations
-
 import os
 import platform
 from importlib.metadata import PackageNotFoundError, version

@@ -1,7 +1,5 @@
 """``probgap explain``: what drives the probabilities of all rows, or of one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Blocks of rows: calls on workers, and a sample of labelled and unlabelled rows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """PGPU on dask arrays and dataframes: fit on a sample of rows, predict all."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self

@@ -1,7 +1,5 @@
 """A sample of the rows of files that are larger than memory."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The methods side by side, on rows that they were not fitted on."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Predictions for rows held out, against the labels they carry."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

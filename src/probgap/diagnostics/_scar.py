@@ -1,7 +1,5 @@
 """Test whether labels fell at random among the positives."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ function is written as its number in a table of names, so that the table alone s
 that a file can name, before anything is built.
 """
 
-from __future__ import annotations
-
 import copyreg
 import math
 from ast import literal_eval

@@ -1,7 +1,5 @@
 """Save a model, read it back, or read only what was noted beside it."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import itertools

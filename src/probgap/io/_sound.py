@@ -1,7 +1,5 @@
 """Checks of trees and sparse matrices, whose indices compiled code follows blindly."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which classes and functions a model file may name."""
 
-from __future__ import annotations
-
 from dataclasses import is_dataclass
 from importlib import import_module
 from operator import attrgetter

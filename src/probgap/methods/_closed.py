@@ -1,7 +1,5 @@
 """Methods that rescale or threshold an estimate of P(s=1 | x)."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 

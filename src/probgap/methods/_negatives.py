@@ -1,7 +1,5 @@
 """Methods that take unlabelled samples for negative: all, random ones, reliable ones."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Methods for noisy labels: weights that correct for the noise rates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal

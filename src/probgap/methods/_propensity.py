@@ -1,7 +1,5 @@
 """Methods with a labelling propensity for each sample: known, or learnt."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from numbers import Real

@@ -1,7 +1,5 @@
 """Unbiased and non-negative estimates of the risk, and a classifier that minimises them."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self

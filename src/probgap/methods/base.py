@@ -1,7 +1,5 @@
 """What the methods share: a final classifier, P(s=1 | x) and the class prior."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from numbers import Integral, Real

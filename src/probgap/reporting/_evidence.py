@@ -3,8 +3,6 @@
 Everything here is plain data: the parts of ``run.json``, which the templates see too.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass

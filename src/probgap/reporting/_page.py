@@ -1,7 +1,5 @@
 """The page of a report with its figures, from its tree alone, and that of an audit."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

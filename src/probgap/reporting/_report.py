@@ -1,7 +1,5 @@
 """The report of a fit: one tree of plain data, and the files made of it."""
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Iterable, Mapping

@@ -7,8 +7,6 @@ the label away, is right by construction; "boundary", "fast" and "not_run" state
 Anything else that can be measured of a bad fit looks as in a good one (docs/design/default.md).
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence

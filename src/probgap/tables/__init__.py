@@ -1,7 +1,5 @@
 """Everything between a file and a matrix: read, plan, prepare and write tables."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

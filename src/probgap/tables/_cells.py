@@ -16,8 +16,6 @@ Dates are not left to pandas, which reads 3/4/2020 in the order of the first cel
 chunk, and 1/1/70 as 1970 or 2070, by today's date. Here a cell means the same everywhere.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date

@@ -7,8 +7,6 @@ that in the fit by at least 20 percentage points, and chance alone would give su
 with a probability below 0.001.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What a column holds: numbers, dates, a category, text, names of rows."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which rows of a table are labelled positive."""
 
-from __future__ import annotations
-
 import shlex
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which column of a table is used as what, and why."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from contextlib import suppress

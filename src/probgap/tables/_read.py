@@ -1,7 +1,5 @@
 """Read tables: whole, or a chunk of rows at a time."""
 
-from __future__ import annotations
-
 import glob
 import gzip
 import hashlib

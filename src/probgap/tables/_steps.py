@@ -4,8 +4,6 @@ Files of models may name the functions in ``IN_MODEL_FILES``. Each computes from
 arguments alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

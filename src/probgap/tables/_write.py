@@ -1,7 +1,5 @@
 """Write tables: CSV that a spreadsheet can open without harm, or Parquet in pieces."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
