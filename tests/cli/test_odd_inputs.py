@@ -137,7 +137,7 @@ def fill_disk(patch, file):
 @pytest.fixture
 def fitted_already(small, monkeypatch):
     """Leave nothing to a fit but to write its files."""
-    monkeypatch.setattr("probgap.cli.fit.analyse", lambda *_: small.analysis)
+    monkeypatch.setattr("probgap.cli.fit.analyse", lambda *_, **__: small.analysis)
 
 
 @pytest.mark.usefixtures("fitted_already")
