@@ -45,8 +45,9 @@ print(model.predict_proba(X).shape, "torch" in sys.modules)
 
 @parametrize_with_checks(
     [
-        PGPUClassifier.paper(device="cpu", strict=False),
-        ObservedGapEstimator(device="cpu"),
+        # With other folds, one fit in a hundred to 20 samples warns that it did not converge.
+        PGPUClassifier.paper(device="cpu", strict=False, random_state=0),
+        ObservedGapEstimator(device="cpu", random_state=0),
     ]
 )
 @pytest.mark.filterwarnings("ignore::probgap.exceptions.ProbgapWarning")
