@@ -7,7 +7,7 @@ import pytest
 
 validate = pytest.importorskip("numpydoc.validate", reason="numpydoc is not installed")
 
-ROOMS = (
+MODULES = (
     "gap",
     "boundary",
     "relabel",
@@ -33,10 +33,10 @@ EXPECTED |= {"RT01", "RT03", "SS01", "SS03", "SS05", "SS06"}
 
 
 def public_things():
-    for room in ROOMS:
-        if room == "dask" and importlib.util.find_spec("dask") is None:
+    for name in MODULES:
+        if name == "dask" and importlib.util.find_spec("dask") is None:
             continue
-        module = importlib.import_module(f"probgap.{room}")
+        module = importlib.import_module(f"probgap.{name}")
         for name in module.__all__:
             yield getattr(module, name)
 

@@ -22,7 +22,7 @@ OPTIONAL = (
     "hypothesis",
 )
 PACKAGE = Path(probgap.__file__).parent
-ROOMS = sorted(
+MODULES = sorted(
     path.stem
     for path in PACKAGE.iterdir()
     if not path.name.startswith("_")
@@ -51,28 +51,30 @@ def modules_after(folder, *statements):
 
 
 def test_import_loads_no_more_than_is_asked_for_and_writes_nothing(tmp_path):
-    rooms = ", ".join(f"probgap.{room}" for room in ROOMS if room not in NEED_A_LIBRARY)
+    names = ", ".join(
+        f"probgap.{name}" for name in MODULES if name not in NEED_A_LIBRARY
+    )
     # Parts are loaded when asked for: no import of scikit-learn is paid for twice, and a
     # command line that only parses its arguments pays for none.
-    name, theirs, classifier, all_rooms = modules_after(
+    name, theirs, classifier, all_names = modules_after(
         tmp_path,
         "import probgap",
         "import sklearn.svm",  # which itself looks for pandas
         "from probgap import PGPUClassifier",
-        f"import {rooms}",
+        f"import {names}",
     )
     assert name == set()
     assert classifier >= set(REQUIRED)
-    assert all_rooms <= theirs | set(REQUIRED)
+    assert all_names <= theirs | set(REQUIRED)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_public_room_is_an_attribute_of_the_package(room, monkeypatch):
-    module = import_module(f"probgap.{room}")
-    monkeypatch.delattr(probgap, room)  # as it is before anything has imported the room
-    assert getattr(probgap, room) is module
-    assert room in dir(probgap)
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_module_is_an_attribute_of_the_package(name, monkeypatch):
+    module = import_module(f"probgap.{name}")
+    monkeypatch.delattr(probgap, name)  # as it is before anything has imported it
+    assert getattr(probgap, name) is module
+    assert name in dir(probgap)
 
 
 def test_what_is_no_room_is_no_attribute():

@@ -101,7 +101,7 @@ def test_a_kernel_that_is_not_kept_gives_the_same(overlapping, monkeypatch, far)
     X, positive = overlapping[0][:400].copy(), overlapping[1][:400]
     X[0] += far
     kept = solve_svms(X, positive, np.ones((400, 1)), gamma=GAMMA)
-    monkeypatch.setattr(Arrays, "room", 0.0)
+    monkeypatch.setattr(Arrays, "memory", 0.0)
     free = solve_svms(X, positive, np.ones((400, 1)), gamma=GAMMA)
     assert free.dual_objective == pytest.approx(kept.dual_objective, rel=1e-4)
     assert_allclose(free.decision, kept.decision, atol=0.02)

@@ -11,6 +11,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import joblib
@@ -123,7 +124,7 @@ def _run(planned: list[Job], path: Path, options: argparse.Namespace) -> list[Ro
         todo = pending(planned, made)
         cost, spent = {job.key: job.cost for job in todo}, 0.0
         try:
-            for row in run(todo, n_jobs=options.jobs, command=_command()):
+            for row in run(todo, n_jobs=options.jobs, command=_choice()):
                 file.append(row)
                 made.append(row)
                 spent += cost[row["key"]]
@@ -149,6 +150,19 @@ def _command() -> str:
     """Return the command that was typed, without --resume and --force."""
     words = [word for word in sys.argv[1:] if word not in ("--resume", "--force")]
     return shlex.join(["python", "-m", "research.paper", *words])
+
+
+def _choice() -> str:
+    """Return the command without where its results went and how many processes ran."""
+    words = shlex.split(_command())
+    where = ("--out", "--jobs")
+    return shlex.join(
+        word
+        for before, word in pairwise(["", *words])
+        if before not in where
+        and word != "--quiet"
+        and not any(word == name or word.startswith(f"{name}=") for name in where)
+    )
 
 
 def _report(rows: list[Row], options: argparse.Namespace) -> None:

@@ -77,7 +77,7 @@ def test_the_same_bits_every_time(d):
 def test_beyond_its_memory_products_are_evaluated_anew(monkeypatch, shift):
     source, target = shifted(3, n=1600, d=10, shift=shift)
     plain = kernel_mean_matching(source, target, solver="iterative")
-    monkeypatch.setattr(Arrays, "room", 1e5)
+    monkeypatch.setattr(Arrays, "memory", 1e5)
     tight = kernel_mean_matching(source, target, solver="iterative")
     assert tight.converged
     assert tight.objective == pytest.approx(plain.objective, abs=1e-6)

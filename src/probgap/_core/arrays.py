@@ -28,7 +28,7 @@ class Arrays:
     # Kernel values that are evaluated at a time, and the tiles of a mean of them.
     in_cache, tile = 2**19, (256, 4096)
     # Bytes of kernel values to keep; more are evaluated for each product.
-    room = 2.0 * 2**30
+    memory = 2.0 * 2**30
 
     def put(self, array: NDArray[Any], *, single: bool = False) -> Tensor:
         """Copy a numpy array, in double precision unless told otherwise."""
@@ -83,9 +83,9 @@ class Device(Arrays):
     in_cache, tile = 2**27, (2**14, 2**14)
 
     @property
-    def room(self) -> float:  # type: ignore[override]
+    def memory(self) -> float:  # type: ignore[override]
         if self.name == "cpu":
-            return Arrays.room
+            return Arrays.memory
         free, _ = self.xp.cuda.mem_get_info(self.name)
         return _SHARE * float(free)
 

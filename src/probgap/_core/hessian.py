@@ -134,18 +134,18 @@ class GrowingFactor:
     def grow(self, rank: int, enough: Callable[[Vector], bool]) -> None:
         """Add columns until there are ``rank``, or until ``rest`` is small enough."""
         n, used = self.factor.shape
-        room = self._arrays.zeros(n, max(rank, used), like=self.factor)
-        room[:, :used] = self.factor
+        larger = self._arrays.zeros(n, max(rank, used), like=self.factor)
+        larger[:, :used] = self.factor
         while used < rank and not self.exhausted and not enough(self.rest):
             # Small blocks waste fewer columns, large ones are faster per column.
             size = min(max(_FIRST_BLOCK, used // 4), rank - used)
             drawn = self._rng.choice(n, size=size, p=self.rest / self.rest.sum())
-            block = self._columns(np.unique(drawn), room[:, :used])
+            block = self._columns(np.unique(drawn), larger[:, :used])
             self.exhausted = block is None or float(self.rest.max()) <= self._least_rest
             if block is not None:
-                room[:, used : used + block.shape[1]] = block
+                larger[:, used : used + block.shape[1]] = block
                 used += block.shape[1]
-        self.factor = room[:, :used]
+        self.factor = larger[:, :used]
 
     def _columns(self, pivots: Rows, factor: Tensor) -> Tensor | None:
         """Return new columns of the factor, for some pivots; None if there are none."""
@@ -185,8 +185,8 @@ class Hessian:
         self._factor = arrays.zeros(rest.size, 1, like=factor) if thin else factor
         self._n, self._scale, self._rest = rest.size, scale, arrays.put(rest[:, None])
         self._matrix: Tensor = None
-        # Stored if there is room for it, and otherwise evaluated for each product.
-        if blocks is not None and blocks.n_bytes <= arrays.room:
+        # Stored if memory allows, and otherwise evaluated for each product.
+        if blocks is not None and blocks.n_bytes <= arrays.memory:
             self._matrix = blocks.square()
 
     @classmethod

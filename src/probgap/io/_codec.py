@@ -171,7 +171,7 @@ class Decoder:
         return self._restored(maker(*args), node)
 
     def _restored(self, thing: Any, node: Any) -> Any:
-        """Give an object what it has beyond the arguments that made it, as pickle does."""
+        """Restore what an object has beyond the arguments that made it, as pickle does."""
         state, items, pairs = (self.decode(node.get(part)) for part in _REDUCED)
         if state is not None and hasattr(thing, "__setstate__"):
             thing.__setstate__(state)

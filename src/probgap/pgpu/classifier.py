@@ -79,7 +79,7 @@ class BasePGPU(PUClassifier):
         self.estimator_, self.slope_ = fitted.classifier, fitted.slope
         self.averages_ = fitted.averages
         self.posterior_, self.probability_ = fitted.posterior, fitted.probability
-        for doubt in find_doubts(fitted, labelled, weight):
+        for doubt in find_doubts(self, labelled):
             warn(doubt)
 
     def _repr_html_inner(self) -> str:

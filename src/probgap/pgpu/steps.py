@@ -432,16 +432,16 @@ def fit_slope(classifier: Any, samples: Matrix, posterior: Vector) -> float | No
     return float(np.exp(best.x)) / scale
 
 
-def find_doubts(
-    fitted: FittedSteps, labelled: Mask, weight: Vector | None
-) -> Iterator[UnreliableFitWarning]:
+def find_doubts(model: Any, labelled: Mask) -> Iterator[UnreliableFitWarning]:
     """Return warnings that a fit may not be believed, those that told bad fits from good.
+
+    ``fit`` issues them, and the report of the fitted model repeats them.
 
     Of 60 fits to labels drawn by a coin, 53 were "indistinct", and of 72 fits to twelve
     labelled positives or more, one. Below twelve the interval of the count held in 26
     of 48 fits, above in 70 of 72 (``benchmarks/doubts.py``).
     """
-    errors = _evidence(fitted.gap.observed_gap_, labelled, weight)
+    errors = _evidence(model.observed_gap_, labelled, model.row_weight_)
     if errors < _FEWEST_ERRORS:
         yield UnreliableFitWarning(
             "Labels look random: held-out labels are predicted "
@@ -450,8 +450,8 @@ def find_doubts(
             "add features that could tell a positive from the rest.",
             code="indistinct",
         )
-    n_labelled = fitted.estimate.n_labelled
-    if fitted.boundary.rule == "auto" and n_labelled < _FEWEST_LABELLED:
+    n_labelled = model.estimate_.n_labelled
+    if model.boundary_.rule == "auto" and n_labelled < _FEWEST_LABELLED:
         yield UnreliableFitWarning(
             f"Only {n_labelled:.0f} positives are labelled: the count rests on the "
             "simulated tasks more than on these data. Collect at least "

@@ -122,7 +122,7 @@ def _as_frame(X: Any) -> Any:
 
 
 def _describe_table(model: Any, classifier: Any, y: Any, table: Any) -> dict[str, Any]:
-    """Say what table it is, how its label was read, and how each column is used."""
+    """Describe the table, how its label was decoded, and how each column is used."""
     plan = getattr(model, "plan_", None)
     uses = [asdict(use) for use in plan.columns] if plan is not None else []
     facts = dict.fromkeys(("path", "rows", "sha256", "label", "id", "files"))
@@ -207,7 +207,7 @@ def headline(found: Evidence) -> str:
 
 
 def _describe_weights(fit: Fit) -> Evidence:
-    """Say how unequal weights are, how exact, and what rows left out can cost."""
+    """Describe how unequal weights are, how exact, and what rows left out can cost."""
     classifier = fit.classifier
     matching, relabelled = classifier.kmm_, classifier.relabelling_
     decided, bound = relabelled.decided, None

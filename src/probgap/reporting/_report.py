@@ -18,6 +18,7 @@ from probgap._core.estimators import classifier_of, input_columns
 from probgap._core.output import whole_file
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap.diagnostics._compare import Progress
+from probgap.pgpu.steps import find_doubts
 from probgap.reporting._evidence import (
     FITTING,
     describe_fit,
@@ -173,7 +174,8 @@ def report(
     progress : callable, default=None
         Called with how much is done, how much there is, and what comes next.
     caught : iterable of Warning, default=()
-        Warnings that the fit raised, to be repeated in the report.
+        Warnings that the fit raised, to be repeated in the report. Those that the fit may
+        not be believed are in it anyway.
 
     Returns
     -------
@@ -197,7 +199,8 @@ def report(
     options: Any = {"rng": as_generator(random_state), "n_jobs": n_jobs}
     tell = progress or (lambda _done, _total, _what: None)
     failures = make_checks(tree, fit, fast=fast, tell=tell, **options)
-    warned = all_warnings(tree, failures, FITTING if fast else (), caught)
+    doubts = [*find_doubts(fit.classifier, fit.labelled), *caught]
+    warned = all_warnings(tree, failures, FITTING if fast else (), doubts)
     drivers = tree["drivers"]
     driving = [each["column"] for each in drivers["columns"]] if drivers else []
     used = map(str, input_columns(fit.pipeline, fit.X))
@@ -222,7 +225,7 @@ def report(
 
 
 def _describe_run(pipeline: Any) -> dict[str, Any]:
-    """Say with what a fit was made."""
+    """Return with what a fit was made."""
     settings = {
         key: value if isinstance(value, str | int | float | bool) else repr(value)
         for key, value in classifier_of(pipeline).get_params(deep=False).items()

@@ -367,13 +367,13 @@ class TableReader:
         if not isinstance(self._rows, ParquetRows):
             return None
         parts: list[list[int]] = []
-        room = 0
+        left = 0
         for group, size in enumerate(self._rows.group_sizes):
-            if size > room:
+            if size > left:
                 parts.append([])
-                room = max_rows
+                left = max_rows
             parts[-1].append(group)
-            room -= size
+            left -= size
         return parts
 
     def batches(self) -> Iterator[Any]:
