@@ -37,8 +37,8 @@ def public_things():
         if name == "dask" and importlib.util.find_spec("dask") is None:
             continue
         module = importlib.import_module(f"probgap.{name}")
-        for name in module.__all__:
-            yield getattr(module, name)
+        for public in module.__all__:
+            yield getattr(module, public)
 
 
 def documented_things():

@@ -42,7 +42,7 @@ BAD_FILES = {
     "labels all empty": (lambda good: good.csv(found=""), "all its cells are empty."),
     "one labelled positive": (
         lambda good: good.csv(found=["yes"] + [""] * 31),
-        "marks 1 of 32 rows; a fit needs at least 2 labelled rows (30 before the numbers mean much)",
+        "marks 1 of 32 rows; a fit needs at least 2 labelled rows (12 before the numbers mean much)",
     ),
     "constant columns only": (
         lambda good: good.csv("colour", size=1),

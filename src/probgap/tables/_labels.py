@@ -144,7 +144,7 @@ def require_labels(n_labelled: int, n_rows: int, column: str) -> None:
     if min(n_labelled, n_rows - n_labelled) < 2:
         refuse(
             f"The label column {column!r} marks {n_labelled} of {n_rows} rows; a fit needs "
-            "at least 2 labelled rows (30 before the numbers mean much) and 2 unlabelled."
+            "at least 2 labelled rows (12 before the numbers mean much) and 2 unlabelled."
         )
 
 
