@@ -17,7 +17,14 @@ from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Matrix, Vector
 from probgap.boundary import Boundary, BoundaryRule, MeanSmallest
 from probgap.gap import ObservedGapEstimator
-from probgap.pgpu.steps import Steps, choose_steps, decide, find_doubts, fit_pgpu
+from probgap.pgpu.steps import (
+    Steps,
+    TrainingRows,
+    choose_steps,
+    decide,
+    find_doubts,
+    fit_pgpu,
+)
 from probgap.reading import HiddenEstimate
 from probgap.reweight import KernelMeanMatching, KMMResult
 
@@ -65,7 +72,7 @@ class BasePGPU(PUClassifier):
         ``weight`` is the number of samples that each one represents.
         """
         samples, labelled = in_double(samples, self.device), labels.labelled
-        fitted = fit_pgpu(samples, labelled, steps, rng, weight)
+        fitted = fit_pgpu(TrainingRows(samples, labelled, weight), steps, rng)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
         self.estimate_, self.boundary_ = fitted.estimate, fitted.boundary
         self.n_labelled_ = round(fitted.estimate.n_labelled)

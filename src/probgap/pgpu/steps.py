@@ -33,7 +33,7 @@ from probgap._core.kernels import (
 from probgap._core.mixture import MixedClassifier
 from probgap._core.runtime import draw_seed, one_thread, spread_rows, stage
 from probgap._core.svm import FastSVC, NystroemSVM
-from probgap._core.types import Mask, Matrix, Vector
+from probgap._core.types import Mask, Matrix, Rows, Vector
 from probgap.boundary import Boundary, check_rule, describe_boundary, estimate_boundary
 from probgap.gap import GapClassifier, MixedGapEstimator, ObservedGapEstimator
 from probgap.reading import HiddenEstimate, read
@@ -79,18 +79,23 @@ class FittedSteps:
     slope: float | None  # from decisions to log-odds; None if there are probabilities
 
 
-def fit_pgpu(
-    samples: Matrix,
-    labelled: Mask,
-    steps: Steps,
-    rng: Generator,
-    weight: Vector | None = None,
-) -> FittedSteps:
-    """Fit to samples of which some positives are labelled.
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRows:
+    """The rows to fit to, and all that is known of them."""
 
-    ``weight`` is the number of samples that each one represents, if they were drawn from
-    a larger table; it must be constant within the labelled and within the others.
-    """
+    samples: Matrix
+    labelled: Mask
+    # The number of samples that each one represents, if they were drawn from a larger
+    # table; constant within the labelled and within the others.
+    weight: Vector | None = None
+    negative: Mask | None = None  # checked, and not positive
+    group: Rows | None = None  # rows of one group are held out together
+    looked: Any = None  # the columns that say who was looked at
+
+
+def fit_pgpu(rows: TrainingRows, steps: Steps, rng: Generator) -> FittedSteps:
+    """Fit to samples of which some positives are labelled."""
+    samples, labelled, weight = rows.samples, rows.labelled, rows.weight
     gap = steps.estimate_gap(samples, labelled, weight, rng)  # 1  who gets labelled
     features = steps.map_features(samples, labelled, rng)
     scores, prior = gap._training_log_odds(), steps.class_prior
