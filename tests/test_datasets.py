@@ -5,10 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix, issparse
 from scipy.stats import chi2_contingency, ks_2samp, spearmanr
 
 from probgap import PGPUClassifier
 from probgap.datasets import (
+    from_positive_and_unlabelled,
     hide_labels,
     load_benchmark,
     make_rate,
@@ -23,6 +25,30 @@ needs_data = pytest.mark.skipif(
     not Path(os.environ.get("PROBGAP_DATA", "none"), "heart.npz").is_file(),
     reason="PROBGAP_DATA names no folder with data",
 )
+
+
+def test_positives_and_unlabelled_samples_are_joined():
+    positive, unlabelled = np.arange(6.0).reshape(3, 2), np.zeros((4, 2))
+    rows = np.vstack([positive, unlabelled])
+    for given in (np.asarray, csr_matrix, np.ndarray.tolist):
+        X, y = from_positive_and_unlabelled(given(positive), given(unlabelled))
+        assert y.tolist() == [1] * 3 + [0] * 4
+        np.testing.assert_array_equal(X.toarray() if issparse(X) else X, rows)
+    X, _ = from_positive_and_unlabelled(csr_matrix(positive), unlabelled)
+    assert issparse(X)
+
+
+def test_frames_are_joined_with_their_categories():
+    pd = pytest.importorskip("pandas")
+    kind = pd.CategoricalDtype(["a", "b"])
+    frame = pd.DataFrame({"x": [1.0, 2.0], "c": pd.Series(["a", "b"], dtype=kind)})
+    X, y = from_positive_and_unlabelled(frame[:1], frame)
+    assert X["c"].dtype == kind
+    assert X.index.tolist() == [0, 1, 2]
+    assert y.tolist() == [1, 0, 0]
+    for other in (frame[["c", "x"]], frame[["x"]], frame.to_numpy()):
+        with pytest.raises(InvalidInputError, match="the same columns"):
+            from_positive_and_unlabelled(frame, other)
 
 
 def test_triangles_are_what_the_paper_says():

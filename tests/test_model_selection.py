@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import sklearn
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import get_scorer_names
 from sklearn.model_selection import (
@@ -13,6 +14,7 @@ from sklearn.model_selection import (
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier
+from probgap.methods import NaiveClassifier
 from probgap.metrics import pu_score
 from probgap.model_selection import PUStratifiedKFold, make_pu_scorer
 
@@ -54,6 +56,17 @@ def test_a_scorer_knows_which_value_is_positive(task, metric, values, pos_label)
     scorer = make_pu_scorer(metric, class_prior=0.4, pos_label=pos_label)
     found = cross_val_score(LogisticRegression(), X, named, scoring=scorer, cv=3)
     assert found == pytest.approx(plain)
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
+def test_a_scorer_takes_several_values_as_positive(task, metric):
+    X, s, _ = task
+    kinds = np.where(s == 1, np.where(X[:, 0] > 0.0, "card", "identity"), "open")
+    plain = make_pu_scorer(metric, class_prior=0.4)
+    several = make_pu_scorer(metric, class_prior=0.4, pos_label=("card", "identity"))
+    model = NaiveClassifier(LogisticRegression(), random_state=0)
+    named = clone(model).set_params(pos_label=("card", "identity")).fit(X, kinds)
+    assert several(named, X, kinds) == pytest.approx(plain(model.fit(X, s), X, s))
 
 
 def test_a_search_by_an_estimate_finds_more_than_one_by_observed_labels(task):

@@ -1,4 +1,4 @@
-"""Data: drawn with their posterior, loaded from files, and labels hidden by a rate."""
+"""Data: drawn with their posterior, loaded, joined, and labels hidden by a rate."""
 
 import hashlib
 import os
@@ -9,15 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from scipy.sparse import vstack as sparse_vstack
 
 from probgap._core.checks import check_gap, check_unit_interval, decode_labels
-from probgap._core.errors import refuse
+from probgap._core.errors import load_library, refuse
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Array, Matrix, Vector
 from probgap.gap import ObservedGapEstimator
 
 __all__ = [
     "SyntheticData",
+    "from_positive_and_unlabelled",
     "hide_labels",
     "load_benchmark",
     "make_square",
@@ -254,6 +257,51 @@ def hide_labels(
     observed = labels.labelled & (rng.random(n_samples) >= rates)
     at = np.where(observed, labels.positive, 1 - labels.positive)
     return np.asarray(labels.classes[at])
+
+
+def from_positive_and_unlabelled(
+    X_pos: Any, X_unl: Any
+) -> tuple[Any, NDArray[np.int64]]:
+    """Join an array of positives and one of unlabelled samples: the two-array form.
+
+    Much of the literature keeps the two apart; here all samples are one array with one
+    label each. Counts and class prior of a fit are about both arrays together, as if one
+    population had been labelled in part. They fail where positives were collected
+    elsewhere: where they differ from the hidden ones in other ways than being clearer.
+
+    Parameters
+    ----------
+    X_pos, X_unl : {array-like, sparse matrix, frame} of shape (n_samples, n_features)
+        Positives, and samples of which nobody knows; both with the same columns, as frames
+        of one library, or as arrays, or of which either is sparse.
+
+    Returns
+    -------
+    (X, y)
+        All samples, the positives first, and 1 for them, 0 for the others.
+
+    Examples
+    --------
+    >>> from probgap.datasets import from_positive_and_unlabelled
+    >>> X, y = from_positive_and_unlabelled([[1.0], [2.0]], [[0.0], [3.0], [1.0]])
+    >>> X.shape, y.tolist()
+    ((5, 1), [1, 1, 0, 0, 0])
+    """
+    parts = [X if hasattr(X, "shape") else np.asarray(X) for X in (X_pos, X_unl)]
+    names = [list(map(str, getattr(X, "columns", ()))) for X in parts]
+    shapes = [tuple(X.shape) for X in parts]
+    if any(len(shape) != 2 for shape in shapes) or shapes[0][1] != shapes[1][1]:
+        refuse(f"X_pos and X_unl must have the same columns. Got shapes {shapes}.")
+    if names[0] != names[1]:
+        refuse(f"X_pos and X_unl must have the same columns. Got {names}.")
+    y = np.repeat([1, 0], [shape[0] for shape in shapes])
+    if not names[0]:
+        sparse = any(map(issparse, parts))
+        return sparse_vstack(parts, format="csr") if sparse else np.vstack(parts), y
+    if hasattr(parts[0], "vstack"):  # polars
+        return parts[0].vstack(parts[1]), y
+    pandas = load_library("pandas", extra="tool", purpose="tables")
+    return pandas.concat(parts, ignore_index=True), y
 
 
 class BenchmarkData(NamedTuple):

@@ -65,21 +65,20 @@ def make_pu_scorer(
     check_metric(metric, class_prior)
     how: dict[str, Any] = {"metric": metric, "class_prior": class_prior}
     if pos_label is not None:
-        how["pos_label"] = pos_label
-    if metric in BY_RANK:
-        methods = ("decision_function", "predict_proba")
-        return make_scorer(_score_ranking, response_method=methods, **how)
-    return make_scorer(pu_score, **how)
+        # Not as pos_label, which scikit-learn looks for among the classes.
+        how["positive"] = pos_label
+    ranks = metric in BY_RANK
+    methods = ("decision_function", "predict_proba") if ranks else "predict"
+    return make_scorer(_score, response_method=methods, **how)
 
 
-def _score_ranking(
-    y: ArrayLike, y_score: ArrayLike, *, pos_label: object = None, **how: Any
+def _score(
+    y: ArrayLike, y_pred: ArrayLike, *, metric: str, positive: object = None, **how: Any
 ) -> float:
-    scores = np.asarray(y_score)
-    # Without pos_label, scikit-learn passes the scores of the last class.
-    if pos_label is None and decode_labels(y).positive == 0:
-        scores = -scores
-    return pu_score(y, scores, pos_label=pos_label, **how)
+    # scikit-learn passes the scores of the last class.
+    if metric in BY_RANK and decode_labels(y, positive).positive == 0:
+        y_pred = -np.asarray(y_pred)
+    return pu_score(y, y_pred, metric, pos_label=positive, **how)
 
 
 class PUStratifiedKFold(BaseCrossValidator):

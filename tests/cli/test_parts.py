@@ -113,7 +113,7 @@ def test_commands_run_outside_the_main_thread(predict):
     ],
 )
 def test_predictions_read_like_the_label_column(positive, values):
-    found = LabelColumn(positive, {}, 1).values
+    found = LabelColumn({positive: 1}, {}, {}).values
     assert found == values
     assert [type(value) for value in found] == [type(value) for value in values]
 

@@ -64,13 +64,73 @@ def test_pos_label_names_the_labelled_value():
 
 
 @pytest.mark.parametrize(
+    ("y", "pos_label", "classes"),
+    [
+        (["b", "a", None, "a"], ("a", "b"), ["a or b", "not a or b"]),
+        (["b", "a", "ok", "a"], ["a", "b"], ["a or b", "ok"]),
+        (["b", "a", "ok", "a"], ("a", "b", "a"), ["a or b", "ok"]),
+        ([2, 1, 0, 1], (1, 2), [0, 1]),
+        ([2.0, 1.0, np.nan, 1.0], (2, 1), [0.0, 2.0]),
+        (pd.Series(["b", "a", pd.NA, "a"], dtype="category"), ("a", "b"), None),
+    ],
+)
+def test_several_values_may_mean_positive(y, pos_label, classes):
+    labels = decode_labels(y, pos_label)
+    np.testing.assert_array_equal(labels.labelled, [True, True, False, True])
+    assert labels.negative is None
+    assert classes is None or labels.classes.tolist() == classes
+    assert labels.name_of("labelled") in (classes or ["a or b"])
+
+
+@pytest.mark.parametrize(
+    ("y", "pos_label", "neg_label", "classes"),
+    [
+        (["yes", "no", None, "yes"], None, "no", ["no", "yes"]),
+        (["b", "no", None, "a"], ("a", "b"), "no", ["a or b", "no"]),
+        ([1, -1, 0, 1], None, -1, [-1, 1]),
+        ([1.0, 0.0, np.nan, 1.0], 1, 0, [0.0, 1.0]),
+        (["fraud", "ok", "unknown", "fraud"], "fraud", "ok", ["fraud", "ok"]),
+        (pd.Series([True, False, None, True], dtype="boolean"), None, False, [0, 1]),
+    ],
+)
+def test_a_value_may_mean_checked_and_negative(y, pos_label, neg_label, classes):
+    labels = decode_labels(y, pos_label, neg_label)
+    np.testing.assert_array_equal(labels.labelled, [True, False, False, True])
+    np.testing.assert_array_equal(labels.negative, [False, True, False, False])
+    assert labels.classes.tolist() == classes
+    assert labels.classes[1 - labels.positive] == neg_label
+
+
+def test_every_row_may_have_been_checked():
+    labels = decode_labels(["no", "yes", "no"], None, "no")
+    np.testing.assert_array_equal(labels.labelled, [False, True, False])
+    np.testing.assert_array_equal(labels.negative, [True, False, True])
+
+
+@pytest.mark.parametrize(
+    ("y", "pos_label", "neg_label", "message"),
+    [
+        (["a", "b", None], ("a", "c"), None, r"pos_label .* found in y\. Got 'c'"),
+        ([1, 0], (), None, r"pos_label must name a value of y\. Got \(\)\."),
+        ([1, 0, None], 1, 7, r"neg_label must be a value found in y\. Got 7, y holds"),
+        ([1, 0, None], 0, 0, r"neg_label must not be one of pos_label\. Got 0 for"),
+        ([1, 2, 0, 3], (1, 2), None, r"y must hold two values"),
+        (["yes", "no", None], "yes", None, r"checked and found negative \(neg_label\)"),
+    ],
+)
+def test_labels_of_several_kinds_are_refused(y, pos_label, neg_label, message):
+    with pytest.raises(InvalidInputError, match=message):
+        decode_labels(y, pos_label, neg_label)
+
+
+@pytest.mark.parametrize(
     ("y", "pos_label", "message"),
     [
         ([0, 1, 2], None, r"y must hold two values.*Got 3 values: \[0, 1, 2\]\."),
         (list(range(9)), None, r"Got 9 values: \[0, 1, 2, 3, 4\], \.\.\.\."),
         ([1, 1, 1], None, r"y must hold two classes.*Got one class: \[1\]\."),
         ([0, 0], None, r"y must hold two classes.*Got one class"),
-        ([None, 1, 2], None, r"exactly one value.*Got 2 values: \[1, 2\]\."),
+        ([None, 1, 2], None, r"exactly one value.*Got 2 values: \[1, 2\]\. Several"),
         ([np.nan, np.nan], None, r"exactly one value.*Got no value"),
         ([None, None], None, r"exactly one value.*Got no value"),
         ([0, 1], 7, r"pos_label must be a value .* Got 7, y holds \[0"),

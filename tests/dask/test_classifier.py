@@ -202,6 +202,14 @@ def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)
 
 
+def test_several_values_may_mean_positive(table, plain):
+    X, _, s = table
+    kinds = np.where(s == 1, 2 + (X[:, 0] > 0.0), 0)
+    found = classifier(pos_label=(3, 2)).fit(*as_blocks(X, kinds, (800, 700)))
+    assert found.classes_.tolist() == [0, 3]
+    assert_array_equal(found.model_.probability_, plain.model_.probability_)
+
+
 def test_pos_label_may_be_the_lesser(table, plain):
     X, _, s = table
     turned = classifier(pos_label=0).fit(*as_blocks(X, 1 - s, (800, 700)))

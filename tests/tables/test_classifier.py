@@ -44,6 +44,20 @@ def table():
     return frame, positive & (rng.random(n) < 0.7), positive
 
 
+def test_several_values_are_one_class(table):
+    frame, known, _ = table
+    kinds = np.where(known, np.where(frame["row id"] % 2, "card", "identity"), None)
+    model = clone(QUICK).set_params(pos_label=("card", "identity")).fit(frame, kinds)
+    assert model.classes_.tolist() == ["card or identity", "not card or identity"]
+    named = clone(model).fit(frame.assign(found=kinds), "found")
+    assert named.labels_.kinds.keys() == {"card", "identity"}
+    same = clone(QUICK).fit(frame, known)
+    for each in (model, named):
+        assert_array_equal(
+            each.predict_proba(frame)[:, 0], same.predict_proba(frame)[:, 1]
+        )
+
+
 @parametrize_with_checks([QUICK])
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)

@@ -55,12 +55,56 @@ def test_a_named_positive_is_taken_and_nothing_else(values, positive, expected):
     assert read_labels(column, positive).find(column).tolist() == expected
 
 
+def test_several_values_may_mean_positive_and_one_checked_and_negative():
+    values = ["Card", None, "identity", "no", "card ", "card", "?", "NO"]
+    column = pd.Series(values, name="y")
+    labels = read_labels(column, ["CARD", "identity", "CARD"], "No")
+    assert labels.find_kinds(column).tolist() == (
+        ["card", "", "identity", "", "card", "card", "", ""]
+    )
+    found = [True, False, True, False, True, True, False, False]
+    assert labels.find(column).tolist() == found
+    negative = [False, False, False, True, False, False, False, True]
+    assert labels.find_negatives(column).tolist() == negative
+    assert labels.positive == "card or identity"
+    assert labels.sentence == (
+        "Reading 'card' (3 rows), 'identity' (1 row) as labelled positive, 'no' (2 rows) "
+        "as checked and negative, empty cells, '?' as unlabelled."
+    )
+    assert labels.count({"CARD": 2, "Identity": 1, "no": 7}) == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "asks"),
+    [
+        (["yes", "no", ""], "If 'no' means checked"),
+        ([1, 0, None], "add --negative 0 "),
+        (["yes", "no", "no"], None),
+        (["yes", "unknown", ""], None),
+    ],
+)
+def test_no_beside_empty_cells_may_mean_checked(values, asks):
+    sentence = read_labels(pd.Series(values, dtype=object)).sentence
+    assert asks in sentence if asks else "--negative" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("negative", "values"),
+    [("no", ("no", "1")), ("0", (0, 1)), ("-1", (-1, 1)), (None, (0, 1))],
+)
+def test_predictions_say_what_was_said_of_checked_rows(negative, values):
+    column = pd.Series(["1", negative or "", ""])
+    assert read_labels(column, "1", negative).values == values
+
+
 def test_the_sentence_and_the_counts():
     labels = read_labels(pd.Series(["no", "fraud", None, "no"], name="y"))
     assert labels.unlabelled == {"": 1, "no": 2}
     assert labels.positive == "fraud"
     assert labels.sentence == (
-        "Reading 'fraud' as labelled positive (1 row), empty cells, 'no' as unlabelled."
+        "Reading 'fraud' (1 row) as labelled positive, empty cells, 'no' as unlabelled. "
+        "If 'no' means checked and found negative, add --negative no (neg_label= in "
+        "Python)."
     )
 
 
@@ -77,6 +121,7 @@ def test_the_sentence_and_the_counts():
         ([], None, "marks no row"),
         (["x", "x"], None, "in every row"),
         (["x", ""], "z", "never holds 'z'"),
+        (["x", ""], ["x", "z"], "never holds 'z'"),
         (["x", ""], "", "not an empty cell"),
         (list(np.arange(100) / 7), None, "93 more values"),
         ([[1], [2]], None, "a single value|more than one value"),

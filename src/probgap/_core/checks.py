@@ -97,11 +97,12 @@ def check_labelled(
 
 @dataclass(frozen=True, slots=True)
 class ObservedLabels:
-    """Which samples are labelled, the two values of ``y``, and which means positive."""
+    """Which samples are labelled, the two classes, and which means positive."""
 
     labelled: Mask
     classes: NDArray[Any]
     positive: int
+    negative: Mask | None = None  # checked, and not positive
 
     def name_of(self, kind: str) -> Any:
         """Return the user's value for "labelled" or "unlabelled"."""
@@ -110,7 +111,11 @@ class ObservedLabels:
 
 
 def decode_labels(
-    y: ArrayLike, pos_label: object = None, *, ask: bool = True
+    y: ArrayLike,
+    pos_label: object = None,
+    neg_label: object = None,
+    *,
+    ask: bool = True,
 ) -> ObservedLabels:
     """Find the labelled positives in ``y``.
 
@@ -118,12 +123,17 @@ def decode_labels(
     names; without ``ask``, it need not between two strings of which none means
     unlabelled. One value beside missing entries (``NaN``, ``None``, ``pandas.NA``): the
     value marks a labelled positive and the missing entries are unlabelled.
+
+    Of several values that ``pos_label`` names each marks a labelled positive. Beside all
+    these, ``neg_label`` marks samples that were checked and are not positive.
     """
     values = column_or_1d(y, warn=True)
     if values.dtype.kind == "U" and not hasattr(y, "dtype"):
         # numpy has turned a NaN in a list of strings into the string "nan".
         values = column_or_1d(np.asarray(y, dtype=object))
     missing = is_missing(values)
+    if neg_label is not None or isinstance(pos_label, tuple | list):
+        return _decode_several(values, missing, pos_label, neg_label, ask=ask)
     if missing.any():
         return _read_value_beside_missing(values, missing, pos_label)
     classes = _require_two_classes(values)
@@ -138,6 +148,53 @@ def decode_labels(
             f"class. Pass pos_label={lesser!r} if {greater!r} means unlabelled."
         )
     return ObservedLabels(values == classes[positive], classes, positive)
+
+
+def _decode_several(
+    values: NDArray[Any],
+    missing: Mask,
+    pos_label: object,
+    neg_label: object,
+    *,
+    ask: bool,
+) -> ObservedLabels:
+    """Read labels that several values mark as positive, or one as checked and negative."""
+    kinds, codes = np.unique(np.asarray(values[~missing].tolist()), return_inverse=True)
+    code = np.full(values.size, -1)
+    code[~missing] = codes
+    several = pos_label if isinstance(pos_label, tuple | list) else [pos_label]
+    several = list(dict.fromkeys(several))
+    if not several:
+        refuse(f"pos_label must name a value of y. Got {pos_label!r}.")
+    marks = [_index_of(one, kinds) for one in several if one is not None]
+    negative = np.zeros(values.size, dtype=bool)
+    if neg_label is not None:
+        negative = code == _index_of(neg_label, kinds, "neg_label")
+    if negative[np.isin(code, marks)].any():
+        refuse(f"neg_label must not be one of pos_label. Got {neg_label!r} for both.")
+    values = values.astype(object)
+    values[np.isin(code, marks)] = several[0]
+    kept = values[~negative].tolist()
+    # If nothing is unlabelled, the one value left marks positives all the same.
+    alone = negative.any() and len(set(kept)) == 1
+    beside = [None] if alone and not missing.any() else []
+    found = decode_labels(kept + beside, several[0], ask=ask)
+    labelled = np.zeros(values.size, dtype=bool)
+    labelled[~negative] = found.labelled[: len(kept)]
+    names = [found.name_of(kind) for kind in ("unlabelled", "labelled")]
+    if neg_label is not None:
+        names[0] = neg_label
+    if len(several) > 1 and all(isinstance(one, str) for one in several):
+        names[1] = " or ".join(map(str, several))
+        if neg_label is None and missing.any():
+            names[0] = f"not {names[1]}"
+    classes = np.unique(np.array(names))
+    return ObservedLabels(
+        labelled,
+        classes,
+        _index_of(names[1], classes),
+        negative if neg_label is not None else None,
+    )
 
 
 def require_labelled_and_unlabelled(
@@ -184,9 +241,14 @@ def _read_value_beside_missing(
     present = np.unique(np.asarray(values[~missing].tolist()))
     if present.size != 1:
         found = "no value" if present.size == 0 else f"{present.size} values"
+        more = (
+            " Several may mean positive (a tuple as pos_label), and one may mean checked "
+            "and found negative (neg_label)."
+        )
         refuse(
             "y must hold exactly one value, the labelled positive class, beside "
             f"missing entries. Got {found}: {present[:5].tolist()!r}."
+            f"{more if present.size else ''}"
         )
     positive = present[0]
     _index_of(positive if pos_label is None else pos_label, present)  # must be in y
@@ -245,13 +307,13 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def _index_of(pos_label: object, classes: NDArray[Any]) -> int:
-    is_positive = np.asarray(classes == pos_label)
-    if not is_positive.any():
+def _index_of(label: object, classes: NDArray[Any], name: str = "pos_label") -> int:
+    same = np.asarray(classes == label)
+    if not same.any():
         refuse(
-            f"pos_label must be a value found in y. Got {pos_label!r}, y holds {classes.tolist()!r}."
+            f"{name} must be a value found in y. Got {label!r}, y holds {classes.tolist()!r}."
         )
-    return int(is_positive.argmax())
+    return int(same.argmax())
 
 
 def in_double(samples: Matrix, device: str | None = None) -> Matrix:
@@ -262,7 +324,11 @@ def in_double(samples: Matrix, device: str | None = None) -> Matrix:
 
 
 def check_observed_labels(
-    estimator: Any, y: ArrayLike | None, n_samples: int, pos_label: object
+    estimator: Any,
+    y: ArrayLike | None,
+    n_samples: int,
+    pos_label: object,
+    neg_label: object = None,
 ) -> ObservedLabels:
     """Check the labels of ``fit``, some of which must be positive and some unlabelled."""
     if y is None:
@@ -276,7 +342,7 @@ def check_observed_labels(
     if isinstance(y, np.ndarray) and y.dtype.kind == "f":
         # NaN means unlabelled; infinity is an error.
         assert_all_finite(y, allow_nan=True, input_name="y")
-    labels = decode_labels(y, pos_label)
+    labels = decode_labels(y, pos_label, neg_label)
     require_labelled_and_unlabelled(labels)
     return labels
 

@@ -77,7 +77,7 @@ _LABEL = (
 )
 _POSITIVE = (
     "The value of the label column that marks a known positive; all others then mean "
-    "unlabelled."
+    "unlabelled. May be repeated: any of these values is positive."
 )
 _ID = "A column that identifies the rows; kept in the results, never learnt from."
 _DROP = "Columns to leave out, separated by commas; may be repeated."
@@ -114,7 +114,7 @@ _KIND = (
 
 Table = Annotated[str, typer.Argument(metavar="TABLE", help=_FILE + _STDIN)]
 Label = Annotated[str, column(_LABEL)]
-Positive = Annotated[str | None, typer.Option(metavar="VALUE", help=_POSITIVE)]
+Positive = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=_POSITIVE)]
 Id = Annotated[str | None, column(_ID, "--id")]
 Drop = Annotated[list[str] | None, column(_DROP, metavar="COLUMNS")]
 Keep = Annotated[list[str] | None, column(_KEEP, metavar="COLUMNS")]

@@ -23,7 +23,7 @@ class Options:
 
     source: str
     label: str
-    positive: str | None = None
+    positive: Sequence[str] | None = None
     id: str | None = None
     drop: Sequence[str] | None = None
     category: Sequence[str] | None = None

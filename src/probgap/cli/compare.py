@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -116,7 +117,7 @@ def compare(
                 "progress": progress.advance,
             }
             if truth is not None:
-                options["truth"] = _read_truth(frame[truth], labelled, labels.positive)
+                options["truth"] = _read_truth(frame[truth], labelled, labels.kinds)
             inputs = tables.read_inputs(frame, plan)
             with terminal.caught_warnings():
                 rows = diagnostics.compare_methods(inputs, labelled, **options)
@@ -127,8 +128,8 @@ def compare(
             _show(rows, columns_shown, labels.sentence)
 
 
-def _read_truth(cells: Any, labelled: Mask, positive: str) -> Mask:
-    """Read which rows are truly positive, marked by the label's value or another."""
+def _read_truth(cells: Any, labelled: Mask, kinds: Iterable[str]) -> Mask:
+    """Read which rows are truly positive, marked by a value of the label or another."""
     from probgap import tables
 
     if len(levels := tables.count_levels(cells)) > 2:
@@ -137,7 +138,7 @@ def _read_truth(cells: Any, labelled: Mask, positive: str) -> Mask:
             "--truth must have one value for positives and one for negatives, and no "
             f"rows of unknown truth. Got {cells.name!r} with {terminal.first_few(named, 4)}."
         )
-    for word in (positive, None):
+    for word in (*kinds, None):
         with suppress(InvalidInputError):
             truth = tables.read_labels(cells, word).find(cells)
             break

@@ -132,7 +132,7 @@ def analyse(
     progress.begin("Fitting the model")
     model = TableClassifier(
         **columns,
-        pos_label=options.positive,
+        pos_label=tuple(options.positive or ()) or None,
         class_prior=options.class_prior,
         random_state=options.seed,
         n_jobs=options.jobs,

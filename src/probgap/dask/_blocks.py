@@ -120,8 +120,9 @@ def draw_sample(
         refuse("X must hold rows. Got none.")
     known = np.array(kinds, dtype=object if None in kinds else None)
     labels = decode_labels(known, pos_label)
-    positive, n_rows = labels.name_of("labelled"), [part.total() for part in counted]
-    of_kind = np.array([part[positive] for part in counted])
+    positive = known[labels.labelled].tolist()
+    n_rows = [part.total() for part in counted]
+    of_kind = np.array([sum(part[mark] for mark in positive) for part in counted])
     sizes = np.stack([of_kind, n_rows - of_kind])
     require_labelled_and_unlabelled(labels, counts=sizes.sum(axis=1).tolist())
     ranks, weights = draw_ranks(sizes, max_memory, X.shape[1], seed)
@@ -190,7 +191,7 @@ def _count_labels(y: Any) -> Counter[Any]:
 def _take(
     X: Any,
     y: Any,
-    positive: Any,
+    positive: list[Any],
     n_columns: int,
     place: tuple[int, int],
     ranks: tuple[Rows, Rows],
@@ -202,7 +203,7 @@ def _take(
     """
     labels = _as_labels(y)
     mask = ~is_missing(labels)
-    mask[mask] = labels[mask] == positive
+    mask[mask] = np.isin(labels[mask], positive)
     at, first = place
     try:
         values = _read_numbers(X, mask.size, n_columns, first)

@@ -1,7 +1,7 @@
 """A sample of the rows of files that are larger than memory."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,7 +28,7 @@ def draw_table(
     source: str,
     label: str,
     *,
-    positive: str | None = None,
+    positive: Sequence[str] | None = None,
     seed: int = 0,
     max_memory: float = float(DEFAULTS.sample_bytes),
     **columns: Any,

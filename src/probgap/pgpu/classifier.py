@@ -177,9 +177,10 @@ class PGPUClassifier(BasePGPU):
         Folds for held-out gaps. ``None`` takes five stratified folds, or as many as there
         are labelled positives; the default's learners repeat them up to 2,000 samples.
     pos_label : object, default=None
-        The value of ``y`` that marks a labelled positive. ``None`` takes the
-        greater of the two; between two strings such as "fraud" and "ok", of which none
-        is known to mean unlabelled, ``fit`` asks for it.
+        The value of ``y`` that marks a labelled positive, or a tuple of several that do:
+        ``("card", "identity")`` are one class, "card or identity"; numbers are named by
+        the first of them. ``None`` takes the greater of the two; between two strings such
+        as "fraud" and "ok", of which none is known to mean unlabelled, ``fit`` asks for it.
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds and estimators. The same integer gives the same bits for any ``n_jobs``.
     n_jobs : int, default=None

@@ -58,9 +58,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     keep : iterable of str, default=()
         Columns to learn from although they would be left out, as codes and ids are.
     pos_label : object, default=None
-        The value of ``y`` that marks a labelled positive; handed on to an estimator that
-        leaves it open. ``None`` takes the greater of the two; between two strings such
-        as "fraud" and "ok", of which none is known to mean unlabelled, ``fit`` asks for it.
+        The value of ``y`` that marks a labelled positive, or a tuple of several that do;
+        handed on to an estimator that leaves it open. ``None`` takes the greater of the
+        two; between two strings such as "fraud" and "ok", of which none is known to mean
+        unlabelled, ``fit`` asks for it.
     class_prior, random_state, n_jobs : object, default=None
         Handed on to an estimator that leaves them open, as the default does.
 
@@ -121,7 +122,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
     >>> model = TableClassifier(random_state=0).fit(X.assign(known=y), "known")
     >>> model.labels_.sentence
-    "Reading 'fraud' as labelled positive (29 rows), empty cells as unlabelled."
+    "Reading 'fraud' (29 rows) as labelled positive, empty cells as unlabelled."
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -233,7 +234,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     ) -> tuple[Mask, NDArray[Any]]:
         """Return which rows are labelled, and what unlabelled and labelled are called."""
         check_columns([name], list(frame.columns), "The table")
-        named = None if positive is None else str(positive)
+        given = positive if isinstance(positive, tuple | list) else (positive,)
+        named = None if positive is None else tuple(map(str, given))
         labels = read_labels(frame[name], named)
         require_labels(labels.n_labelled, len(frame), name)
         self.labels_ = labels

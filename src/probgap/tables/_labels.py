@@ -1,6 +1,7 @@
 """Which rows of a table are labelled positive."""
 
 import shlex
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -10,11 +11,14 @@ from numpy.typing import NDArray
 
 from probgap._core.defaults import WORDS_FOR_NO
 from probgap._core.errors import InvalidInputError, refuse
+from probgap._core.output import plural
 from probgap._core.types import Mask
 from probgap.tables._cells import Series, listed, pc, pd, to_cells, to_levels
 
 _ALIASES = {"1": "true", "true": "1", "0": "false", "false": "0"}
 _MORE = "more values"
+# Beside empty cells, these may be the answers of somebody who checked.
+_WORDS_OF_CHECKERS = ("no", "n", "not", "negative", "neg", "false", "f", "0", "-1")
 # The word for "not positive" beside a word for positive, so that predictions read like
 # the label column.
 _OPPOSITES = {
@@ -30,52 +34,92 @@ class LabelColumn:
 
     Attributes
     ----------
-    positive : str
-        The value that marks labelled positives.
+    kinds : dict of str to int
+        The values that mark labelled positives, and how often each occurs.
     unlabelled : dict of str to int
         The values taken as unlabelled and how often each occurs; "" is an empty cell.
-    n_labelled : int
-        How many rows are labelled.
+    negatives : dict of str to int
+        The value of rows that were checked and found negative, if one was named.
     """
 
-    positive: str
+    kinds: dict[str, int]
     unlabelled: dict[str, int]
-    n_labelled: int
+    negatives: dict[str, int]
+
+    @property
+    def positive(self) -> str:
+        """The value that marks labelled positives, or all of them: "card or identity"."""
+        return " or ".join(self.kinds)
+
+    @property
+    def n_labelled(self) -> int:
+        """How many rows are labelled."""
+        return sum(self.kinds.values())
 
     @property
     def sentence(self) -> str:
         """How the values are read, in words."""
+        parts = [f"{_counted(self.kinds)} as labelled positive"]
+        if self.negatives:
+            parts.append(f"{_counted(self.negatives)} as checked and negative")
+        if self.unlabelled:
+            parts.append(f"{listed(self.unlabelled, _MORE)} as unlabelled")
+        words = f"Reading {', '.join(parts)}."
+        said = [v for v in self.unlabelled if v.casefold() in _WORDS_OF_CHECKERS]
+        if self.negatives or not 0 < len(said) < len(self.unlabelled):
+            return words
         return (
-            f"Reading {self.positive!r} as labelled positive ({self.n_labelled:,} "
-            f"row{'s' if self.n_labelled != 1 else ''}), "
-            f"{listed(self.unlabelled, _MORE)} as unlabelled."
+            f"{words} If {said[0]!r} means checked and found negative, add --negative "
+            f"{shlex.quote(said[0])} (neg_label= in Python)."
         )
 
     @property
     def values(self) -> tuple[Any, Any]:
         """The two values that a model predicts: negative and positive."""
-        word = self.positive.strip()
+        word, no = self.positive.strip(), next(iter(self.negatives), None)
         if word.lower() in ("true", "false"):
             return word.lower() != "true", word.lower() == "true"
         with suppress(ValueError):
             if float(word) == 1.0:
-                return 0, 1
-        return _OPPOSITES.get(word, f"not {self.positive}"), self.positive
+                return (0 if no is None else int(float(no))), 1
+        return no or _OPPOSITES.get(word, f"not {self.positive}"), self.positive
 
     def count(self, counts: dict[str, int]) -> int:
         """Return how many rows are labelled, by the counts of their values."""
-        marker = self.positive.casefold()
-        return sum(n for value, n in counts.items() if value.casefold() == marker)
+        keys = {kind.casefold() for kind in self.kinds}
+        return sum(n for value, n in counts.items() if value.casefold() in keys)
 
     def find(self, column: Series) -> Mask:
         """Return which rows of the column, or of a part of it, are labelled."""
-        values, codes = _encode(column)
-        marker = self.positive.casefold()
-        same = np.array([value.casefold() == marker for value in values], dtype=bool)
-        return same[codes]
+        return self.find_kinds(column) != ""
+
+    def find_kinds(self, column: Series) -> NDArray[Any]:
+        """Return the value that marks each labelled row, and "" of the others."""
+        return _spelt_as(column, self.kinds)
+
+    def find_negatives(self, column: Series) -> Mask:
+        """Return which rows were checked and found negative."""
+        return _spelt_as(column, self.negatives) != ""
 
 
-def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
+def _counted(values: dict[str, int]) -> str:
+    """Return values with how often each occurs."""
+    return ", ".join(f"{value!r} ({plural(n, 'row')})" for value, n in values.items())
+
+
+def _spelt_as(column: Series, known: Iterable[str]) -> NDArray[Any]:
+    """Return each cell as one of the known values spells it; "" if it is none of them."""
+    values, codes = _encode(column)
+    spelt = {value.casefold(): value for value in known}
+    found = [spelt.get(value.casefold(), "") for value in values]
+    return np.array(found, dtype=object)[codes]
+
+
+def read_labels(
+    column: Series,
+    positive: str | Sequence[str] | None = None,
+    negative: str | None = None,
+) -> LabelColumn:
     """Find out which value of a column marks the labelled positives.
 
     Case does not matter, and 1, 1.0 and "1" are the same. Without ``positive``, the
@@ -85,30 +129,38 @@ def read_labels(column: Series, positive: str | None = None) -> LabelColumn:
     marks the positives. Between two others this function does not guess: it raises
     ``InvalidInputError``, as it does if no row or every row is labelled.
 
+    Rows that somebody checked and found negative are told from those that nobody checked
+    only if ``negative`` names their value: beside empty cells "no" is unlabelled without
+    it, and ``sentence`` says so.
+
     Parameters
     ----------
     column : Series
         The label column.
-    positive : str, default=None
-        The value that marks a labelled positive; every other is unlabelled.
+    positive : str or sequence of str, default=None
+        The value that marks a labelled positive, or several that do; every other is
+        unlabelled.
+    negative : str, default=None
+        The value that marks a row that was checked and is not positive.
 
     Returns
     -------
     LabelColumn
-        The value, how often it and others occur; its ``find`` gives the mask of rows.
+        The values, how often they and others occur; its ``find`` gives the mask of rows.
 
     Examples
     --------
     >>> import pandas as pd
     >>> from probgap.tables import read_labels
-    >>> column = pd.Series(["fraud", None, "no", "fraud"])
-    >>> labels = read_labels(column)
-    >>> labels.sentence
-    "Reading 'fraud' as labelled positive (2 rows), empty cells, 'no' as unlabelled."
+    >>> column = pd.Series(["card", None, "no", "identity"])
+    >>> labels = read_labels(column, ["card", "identity"], "no")
+    >>> print(labels.sentence)
+    Reading 'card' (1 row), 'identity' (1 row) as labelled positive, 'no' (1 row) as checked and negative, empty cells as unlabelled.
     >>> labels.find(column).tolist()
     [True, False, False, True]
     """
-    return read_label_counts(count_levels(column), positive, name=column.name)
+    counts = count_levels(column)
+    return read_label_counts(counts, positive, negative, name=column.name)
 
 
 def count_levels(column: Series) -> dict[str, int]:
@@ -124,19 +176,37 @@ def _encode(column: Series) -> tuple[list[str], NDArray[np.intp]]:
 
 
 def read_label_counts(
-    counts: dict[str, int], positive: str | None = None, *, name: object = None
+    counts: dict[str, int],
+    positive: str | Sequence[str] | None = None,
+    negative: str | None = None,
+    *,
+    name: object = None,
 ) -> LabelColumn:
     """Read labels from the counts of values."""
     name = f"The label column {name!r}" if name else "The label column"
-    key = _find_marker(name, list(counts), positive)
-    marked = {v: n for v, n in counts.items() if v.casefold() == key}
-    others = {v: n for v, n in counts.items() if v.casefold() != key}
-    if not others:
+    negatives: dict[str, int] = {}
+    others = counts
+    if negative is not None:
+        key = _find_value(name, list(counts), negative, "negative", "--negative")
+        negatives, others = _part(counts, key)
+    given = [positive] if positive is None or isinstance(positive, str) else positive
+    kinds: dict[str, int] = {}
+    for each in dict.fromkeys(given):
+        found, others = _part(others, _find_marker(name, list(others), each))
+        kinds |= found
+    if not others and not negatives:
         only = next(iter(counts))
         refuse(f"{name} holds {only!r} in every row; some rows must be unlabelled.")
-    marker = max(marked, key=lambda value: (marked[value], value))
     others = dict(sorted(others.items(), key=lambda item: (item[0] != "", -item[1])))
-    return LabelColumn(marker, others, sum(marked.values()))
+    return LabelColumn(kinds, others, negatives)
+
+
+def _part(counts: dict[str, int], key: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the count of a value, in its most frequent spelling, and those of others."""
+    same = {value: n for value, n in counts.items() if value.casefold() == key}
+    usual = max(same, key=lambda value: (same[value], value))
+    others = {value: n for value, n in counts.items() if value not in same}
+    return {usual: sum(same.values())}, others
 
 
 def require_labels(n_labelled: int, n_rows: int, column: str) -> None:
@@ -148,21 +218,29 @@ def require_labels(n_labelled: int, n_rows: int, column: str) -> None:
         )
 
 
+def _find_value(
+    name: str, values: list[str], given: str, parameter: str, option: str
+) -> str:
+    """Return a value that the user gave, in lower case, or refuse it."""
+    keys = {value.casefold() for value in values}
+    key = _encode(pd.Series([str(given)]))[0][0].casefold()
+    if not key:
+        rule = f"{parameter} ({option}) must be a value, not an empty cell."
+        refuse(f"{rule} Got {given!r}.")
+    for each in (key, _ALIASES.get(key, key)):
+        if each in keys:
+            return each
+    return refuse(
+        f"{name} never holds {given!r}, the value of {parameter} ({option}); it "
+        f"holds {listed(values, _MORE)}."
+    )
+
+
 def _find_marker(name: str, values: list[str], positive: str | None) -> str:
     """Return the value, in lower case, that marks a positive."""
-    keys = {value.casefold(): value for value in values}
     if positive is not None:
-        key = _encode(pd.Series([str(positive)]))[0][0].casefold()
-        if not key:
-            rule = "positive (--positive) must be a value, not an empty cell."
-            refuse(f"{rule} Got {positive!r}.")
-        for each in (key, _ALIASES.get(key, key)):
-            if each in keys:
-                return each
-        refuse(
-            f"{name} never holds {positive!r}, the value of positive (--positive); it "
-            f"holds {listed(values, _MORE)}."
-        )
+        return _find_value(name, values, positive, "positive", "--positive")
+    keys = {value.casefold(): value for value in values}
     markers = {key: value for key, value in keys.items() if key not in WORDS_FOR_NO}
     if len(markers) == 1:
         return next(iter(markers))

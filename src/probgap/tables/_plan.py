@@ -144,8 +144,8 @@ def plan_columns(
         A column that names the rows.
     drop : iterable of str, default=()
         Columns to leave out.
-    positive : str, default=None
-        The value of the label column that marks a positive, as in :func:`read_labels`.
+    positive : str or sequence of str, default=None
+        What marks a positive in the label column, as in :func:`read_labels`.
     category : iterable of str, default=()
         Columns to take for categories: codes that happen to be numbers.
     keep : iterable of str, default=()
