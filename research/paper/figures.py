@@ -109,10 +109,11 @@ def _boundaries(summary: Facts) -> Figure | None:
         ax.set(title=data, xlabel="true l", ylabel="estimated l")
         for group in groups:
             if group["data"] == data:
-                mark = _MARKS.get(group["method"], _OTHER_MARK)
+                mark = _MARKS.get(group["method"], _OTHER_MARK) | {"markersize": 5.0}
                 ax.plot(group["true"], group["estimated"], ls="none", **mark)
-    for ax in axes.flat[len(data_sets) :]:
-        ax.set_axis_off()
+    for empty in range(len(data_sets), axes.size):
+        axes.flat[empty].set_axis_off()
+        axes.flat[empty - columns].tick_params(labelbottom=True)  # nothing is below it
     methods = list(dict.fromkeys(group["method"] for group in groups))
     _add_legend(figure, axes[0, 0], methods)
     return figure
