@@ -20,7 +20,7 @@ from probgap import PGPUClassifier
 from probgap.datasets import hide_labels
 
 # Colours that people with colour blindness can tell apart.
-POSITIVE, UNLABELLED, NEGATIVE = "#d55e00", "#b8b8b8", "#0072b2"
+POSITIVE, UNLABELLED, NEGATIVE = "#0072b2", "#b8b8b8", "#d55e00"
 GREY = "#999999"
 SEED = 1
 EDGES = np.linspace(-3.2, 3.2, 300)

@@ -57,7 +57,7 @@ for name, fitted in (("naive", naive), ("probgap", model)):
 # The picture
 # -----------
 # Grey line: the true border. Black line: the border of the classifier.
-POSITIVE, NEGATIVE, UNLABELLED = "#d55e00", "#0072b2", "#9a9a9a"
+POSITIVE, NEGATIVE, UNLABELLED = "#0072b2", "#d55e00", "#9a9a9a"
 # sphinx_gallery_thumbnail_number = 3
 edges = np.linspace(-3.0, 3.0, 200)
 grid = np.stack(np.meshgrid(edges, edges), axis=-1).reshape(-1, 2)
