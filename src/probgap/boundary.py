@@ -115,11 +115,33 @@ class BoundaryRule(BaseEstimator):
 
     @abstractmethod
     def place(self, gap: Vector) -> float:
-        """Return the boundary, given the observed gaps of labelled positives."""
+        """Return the boundary.
+
+        Parameters
+        ----------
+        gap : ndarray of shape (n_labelled,)
+            Observed gaps of labelled positives.
+
+        Returns
+        -------
+        float
+            The boundary.
+        """
 
     @abstractmethod
     def rank(self, n_labelled: int) -> int:
-        """Return k, such that the boundary is at most the k-th smallest of the gaps."""
+        """Return k, such that the boundary is at most the k-th smallest of the gaps.
+
+        Parameters
+        ----------
+        n_labelled : int
+            Number of gaps.
+
+        Returns
+        -------
+        int
+            The rank, from 1.
+        """
 
     @abstractmethod
     def check(self) -> None:

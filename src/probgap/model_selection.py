@@ -125,7 +125,22 @@ class PUStratifiedKFold(BaseCrossValidator):
     def get_n_splits(
         self, X: Any = None, y: ArrayLike | None = None, groups: Any = None
     ) -> int:
-        """Return the number of folds, as far as ``y`` allows; without it, ``n_splits``."""
+        """Return the number of folds, as far as ``y`` allows; without it, ``n_splits``.
+
+        Parameters
+        ----------
+        X : object, default=None
+            Ignored.
+        y : array-like of shape (n_samples,), default=None
+            The observed labels.
+        groups : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        int
+            The number of folds.
+        """
         del X, groups
         if y is None:
             return int(self.n_splits)
@@ -138,7 +153,22 @@ class PUStratifiedKFold(BaseCrossValidator):
     def split(
         self, X: Any, y: ArrayLike | None = None, groups: Any = None
     ) -> Iterator[Fold]:
-        """Yield the samples to train on and those held out, by the observed labels ``y``."""
+        """Yield the samples to train on and those held out, by the observed labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Its number of rows alone matters.
+        y : array-like of shape (n_samples,)
+            The observed labels; without them, an error is raised.
+        groups : object, default=None
+            Ignored.
+
+        Yields
+        ------
+        train, test : ndarray
+            Indices of the samples to train on, and of those held out.
+        """
         del groups
         if y is None:
             refuse("y must be given to keep the share of labelled samples. Got None.")

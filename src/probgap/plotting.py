@@ -158,11 +158,23 @@ class Figure:
     margins: tuple[int, int, int, int] = (28, 24, 50, 48)
 
     def inline(self) -> str:
-        """Return the charts for a page with our styles, each as wide as it may be."""
+        """Return the charts for a page with our styles, each as wide as it may be.
+
+        Returns
+        -------
+        str
+            SVG elements.
+        """
         return "".join(chart.svg() for chart in self.charts)
 
     def svg(self) -> str:
-        """Return the figure by itself: the text of an SVG file."""
+        """Return the figure by itself.
+
+        Returns
+        -------
+        str
+            The text of an SVG file.
+        """
         top, right, bottom, left = self.margins
         width, at, drawn = _WIDTH - left - right, top, ""
         for chart in self.charts:
@@ -178,7 +190,13 @@ class Figure:
         )
 
     def frame(self) -> Any:
-        """Return what is drawn as a DataFrame, a row for each bar, dot or place."""
+        """Return what is drawn as a table.
+
+        Returns
+        -------
+        DataFrame
+            A row for each bar, dot or place.
+        """
         pandas = load_library("pandas", extra="report", purpose="tables of figures")
         return pandas.DataFrame(self.data)
 

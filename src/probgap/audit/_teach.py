@@ -60,7 +60,18 @@ class CorrectedClassifier:
         return classifier_of(self.model).classes_
 
     def decision_function(self, X: Any) -> Vector:
-        """Return the log-odds of being positive of each row."""
+        """Return the log-odds of being positive of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, frame} of shape (n_rows, n_features)
+            Rows as the model takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Log-odds; above 0 a row is called positive.
+        """
         hidden, labelled = self._correct(X, None)
         # P(Y=1 | x) = labelled + (1 - labelled) * hidden, as odds.
         with np.errstate(divide="ignore"):
@@ -71,7 +82,19 @@ class CorrectedClassifier:
     ) -> Vector:
         """Return P(Y=1 | x) of rows that are known to be unlabelled.
 
-        Hidden positives are ranked by it; ``probability`` is as in :func:`correct`.
+        Hidden positives are ranked by it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, frame} of shape (n_rows, n_features)
+            Rows as the model takes them.
+        probability : array-like of shape (n_rows,), default=None
+            As in :func:`correct`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Probabilities.
         """
         return expit(self._correct(X, _check_known(probability, X))[0])
 
@@ -83,13 +106,35 @@ class CorrectedClassifier:
             return score + self.correction.shift(points), labelled
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each row."""
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, frame} of shape (n_rows, n_features)
+            Rows as the model takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Values of ``classes_``.
+        """
         positive = classifier_of(self.model).positive_index_
         called = self.decision_function(X) > 0.0
         return self.classes_[np.where(called, positive, 1 - positive)]
 
     def predict_proba(self, X: Any) -> Array:
-        """Return the probability of each class, in the order of ``classes_``."""
+        """Return the probability of each class, in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, frame} of shape (n_rows, n_features)
+            Rows as the model takes them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, 2)
+            Probabilities.
+        """
         chance = expit(self.decision_function(X))
         turn = 1 if classifier_of(self.model).positive_index_ == 1 else -1
         return np.column_stack([1.0 - chance, chance][::turn])

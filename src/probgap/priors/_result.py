@@ -65,7 +65,22 @@ class ClassPrior:
 
     @classmethod
     def of(cls, found: FoundPrior, method: str, labelled: Mask) -> Self:
-        """Clip the share among the unlabelled to [0, 1], and convert it to all rows."""
+        """Clip the share among the unlabelled to [0, 1], and convert it to all rows.
+
+        Parameters
+        ----------
+        found : FoundPrior
+            The share, and its interval if there is one, as a method gives them.
+        method : str
+            The method.
+        labelled : ndarray of shape (n_rows,)
+            Mask of the labelled rows.
+
+        Returns
+        -------
+        ClassPrior
+            The share of all rows.
+        """
         n_labelled = int(labelled.sum())
         n_unlabelled = labelled.size - n_labelled
 

@@ -82,12 +82,29 @@ class Report:
         return {name: figure for name, figure in drawn.items() if figure is not None}
 
     def with_run(self, **facts: Any) -> Self:
-        """Return the report with further facts about the run, such as its timings."""
+        """Return the report with further facts about the run.
+
+        Parameters
+        ----------
+        **facts : object
+            Facts by name, such as timings, that can be written as JSON.
+
+        Returns
+        -------
+        Report
+            A copy that has them in its part ``run``.
+        """
         run = self.tree["run"] | plain(facts)
         return replace(self, tree=self.tree | {"run": run})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tree as ``run.json`` holds it, without what does not apply."""
+        """Return the tree as ``run.json`` holds it, without what does not apply.
+
+        Returns
+        -------
+        dict
+            Plain data.
+        """
         tree = {"format": _FORMAT} | self.tree
         for part, name in _ONLY_IF_KNOWN:
             tree[part] = {k: v for k, v in tree[part].items() if k != name or v}
@@ -101,11 +118,22 @@ class Report:
         without it, and no other script can run. Text from the table is escaped and
         shortened; invisible characters and those that change the direction of writing
         are shown by their code points.
+
+        Returns
+        -------
+        str
+            The page.
         """
         return render_report(self.tree, self.ranked, self._cells)
 
     def save(self, path: str | Path) -> None:
-        """Write the page (``.html``) or the tree (``.json``), whole or not at all."""
+        """Write the page or the tree, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file: ``.html`` for the page, ``.json`` for the tree.
+        """
         path = Path(path)
         if path.suffix == ".html":
             text = self.to_html()

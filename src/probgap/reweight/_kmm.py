@@ -337,7 +337,20 @@ class KernelMeanMatching(BaseEstimator):
         return result
 
     def match_each(self, X: Matrix, selections: Sequence[Mask]) -> list[KMMResult]:
-        """Match selections of samples to all by :func:`match_selections`."""
+        """Match selections of samples to all by :func:`match_selections`.
+
+        Parameters
+        ----------
+        X : {ndarray, sparse matrix} of shape (n, n_features)
+            The samples to match.
+        selections : sequence of ndarray of shape (n,)
+            Masks of the samples to weight; none may be empty.
+
+        Returns
+        -------
+        list of KMMResult
+            One for each selection.
+        """
         return match_selections(X, selections, **self.get_params())
 
     def _match_features(

@@ -85,20 +85,64 @@ class LabelColumn:
         return no or _OPPOSITES.get(word, f"not {self.positive}"), self.positive
 
     def count(self, counts: dict[str, int]) -> int:
-        """Return how many rows are labelled, by the counts of their values."""
+        """Return how many rows are labelled, by the counts of their values.
+
+        Parameters
+        ----------
+        counts : dict of str to int
+            How often each value occurs.
+
+        Returns
+        -------
+        int
+            Number of labelled rows.
+        """
         keys = {kind.casefold() for kind in self.kinds}
         return sum(n for value, n in counts.items() if value.casefold() in keys)
 
     def find(self, column: Series) -> Mask:
-        """Return which rows of the column, or of a part of it, are labelled."""
+        """Return which rows of the column, or of a part of it, are labelled.
+
+        Parameters
+        ----------
+        column : Series
+            The column, or a part of it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Mask of the labelled rows.
+        """
         return self.find_kinds(column) != ""
 
     def find_kinds(self, column: Series) -> NDArray[Any]:
-        """Return the value that marks each labelled row, and "" of the others."""
+        """Return the value that marks each labelled row, and "" of the others.
+
+        Parameters
+        ----------
+        column : Series
+            The column, or a part of it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Values as text.
+        """
         return _spelt_as(column, self.kinds)
 
     def find_negatives(self, column: Series) -> Mask:
-        """Return which rows were checked and found negative."""
+        """Return which rows were checked and found negative.
+
+        Parameters
+        ----------
+        column : Series
+            The column, or a part of it.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Mask of these rows.
+        """
         return _spelt_as(column, self.negatives) != ""
 
 

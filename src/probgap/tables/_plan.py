@@ -77,7 +77,18 @@ class ColumnPlan:
     n_rows: int
 
     def names(self, *uses: str) -> tuple[str, ...]:
-        """Return the names of the columns of some uses, in the table's order."""
+        """Return the names of the columns of some uses.
+
+        Parameters
+        ----------
+        *uses : str
+            Uses, such as "number" or "category".
+
+        Returns
+        -------
+        tuple of str
+            Names, in the table's order.
+        """
         return tuple(column.name for column in self.columns if column.use in uses)
 
     @property
@@ -91,7 +102,13 @@ class ColumnPlan:
         return min_frequency(self.n_rows)
 
     def as_dicts(self) -> list[dict[str, Any]]:
-        """Return the columns as plain dicts, fit for JSON."""
+        """Return the columns as plain data, fit for JSON.
+
+        Returns
+        -------
+        list of dict
+            The attributes of each :class:`ColumnUse`.
+        """
         return [asdict(column) for column in self.columns]
 
 
