@@ -49,15 +49,44 @@ class GapClassifier(TransformerMixin, PUClassifier):
     # Added to log-odds to correct for labelled samples that were drawn more often.
     log_odds_shift_: float = 0.0
 
-    def _fit_checked(self, samples: Matrix, labelled: Mask) -> Self:
-        """Fit to samples, and to the mask of the labelled ones, that were checked."""
+    def _fit_checked(
+        self,
+        samples: Matrix,
+        labelled: Mask,
+        target: Vector | None = None,
+        weight: Vector | None = None,
+    ) -> Self:
+        """Fit to samples, and to the mask of the labelled ones, that were checked.
+
+        ``target`` is the chance of each sample to count as labelled, where that is soft;
+        it goes with the samples' weights, which need no correction then.
+        """
         if not self._keeps_single:
             samples = samples.astype(np.float64, copy=False)
         self.classes_, self.positive_index_ = np.array([False, True]), 1
         self.n_features_in_ = samples.shape[1]
         labels = ObservedLabels(labelled, self.classes_, self.positive_index_)
-        self._fit(samples, labels, as_generator(self.random_state))
+        rng = as_generator(self.random_state)
+        if target is None:
+            self._fit(samples, labels, rng)
+        else:
+            self._fit_share(samples, labels, target, weight, rng)
         return self
+
+    def _fit_share(
+        self,
+        samples: Matrix,
+        labels: ObservedLabels,
+        target: Vector,
+        weight: Vector | None,
+        rng: Generator,
+    ) -> None:
+        """Fit to the chance of each sample to count as labelled."""
+        del samples, labels, target, weight, rng
+        refuse(
+            "gap_estimator must be None or a MixedGapEstimator with labelled_by: others "
+            f"do not take soft labels. Got {self!r}."
+        )
 
     @abstractmethod
     def _uncorrected_chance(self, samples: Matrix) -> Vector:
@@ -186,12 +215,24 @@ class MixedGapEstimator(GapClassifier):
     n_jobs: int | None = None
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        target = labels.labelled.astype(np.float64)
+        self._fit_share(samples, labels, target, None, rng)
+
+    def _fit_share(
+        self,
+        samples: Matrix,
+        labels: ObservedLabels,
+        target: Vector,
+        weight: Vector | None,
+        rng: Generator,
+    ) -> None:
+        """Fit to the chance of each sample to count as labelled."""
         scale_gamma(samples)  # raises if squares would overflow
         labelled, seed, fold = labels.labelled, draw_seed(rng), None
         if self.cv is not None:
             splitter = make_splitter(self.cv, labels, rng)
             fold = fold_of_rows(splitter, samples, labelled)
-        target, weight = labelled.astype(np.float64), np.ones(labelled.size)
+        weight = np.ones(labelled.size) if weight is None else weight
         fitted = fit_mixture(
             samples, target, weight, labelled, seed, fold=fold, n_jobs=self.n_jobs
         )

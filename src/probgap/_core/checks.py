@@ -103,6 +103,7 @@ class ObservedLabels:
     classes: NDArray[Any]
     positive: int
     negative: Mask | None = None  # checked, and not positive
+    looked: Any = None  # the declared columns that say who was looked at
 
     def name_of(self, kind: str) -> Any:
         """Return the user's value for "labelled" or "unlabelled"."""

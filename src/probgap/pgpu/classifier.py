@@ -1,6 +1,6 @@
 """PGPU: a classifier from positive and unlabelled data with biased labels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,9 +14,10 @@ from probgap._core.errors import warn
 from probgap._core.estimators import PUClassifier
 from probgap._core.output import fact_table, is_open, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
-from probgap._core.types import Matrix, Vector
+from probgap._core.types import Matrix, Rows, Vector
 from probgap.boundary import Boundary, BoundaryRule, MeanSmallest
 from probgap.gap import ObservedGapEstimator
+from probgap.labelling import declare, take_columns
 from probgap.pgpu.steps import (
     Steps,
     TrainingRows,
@@ -57,6 +58,8 @@ class BasePGPU(PUClassifier):
         "keep_labelled": ["boolean"],
         "strict": ["boolean"],
         "reweight": [KernelMeanMatching, None],
+        "labelled_by": ["array-like", None],
+        "keep": ["array-like", None],
     }
 
     def _fit_steps(
@@ -72,7 +75,8 @@ class BasePGPU(PUClassifier):
         ``weight`` is the number of samples that each one represents.
         """
         samples, labelled = in_double(samples, self.device), labels.labelled
-        fitted = fit_pgpu(TrainingRows(samples, labelled, weight), steps, rng)
+        rows = TrainingRows(samples, labelled, weight, looked=labels.looked)
+        fitted = fit_pgpu(rows, steps, rng)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
         self.estimate_, self.boundary_ = fitted.estimate, fitted.boundary
         self.n_labelled_ = round(fitted.estimate.n_labelled)
@@ -86,6 +90,7 @@ class BasePGPU(PUClassifier):
         self.estimator_, self.slope_ = fitted.classifier, fitted.slope
         self.averages_ = fitted.averages
         self.posterior_, self.probability_ = fitted.posterior, fitted.probability
+        self.labelling_ = fitted.labelling
         for doubt in find_doubts(self, labelled):
             warn(doubt)
 
@@ -100,7 +105,20 @@ class BasePGPU(PUClassifier):
         return bundle
 
     def _decide(self, X: Matrix) -> Vector:
-        return decide(self, check_predict_input(self, X))
+        return decide(self, check_predict_input(self, self._without_declared(X)))
+
+    def _without_declared(self, X: Any) -> Any:
+        """Return the columns that the model learnt from; the others may be lacking."""
+        taken = getattr(self, "taken_out_", None)
+        if taken is None or not hasattr(X, "shape"):
+            return X
+        names, present = getattr(self, "feature_names_in_", None), hasattr(X, "columns")
+        if names is not None and present and set(names) <= set(X.columns):
+            return X[list(names)]
+        n_columns = self.n_features_in_ + taken.size
+        if X.shape[1] != n_columns:
+            return X
+        return take_columns(X, np.setdiff1d(np.arange(n_columns), taken))
 
     def _chance(self, X: Matrix) -> Vector:
         decision = self._decide(X)
@@ -128,7 +146,8 @@ class PGPUClassifier(BasePGPU):
 
     It assumes that no negative is labelled, that labelled and unlabelled samples come from
     one population, and that clear positives are labelled at least as often as others. It
-    fails where labelling depended on something else (one clinic, one year). Positive and
+    fails where labelling depended on something else (one clinic, one year), unless
+    ``labelled_by`` names it. Positive and
     unlabelled data do not distinguish steep labelling from overlapping classes: the interval
     of the count shows how much that leaves open. A known ``class_prior`` settles it.
 
@@ -181,6 +200,16 @@ class PGPUClassifier(BasePGPU):
         ``("card", "identity")`` are one class, "card or identity"; numbers are named by
         the first of them. ``None`` takes the greater of the two; between two strings such
         as "fraud" and "ok", of which none is known to mean unlabelled, ``fit`` asks for it.
+    labelled_by : iterable of str or int, default=None
+        Names or positions of columns that say who was looked at: a clinic, a year, who
+        labelled. They need not be numbers. They leave the model of the truth, and how often
+        positives of each of their groups were labelled is estimated (``labelling_``). Rows
+        to predict may lack them. Only with ``gap_estimator=None`` or a
+        :class:`~probgap.gap.MixedGapEstimator`.
+    keep : iterable of str or int, default=None
+        Those of them on which the truth depends as well, such as an age at which people are
+        examined more and ill more often. They stay among the features, and rates of all
+        groups come from the rows that the other columns find clearest.
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds and estimators. The same integer gives the same bits for any ``n_jobs``.
     n_jobs : int, default=None
@@ -206,6 +235,10 @@ class PGPUClassifier(BasePGPU):
     estimate_ : HiddenEstimate
         The posterior of any score, the count of hidden positives and the class prior, each
         with its 90% interval. Every count that is shown comes from here.
+    labelling_ : Labelling or None
+        Who was looked at: relative rates and hidden positives of each group, if
+        ``labelled_by`` is given. ``observed_gap_`` is then that of a label, had everybody
+        been looked at alike; all counts and probabilities are about the truth.
     boundary_ : Boundary
         The boundary, how many samples fall on each side, and the candidates.
     relabelling_ : Relabelling
@@ -271,9 +304,20 @@ class PGPUClassifier(BasePGPU):
     device: str | None = None
     cv: Any = None
     pos_label: object = None
+    labelled_by: Any = None
+    keep: Any = None
     random_state: RandomStateLike = None
     n_jobs: int | None = None
     verbose: int = 0
+
+    def _check_fit(self, X: Any, y: ArrayLike) -> tuple[Matrix, ObservedLabels]:
+        if self.labelled_by is None:
+            self.taken_out_: Rows | None = None
+            return super()._check_fit(X, y)
+        X = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+        rest, declared, self.taken_out_ = declare(X, self.labelled_by, self.keep or ())
+        samples, labels = super()._check_fit(rest, y)
+        return samples, replace(labels, looked=declared)
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
