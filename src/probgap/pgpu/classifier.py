@@ -14,10 +14,10 @@ from probgap._core.errors import warn
 from probgap._core.estimators import PUClassifier
 from probgap._core.output import fact_table, is_open, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
-from probgap._core.types import Matrix, Vector
+from probgap._core.types import Matrix, Rows, Vector
 from probgap.boundary import Boundary, BoundaryRule, MeanSmallest
-from probgap.gap import GapClassifier, MixedGapEstimator, ObservedGapEstimator
-from probgap.pgpu._rows import GatheredRows, gather_rows, know_rows
+from probgap.gap import ObservedGapEstimator
+from probgap.labelling import declare, take_columns
 from probgap.pgpu.steps import (
     Steps,
     TrainingRows,
@@ -27,7 +27,6 @@ from probgap.pgpu.steps import (
     fit_pgpu,
 )
 from probgap.reading import HiddenEstimate
-from probgap.relabel import Relabelling, hidden_probability
 from probgap.reweight import KernelMeanMatching, KMMResult
 
 
@@ -59,16 +58,24 @@ class BasePGPU(PUClassifier):
         "keep_labelled": ["boolean"],
         "strict": ["boolean"],
         "reweight": [KernelMeanMatching, None],
+        "labelled_by": ["array-like", None],
+        "keep": ["array-like", None],
     }
 
     def _fit_steps(
-        self, samples: Matrix, labels: ObservedLabels, steps: Steps, rng: Generator
+        self,
+        samples: Matrix,
+        labels: ObservedLabels,
+        steps: Steps,
+        rng: Generator,
+        weight: Vector | None = None,
     ) -> None:
-        """Run the steps, store their results, and warn if they may not be believed."""
-        labelled, weight = labels.labelled, labels.weight
-        rows = TrainingRows(
-            in_double(samples, self.device), labelled, weight, group=labels.group
-        )
+        """Run the steps, store their results, and warn if they may not be believed.
+
+        ``weight`` is the number of samples that each one represents.
+        """
+        samples, labelled = in_double(samples, self.device), labels.labelled
+        rows = TrainingRows(samples, labelled, weight, looked=labels.looked)
         fitted = fit_pgpu(rows, steps, rng)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
         self.estimate_, self.boundary_ = fitted.estimate, fitted.boundary
@@ -79,10 +86,11 @@ class BasePGPU(PUClassifier):
         self.observed_gap_ = fitted.gap.observed_gap_
         self.relabelling_ = fitted.relabelling
         self.kmm_, self.sample_weight_ = fitted.matching, fitted.sample_weight
-        self.row_weight_, self.group_ = weight, labels.group
+        self.row_weight_ = weight
         self.estimator_, self.slope_ = fitted.classifier, fitted.slope
         self.averages_ = fitted.averages
         self.posterior_, self.probability_ = fitted.posterior, fitted.probability
+        self.labelling_ = fitted.labelling
         for doubt in find_doubts(self, labelled):
             warn(doubt)
 
@@ -97,7 +105,20 @@ class BasePGPU(PUClassifier):
         return bundle
 
     def _decide(self, X: Matrix) -> Vector:
-        return decide(self, check_predict_input(self, X))
+        return decide(self, check_predict_input(self, self._without_declared(X)))
+
+    def _without_declared(self, X: Any) -> Any:
+        """Return the columns that the model learnt from; the others may be lacking."""
+        taken = getattr(self, "taken_out_", None)
+        if taken is None or not hasattr(X, "shape"):
+            return X
+        names, present = getattr(self, "feature_names_in_", None), hasattr(X, "columns")
+        if names is not None and present and set(names) <= set(X.columns):
+            return X[list(names)]
+        n_columns = self.n_features_in_ + taken.size
+        if X.shape[1] != n_columns:
+            return X
+        return take_columns(X, np.setdiff1d(np.arange(n_columns), taken))
 
     def _chance(self, X: Matrix) -> Vector:
         decision = self._decide(X)
@@ -125,7 +146,8 @@ class PGPUClassifier(BasePGPU):
 
     It assumes that no negative is labelled, that labelled and unlabelled samples come from
     one population, and that clear positives are labelled at least as often as others. It
-    fails where labelling depended on something else (one clinic, one year). Positive and
+    fails where labelling depended on something else (one clinic, one year), unless
+    ``labelled_by`` names it. Positive and
     unlabelled data do not distinguish steep labelling from overlapping classes: the interval
     of the count shows how much that leaves open. A known ``class_prior`` settles it.
 
@@ -178,6 +200,16 @@ class PGPUClassifier(BasePGPU):
         ``("card", "identity")`` are one class, "card or identity"; numbers are named by
         the first of them. ``None`` takes the greater of the two; between two strings such
         as "fraud" and "ok", of which none is known to mean unlabelled, ``fit`` asks for it.
+    labelled_by : iterable of str or int, default=None
+        Names or positions of columns that say who was looked at: a clinic, a year, who
+        labelled. They need not be numbers. They leave the model of the truth, and how often
+        positives of each of their groups were labelled is estimated (``labelling_``). Rows
+        to predict may lack them. Only with ``gap_estimator=None`` or a
+        :class:`~probgap.gap.MixedGapEstimator`.
+    keep : iterable of str or int, default=None
+        Those of them on which the truth depends as well, such as an age at which people are
+        examined more and ill more often. They stay among the features, and rates of all
+        groups come from the rows that the other columns find clearest.
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds and estimators. The same integer gives the same bits for any ``n_jobs``.
     n_jobs : int, default=None
@@ -203,6 +235,10 @@ class PGPUClassifier(BasePGPU):
     estimate_ : HiddenEstimate
         The posterior of any score, the count of hidden positives and the class prior, each
         with its 90% interval. Every count that is shown comes from here.
+    labelling_ : Labelling or None
+        Who was looked at: relative rates and hidden positives of each group, if
+        ``labelled_by`` is given. ``observed_gap_`` is then that of a label, had everybody
+        been looked at alike; all counts and probabilities are about the truth.
     boundary_ : Boundary
         The boundary, how many samples fall on each side, and the candidates.
     relabelling_ : Relabelling
@@ -268,9 +304,20 @@ class PGPUClassifier(BasePGPU):
     device: str | None = None
     cv: Any = None
     pos_label: object = None
+    labelled_by: Any = None
+    keep: Any = None
     random_state: RandomStateLike = None
     n_jobs: int | None = None
     verbose: int = 0
+
+    def _check_fit(self, X: Any, y: ArrayLike) -> tuple[Matrix, ObservedLabels]:
+        if self.labelled_by is None:
+            self.taken_out_: Rows | None = None
+            return super()._check_fit(X, y)
+        X = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+        rest, declared, self.taken_out_ = declare(X, self.labelled_by, self.keep or ())
+        samples, labels = super()._check_fit(rest, y)
+        return samples, replace(labels, looked=declared)
 
     @classmethod
     def paper(cls, **parameters: Any) -> Self:
@@ -308,104 +355,27 @@ class PGPUClassifier(BasePGPU):
             **parameters
         )
 
-    def fit(
+    def _fit(
         self,
-        X: Matrix,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-    ) -> Self:
-        """Fit to observed labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Samples.
-        y : array-like of shape (n_samples,)
-            *Observed* labels: labelled positive, or unlabelled. Two values, of which the
-            greater is positive (or see ``pos_label``), or one value beside NaN, None or
-            pandas.NA.
-        sample_weight : array-like of shape (n_samples,), default=None
-            How many samples each one stands for. A weight of 3 does what three equal
-            samples do, and 0 what leaving the sample out does; counts are sums of weights.
-            With a ``gap_estimator`` other than a ``MixedGapEstimator`` whole numbers.
-        groups : array-like of shape (n_samples,), default=None
-            Which samples belong together: rows of one patient, customer or site. Those
-            of a group are held out together, by every learner. A missing entry is a group
-            of its own.
-
-        Returns
-        -------
-        Self
-            The fitted classifier.
-        """
-        check_parameters(self)
-        samples, labels = self._check_fit(X, y)
-        known = know_rows(labels, samples, sample_weight, groups)
-        self._fit(samples, known, as_generator(self.random_state))
-        return self
-
-    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
-        gap = self.gap_estimator
-        cv = getattr(gap, "cv", None) if isinstance(gap, GapClassifier) else self.cv
-        weighs = gap is None or isinstance(gap, MixedGapEstimator)
-        rows = gather_rows(
-            samples,
-            labels,
-            cv,
-            repeat=not weighs,
-            in_order=self.strict and not weighs,
-        )
-        self._fit_gathered(rows, rng)
-        if rows.back is not None:
-            self._spread_back(rows, samples)
-
-    def _fit_gathered(self, rows: GatheredRows, rng: Generator) -> None:
-        n_rows = rows.labels.labelled.size
-        steps = choose_steps(self, n_rows, self.boundary, self.cv)
-        if rows.back is not None and hasattr(steps.gap, "cv"):
-            steps.gap.set_params(cv=rows.cv)
-        self._fit_steps(rows.samples, rows.labels, steps, rng)
-
-    def _spread_back(self, rows: GatheredRows, samples: Matrix) -> None:
-        """Give each row that was given what the fit found for the one it stands for."""
-        gap, labels, relabelling = self.gap_estimator_, rows.given, self.relabelling_
-        assert rows.back is not None
-        absent = samples[rows.back < 0]
-        found: dict[str, Any] = {"observed_gap_": np.nan, "log_odds_": np.nan}
-        if absent.shape[0]:
-            found = {
-                "observed_gap_": gap._decide(absent),
-                "log_odds_": gap._log_odds_at(absent),
-            }
-        for name in found:
-            if hasattr(gap, name):
-                setattr(gap, name, rows.spread(getattr(gap, name), found[name]))
-        self.observed_gap_ = gap.observed_gap_
-        chance = self._chance(absent) if absent.shape[0] else np.nan
-        self.posterior_ = rows.spread(self.posterior_, chance)
-        hidden = hidden_probability(self.observed_gap_, self.posterior_)
-        hidden[labels.labelled] = 1.0
-        hidden = hidden[rows.back < 0]
-        self.probability_ = rows.spread(self.probability_, hidden)
-        self.relabelling_ = Relabelling(
-            rows.spread(relabelling.labels, -1),
-            rows.spread(relabelling.positive_share, np.nan),
-        )
-        weight = labels.weight if labels.weight is not None else 1.0
-        share = self.sample_weight_
-        if self.row_weight_ is not None:
-            share = share / self.row_weight_
-        self.sample_weight_ = weight * rows.spread(share, 0.0)
-        self.row_weight_, self.group_ = labels.weight, labels.group
+        samples: Matrix,
+        labels: ObservedLabels,
+        rng: Generator,
+        weight: Vector | None = None,
+    ) -> None:
+        steps = choose_steps(self, samples.shape[0], self.boundary, self.cv)
+        self._fit_steps(samples, labels, steps, rng, weight)
 
     def _fit_weighted(self, X: Matrix, y: ArrayLike, weight: Vector | None) -> Self:
-        """Fit to rows drawn from a larger table, each of which represents several."""
+        """Fit to rows drawn from a larger table.
+
+        ``weight`` is the number of rows that each one represents, constant within the
+        labelled and within the unlabelled ones. It is no parameter of ``fit``, where
+        scikit-learn expects an integer weight to do what repeated rows do: forests and
+        folds draw rows, so that repeated ones lead to other trees.
+        """
         check_parameters(self)
         rng = as_generator(self.random_state)
-        samples, labels = self._check_fit(X, y)
-        labels = replace(labels, weight=weight)
-        self._fit_gathered(GatheredRows(samples, labels, self.cv, labels), rng)
+        self._fit(*self._check_fit(X, y), rng, weight)
         return self
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +36,7 @@ from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.types import Mask, Matrix, Rows, Vector
 from probgap.boundary import Boundary, check_rule, describe_boundary, estimate_boundary
 from probgap.gap import GapClassifier, MixedGapEstimator, ObservedGapEstimator
+from probgap.labelling import Declared, Labelling, LabellingFit, fit_rates
 from probgap.reading import HiddenEstimate, read
 from probgap.relabel import (
     Relabelling,
@@ -54,6 +55,9 @@ _CERTAIN_QUANTILE = 0.9
 # Probabilities are clipped here, or certain ones would outweigh any other in an average.
 _CERTAIN = 1e-4
 _LOG_SLOPES = (-10.0, 10.0)
+# How often the gap is fitted anew where columns say who was looked at: with one more the
+# average precision of hidden positives changed by less than 0.1 on the choosing tables.
+_N_REFITS = 2
 # Fewest labelled positives, and fewest standard errors by which held-out labels are
 # predicted better than by their frequency, without a warning.
 _FEWEST_LABELLED = 12
@@ -77,6 +81,7 @@ class FittedSteps:
     posterior: Vector  # P(Y=1 | x)
     probability: Vector  # the same, given whether the sample is labelled
     slope: float | None  # from decisions to log-odds; None if there are probabilities
+    labelling: Labelling | None  # who was looked at, if columns say so
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,28 +90,33 @@ class TrainingRows:
 
     samples: Matrix
     labelled: Mask
-    weight: Vector | None = None  # how many samples each one represents
+    # The number of samples that each one represents, if they were drawn from a larger
+    # table; constant within the labelled and within the others.
+    weight: Vector | None = None
     negative: Mask | None = None  # checked, and not positive
     group: Rows | None = None  # rows of one group are held out together
-    looked: Any = None  # the columns that say who was looked at
+    looked: Declared | None = None  # the columns that say who was looked at
 
 
 def fit_pgpu(rows: TrainingRows, steps: Steps, rng: Generator) -> FittedSteps:
     """Fit to samples of which some positives are labelled."""
     samples, labelled, weight = rows.samples, rows.labelled, rows.weight
-    gap = steps.estimate_gap(rows, rng)  # 1  who gets labelled
+    gap = steps.estimate_gap(samples, labelled, weight, rng)  # 1  who gets labelled
+    looked = steps.find_rates(gap, rows, rng)  # and who was looked at
     features = steps.map_features(samples, labelled, rng)
-    scores, prior = gap._training_log_odds(), steps.class_prior
-    estimate = read(scores, labelled, class_prior=prior, sample_weight=weight)
+    estimate = read_gap(gap, looked, rows, steps.class_prior)
     curve = steps.place_boundary(gap, labelled, estimate, weight, rng)  # 2  boundary
+    curve = curve if looked is None else replace(curve, missed=looked.missed)
     relabelling = steps.relabel(curve, gap, labelled)  # 3  Bayesian optimal relabelling
     matching, weights = steps.reweigh(  # 4  kernel mean matching
         samples, relabelling.decided, weight, features
     )
     share = relabelling.positive_share
-    data = SoftLabels(samples, share, weights, labelled, features, rows.group)
+    data = SoftLabels(samples, share, weights, labelled, features)
     classifier = steps.classify(data, rng)  # 5  weighted classifier
     posterior = steps.average(curve.posterior(gap), classifier)  # 6  both posteriors
+    given = curve.given_label(posterior, gap)
+    probability = estimate.share_out(given, labelled, weight)
     return FittedSteps(
         gap=gap,
         estimate=estimate,
@@ -117,9 +127,33 @@ def fit_pgpu(rows: TrainingRows, steps: Steps, rng: Generator) -> FittedSteps:
         classifier=classifier,
         averages=steps.averages,
         posterior=posterior,
-        probability=estimate.share_out(posterior, labelled, weight),
+        probability=probability,
         slope=fit_slope(classifier, samples, posterior),
+        labelling=None
+        if looked is None
+        else looked.describe(probability, *estimate.n_hidden_interval),
     )
+
+
+def read_gap(
+    gap: GapClassifier, looked: LabellingFit | None, rows: TrainingRows, prior: Any
+) -> HiddenEstimate:
+    """Estimate the hidden positives from the log-odds of being labelled.
+
+    A row that may have been overlooked counts as labelled so many times as it is likely
+    that it would be, and as unlabelled with the rest.
+    """
+    scores, labelled, weight = gap._training_log_odds(), rows.labelled, rows.weight
+    if looked is None:
+        return read(scores, labelled, class_prior=prior, sample_weight=weight)
+    part = np.concatenate([looked.missed, 1.0 - looked.missed])
+    part *= np.tile(looked.weight, 2)
+    twice, kind = np.tile(scores, 2), np.repeat([True, False], scores.size)
+    used = part > 0.0
+    estimate = read(twice[used], kind[used], sample_weight=part[used])
+    known = float(looked.weight @ labelled)
+    estimate = estimate._with_overlooked(known, *looked.count_missed())
+    return estimate if prior is None else estimate.update(class_prior=prior)
 
 
 def decide(model: Any, samples: Matrix) -> Vector:
@@ -146,6 +180,8 @@ class PosteriorCurve:
     clearest: float  # the observed gap above which samples are certainly positive
     # Gives the posterior if the boundary was read off scores.
     estimate: HiddenEstimate | None
+    # How likely each sample would be labelled, had everybody been looked at alike.
+    missed: Vector | None = None
 
     def posterior(self, gap: GapClassifier) -> Vector:
         """Return P(Y=1 | x)."""
@@ -158,8 +194,25 @@ class PosteriorCurve:
     def hidden_probability(self, gap: GapClassifier) -> Vector:
         """Return P(Y=1 | x, unlabelled)."""
         if self.estimate is not None:
-            return self.estimate.hidden_probability(gap._training_log_odds())
-        return hidden_probability(gap.observed_gap_, self.posterior(gap))
+            hidden = self.estimate.hidden_probability(gap._training_log_odds())
+        else:
+            hidden = hidden_probability(gap.observed_gap_, self.posterior(gap))
+        if self.missed is None:
+            return hidden
+        return self.missed + (1.0 - self.missed) * hidden
+
+    def given_label(self, posterior: Vector, gap: GapClassifier) -> Vector:
+        """Return a posterior given whether a sample is labelled, up to a common factor.
+
+        The odds are multiplied by what it tells, in step 2, that somebody who was looked at
+        so often is unlabelled. If all were looked at alike, that differs little.
+        """
+        if self.missed is None:
+            return posterior
+        before, after = self.posterior(gap), self.hidden_probability(gap)
+        odds = [logit(np.clip(p, _CERTAIN, 1.0 - _CERTAIN)) for p in (before, after)]
+        prior = logit(np.clip(posterior, _CERTAIN, 1.0 - _CERTAIN))
+        return expit(prior + odds[1] - odds[0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,7 +224,6 @@ class SoftLabels:
     weight: Vector
     labelled: Mask
     features: TrainingFeatures | None
-    group: Rows | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,13 +244,29 @@ class Steps:
     device: str | None
     verbose: int
 
-    def estimate_gap(self, rows: TrainingRows, rng: Generator) -> GapClassifier:
+    def estimate_gap(
+        self, samples: Matrix, labelled: Mask, weight: Vector | None, rng: Generator
+    ) -> GapClassifier:
         """Step 1: estimate how likely each sample is to be labelled."""
         gap = clone_with_seed(self.gap, rng)
         with stage(self.verbose, "who is labelled"):
-            known = rows.samples, rows.labelled, rows.weight, rows.group
-            gap._fit_checked(*known)
+            gap._fit_checked(samples, labelled)
+            if weight is not None:
+                gap._correct_odds(weight, labelled)
         return gap
+
+    def find_rates(
+        self, gap: GapClassifier, rows: TrainingRows, rng: Generator
+    ) -> LabellingFit | None:
+        """Step 1, where columns say who was looked at: make the gap that of all alike.
+
+        The gap is fitted anew to how likely each sample would be labelled, had everybody
+        been looked at alike, and the rates of groups again to that.
+        """
+        if rows.looked is None:
+            return None
+        with stage(self.verbose, "who was looked at"):
+            return fit_labelling(gap, rows, draw_seed(rng))
 
     def map_features(
         self, samples: Matrix, labelled: Mask, rng: Generator
@@ -304,6 +372,40 @@ class Steps:
         return average_chances(held_out, by_gap) if self.averages else held_out
 
 
+def fit_labelling(gap: GapClassifier, rows: TrainingRows, seed: int) -> LabellingFit:
+    """Fit rates of groups, and ``gap`` to who would be labelled, in turn.
+
+    ``gap`` comes fitted to who is labelled. With columns in both roles it has learnt their
+    rates; the others alone then tell the clearest rows, and rates are kept.
+    """
+    assert rows.looked is not None
+    samples, labelled, declared = rows.samples, rows.labelled, rows.looked
+    weight = np.ones(labelled.size) if rows.weight is None else rows.weight
+    known = declared, labelled, weight
+
+    def chance_by(model: GapClassifier) -> Vector:
+        return expit(model._training_log_odds())
+
+    chance = chance_by(gap)
+    if declared.kept:
+        others = np.setdiff1d(np.arange(samples.shape[1]), declared.kept_at)
+        fitted = clone(gap)._fit_checked(samples[:, others], labelled)
+        rates = fit_rates(declared, chance_by(fitted), labelled, weight, seed)
+    else:
+        rates = fit_rates(declared, chance, labelled, weight, seed)
+    found = LabellingFit(rates, rates.first_chance(chance, declared), *known)
+    for _ in range(1 if declared.kept else _N_REFITS):
+        if rates.evidence == 0.0:
+            break
+        gap._fit_checked(samples, labelled, found.missed, weight)
+        chance = chance_by(gap)
+        if not declared.kept:
+            rates = fit_rates(declared, chance, labelled, weight, seed)
+            chance = rates.first_chance(chance, declared)
+        found = LabellingFit(rates, chance, *known)
+    return found
+
+
 def choose_steps(model: Any, n_samples: int, boundary: Any, cv: Any = None) -> Steps:
     """Choose the steps by a classifier's parameters and the number of samples.
 
@@ -396,8 +498,7 @@ def fit_final(classifier: Any, data: SoftLabels) -> Any:
     """Fit a final classifier: on soft labels if it takes them, or else on weighted copies."""
     share, weight = data.share, data.weight
     if isinstance(classifier, MixedClassifier):
-        known = data.samples, share, weight, data.labelled
-        return classifier.fit_on_shares(*known, data.group)
+        return classifier.fit_on_shares(data.samples, share, weight, data.labelled)
     if isinstance(classifier, NystroemSVM) and data.features is not None:
         return classifier.fit_on_features(data.features, share, weight)
     fit_on_shares(classifier, data.samples, round_shares(share), weight)
@@ -443,7 +544,10 @@ def find_doubts(model: Any, labelled: Mask) -> Iterator[UnreliableFitWarning]:
     labelled positives or more, one. Below twelve the interval of the count held in 26
     of 48 fits, above in 70 of 72 (``benchmarks/doubts.py``).
     """
-    errors = _evidence(model.observed_gap_, labelled, model.row_weight_)
+    chance = 0.5 * (1.0 + model.observed_gap_)
+    if model.labelling_ is not None:
+        chance = chance * model.labelling_.rate
+    errors = _evidence(chance, labelled, model.row_weight_)
     if errors < _FEWEST_ERRORS:
         yield UnreliableFitWarning(
             "Labels look random: held-out labels are predicted "
@@ -462,10 +566,10 @@ def find_doubts(model: Any, labelled: Mask) -> Iterator[UnreliableFitWarning]:
         )
 
 
-def _evidence(observed_gap: Vector, labelled: Mask, weight: Vector | None) -> float:
-    """Return the gain of held-out gaps over the label frequency, in standard errors."""
+def _evidence(chance: Vector, labelled: Mask, weight: Vector | None) -> float:
+    """Return the gain of held-out chances over the label frequency, in standard errors."""
     frequency = np.full(labelled.size, np.average(labelled, weights=weight))
-    gain = _log_likelihood(0.5 * (1.0 + observed_gap), labelled)
+    gain = _log_likelihood(chance, labelled)
     gain = gain - _log_likelihood(frequency, labelled)
     share = np.ones(gain.size) if weight is None else weight
     share = share / share.sum()

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
-from scipy.special import expit, logit, ndtr
+from scipy.special import expit, logit, ndtr, ndtri
 
 from probgap._core.checks import check_labelled, check_scores
 from probgap._core.errors import refuse
@@ -22,6 +22,7 @@ from probgap.reading.network import (
 )
 
 INTERVAL = (0.05, 0.95)
+_NORMAL = float(ndtri(INTERVAL[1]))
 # Most unlabelled scores kept for counting; more would not change the count.
 _MOST_KEPT = 4096
 _GRID = np.linspace(-MOST_LOG_ODDS, MOST_LOG_ODDS, 4001)
@@ -81,6 +82,10 @@ class HiddenEstimate:
         Log-odds of being labelled are ``slope * score + offset``.
     scores : ndarray
         Log-odds of unlabelled rows, at most 4096, evenly spread.
+    overlooked, overlooked_deviation : float
+        Expected number of unlabelled rows that would be labelled, had everybody been looked
+        at alike, and its standard deviation: hidden positives, too. 0 unless columns say who
+        was looked at; curves and scores are then about the other unlabelled rows.
     """
 
     boundary: float
@@ -95,6 +100,8 @@ class HiddenEstimate:
     slope: float
     offset: float
     scores: Vector
+    overlooked: float = 0.0
+    overlooked_deviation: float = 0.0
 
     @property
     def extrapolates(self) -> bool:
@@ -214,7 +221,8 @@ class HiddenEstimate:
 
         The weighted means over the curves below, and over those above, the median number.
         """
-        counts = self.n_unlabelled * self.curves.each(self.scores).mean(axis=1)
+        counts = self._n_rest * self.curves.each(self.scores).mean(axis=1)
+        counts += self.overlooked
         order, weights = np.argsort(counts), self.curves.weights
         below = np.cumsum(weights[order]) - 0.5 * weights[order]
         low, high = (
@@ -262,9 +270,55 @@ class HiddenEstimate:
             curves = self._given_count(curves, least, most)
             doubt = _PRIOR_DOUBT * (self.n_labelled + most)
             within = (max(least - doubt, 0.0), min(most + doubt, self.n_unlabelled))
-        sizes = self.n_labelled, self.n_unlabelled
-        counted = _count_hidden(curves, self.scores, *sizes, within)
-        return replace(self, curves=curves, **counted)
+        return replace(self, curves=curves)._counted(within)
+
+    def _with_overlooked(
+        self, n_labelled: float, count: float, deviation: float
+    ) -> Self:
+        """Return the estimate where rows that would be labelled were read as labelled.
+
+        ``count`` of these are not, with that standard deviation.
+        """
+        n_rows = self.n_labelled + self.n_unlabelled
+        return replace(
+            self,
+            n_labelled=n_labelled,
+            n_unlabelled=n_rows - n_labelled,
+            overlooked=count,
+            overlooked_deviation=deviation,
+        )._counted()
+
+    @property
+    def _n_rest(self) -> float:
+        """Number of unlabelled rows that would be unlabelled in any case."""
+        return self.n_unlabelled - self.overlooked
+
+    def _counted(self, within: tuple[float, float] = (-np.inf, np.inf)) -> Self:
+        """Return the estimate with boundary and counts by its curves.
+
+        ``within`` are known bounds of the number of hidden positives.
+        """
+        curves, scores, rest = self.curves, self.scores, self._n_rest
+        n_hidden = self.overlooked + rest * float(curves.mean(scores).mean())
+        ends = self.overlooked + rest * interval_of_share(curves, scores, rest)
+        if self.overlooked_deviation:
+            by_rates = _NORMAL * self.overlooked_deviation
+            ends = n_hidden + np.hypot(ends - n_hidden, by_rates) * [-1.0, 1.0]
+            ends = np.clip(ends, 0.0, self.n_unlabelled)
+        low, high = np.clip(ends, *within).tolist()
+        low, high = min(low, n_hidden), max(high, n_hidden)
+        n_rows = self.n_labelled + self.n_unlabelled
+        prior, least, most = (
+            (self.n_labelled + n) / n_rows for n in (n_hidden, low, high)
+        )
+        return replace(
+            self,
+            boundary=float(_find_boundary(curves.mean(_GRID)[None])[0]),
+            class_prior=prior,
+            class_prior_interval=(least, most),
+            n_hidden=n_hidden,
+            n_hidden_interval=(low, high),
+        )
 
     def _hidden_range(self, class_prior: Any) -> tuple[float, float]:
         """Return the range of hidden positives that follows from a class prior."""
@@ -287,10 +341,10 @@ class HiddenEstimate:
     def _given_count(self, curves: Curves, least: float, most: float) -> Curves:
         """Weight curves by a known count, and shift them if none agrees with it."""
         curves = curves.unfolded(self.scores)
-        bounds = np.array([least, most]) / self.n_unlabelled
+        bounds = (np.array([least, most]) - self.overlooked) / self._n_rest
         bounds = np.clip(bounds, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
         low, high = logit(bounds)
-        shares, deviations = curves.shares(self.scores, self.n_unlabelled)
+        shares, deviations = curves.shares(self.scores, self._n_rest)
         away = np.maximum(np.maximum(low - shares, shares - high), 0.0)
         curves = curves.reweighted(-0.5 * (away / np.hypot(deviations, 0.1)) ** 2)
         share = float(curves.mean(self.scores).mean())
@@ -372,6 +426,11 @@ def read(
     curves, kept = network.curves(summary), _thin_out(odds[~mask], weight[~mask])
     n_labelled, n_unlabelled = (float(weight[group].sum()) for group in (mask, ~mask))
     estimate = HiddenEstimate(
+        boundary=np.nan,
+        class_prior=np.nan,
+        class_prior_interval=(np.nan, np.nan),
+        n_hidden=np.nan,
+        n_hidden_interval=(np.nan, np.nan),
         n_labelled=n_labelled,
         n_unlabelled=n_unlabelled,
         familiarity=network.familiarity(summary),
@@ -379,35 +438,8 @@ def read(
         slope=slope,
         offset=offset,
         scores=kept,
-        **_count_hidden(curves, kept, n_labelled, n_unlabelled),
-    )
+    )._counted()
     return estimate if class_prior is None else estimate.update(class_prior=class_prior)
-
-
-def _count_hidden(
-    curves: Curves,
-    scores: Vector,
-    n_labelled: float,
-    n_unlabelled: float,
-    within: tuple[float, float] = (-np.inf, np.inf),
-) -> dict[str, Any]:
-    """Return boundary, class prior and count by the curves, as fields of an estimate.
-
-    ``within`` are known bounds of the number of hidden positives.
-    """
-    n_hidden = n_unlabelled * float(curves.mean(scores).mean())
-    ends = n_unlabelled * interval_of_share(curves, scores, n_unlabelled)
-    low, high = np.clip(ends, *within).tolist()
-    low, high = min(low, n_hidden), max(high, n_hidden)
-    n_rows = n_labelled + n_unlabelled
-    prior, least, most = ((n_labelled + n) / n_rows for n in (n_hidden, low, high))
-    return {
-        "boundary": float(_find_boundary(curves.mean(_GRID)[None])[0]),
-        "class_prior": prior,
-        "class_prior_interval": (least, most),
-        "n_hidden": n_hidden,
-        "n_hidden_interval": (low, high),
-    }
 
 
 def _thin_out(values: Vector, weight: Vector) -> Vector:

@@ -1,0 +1,545 @@
+"""Who was looked at: how often positives of each group were labelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import issparse
+
+from probgap._core._sklearn import safe_indexing
+from probgap._core.checks import is_missing
+from probgap._core.errors import InvalidInputError, refuse
+from probgap._core.output import number
+from probgap._core.types import Array, Mask, Rows, Vector
+
+__all__ = ["GroupRate", "Labelling"]
+
+MISSING, OTHER = "(missing)", "(other)"
+# Numbers with more distinct values than this, and dates, are cut at quantiles.
+_MOST_LEVELS = 100
+_N_BINS = 10
+# Of most categories, rarer ones are one group; an interaction has at most this many cells.
+_MOST_GROUPS = 300
+# Standard deviations of log-rates to choose from, and the evidence in natural units that a
+# column must have for its rates to be taken for unequal at all.
+_DEVIATIONS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+_LEAST_EVIDENCE = 3.0
+_MOST_CHANCE = 0.999
+# Of labelled rows, the share that the clearest unlabelled rows are as clear as.
+_CLEAR = 0.75
+# Beyond this chance of a label a model that knows of no rates is not believed.
+_MOST_FIRST = 0.99
+_N_DRAWS, _INTERVAL, _NORMAL = 100, (0.05, 0.95), 1.645
+
+
+class GroupRate(NamedTuple):
+    """How often positives of one group were labelled, against those of the best group.
+
+    Attributes
+    ----------
+    column, level : str
+        The declared column, and its value or range of values.
+    rows, labelled : int
+        Rows of the group, and labelled ones among them.
+    rate, rate_low, rate_high : float
+        Chance of a clear positive to be labelled, relative to the group where it is
+        greatest, and its 90% interval.
+    hidden, hidden_low, hidden_high : float
+        Expected number of hidden positives, and its 90% interval.
+    """
+
+    column: str
+    level: str
+    rows: int
+    labelled: int
+    rate: float
+    rate_low: float
+    rate_high: float
+    hidden: float = float("nan")
+    hidden_low: float = float("nan")
+    hidden_high: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labelling:
+    """Who was looked at, by the columns that were declared to say so.
+
+    It assumes that the clearest positives are alike in all groups and, of a column that was
+    not kept among the features, that the truth does not depend on it once the other columns
+    are known. Positive and unlabelled rows cannot test that; an audit by group can.
+
+    Attributes
+    ----------
+    columns, kept : tuple of str
+        The declared columns, and those that the truth depends on as well.
+    groups : tuple of GroupRate
+        The groups of each column.
+    rate : ndarray of shape (n_rows,)
+        Relative rate of each training row: 1 in the group looked at most.
+    evidence : float
+        Log-likelihood of the labels less that with equal rates, penalised for the number of
+        groups. 0 where rates were taken for equal.
+    """
+
+    columns: tuple[str, ...]
+    kept: tuple[str, ...]
+    groups: tuple[GroupRate, ...]
+    rate: Vector
+    evidence: float
+
+
+# --- groups ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Factor:
+    """The groups of a column: the level of each row, and the names of the levels."""
+
+    name: str
+    code: Rows
+    levels: tuple[str, ...]
+    ordered: bool = False  # neighbouring levels are alike
+
+    @property
+    def precision(self) -> Array:
+        """Return the prior precision of the levels' log-rates, but for a factor."""
+        n = len(self.levels)
+        if not self.ordered:
+            return np.eye(n)
+        steps = np.diff(np.eye(n), axis=0)
+        return steps.T @ steps * n + np.eye(n) / n
+
+
+def make_factor(name: str, cells: NDArray[Any]) -> Factor:
+    """Cut numbers and dates into ranges, and take other values for levels."""
+    missing = is_missing(cells) | (
+        np.isnat(cells) if cells.dtype.kind in "mM" else False
+    )
+    present = cells[~missing]
+    values, numeric = _as_numbers(present)
+    code = np.empty(cells.size, dtype=np.intp)
+    if numeric is not None and _is_continuous(numeric):
+        code[~missing], levels = _cut(numeric, values)
+    else:
+        code[~missing], levels = _take_levels(present)
+        if len(levels) > _MOST_LEVELS and 2 * len(np.unique(present)) > present.size:
+            refuse(
+                "labelled_by must name columns whose values repeat, such as who labelled. "
+                f"Got {name!r}, which has {len(np.unique(present)):,} values in "
+                f"{cells.size:,} rows."
+            )
+    if missing.any():
+        code[missing] = len(levels)
+        levels = [*levels, MISSING]
+    ordered = numeric is not None and not missing.any() and OTHER not in levels
+    return Factor(name, code, tuple(levels), ordered)
+
+
+def _as_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], Vector | None]:
+    """Return dates as such, and numbers or dates as floats; None if they are neither."""
+    if values.dtype.kind == "O" and values.size:
+        if all(hasattr(value, "isoformat") for value in values):
+            values = np.array([v.isoformat()[:10] for v in values], dtype="M8[D]")
+        elif all(isinstance(v, int | float | np.number) for v in values):
+            values = values.astype(np.float64)
+    if values.dtype.kind == "M":
+        return values, values.astype("M8[s]").astype(np.float64)
+    if values.dtype.kind in "fiu":
+        return values, values.astype(np.float64)
+    return values, None
+
+
+def _is_continuous(numeric: Vector) -> bool:
+    distinct = np.unique(numeric).size
+    whole = bool((numeric == np.round(numeric)).all())
+    most = _MOST_LEVELS if whole else _N_BINS
+    return distinct > most or distinct > max(2.0, numeric.size / 5.0)
+
+
+def _cut(numeric: Vector, values: NDArray[Any]) -> tuple[Rows, list[str]]:
+    """Cut numbers at quantiles, and name the ranges by the values at their ends."""
+    edges = np.quantile(numeric, np.arange(1, _N_BINS) / _N_BINS, method="inverted_cdf")
+    edges = np.unique(edges)
+    code = np.searchsorted(edges, numeric, side="left")
+    used, code = np.unique(code, return_inverse=True)
+    ends = [values[code == k] for k in range(used.size)]
+    return code, [f"{_shown(end.min())} to {_shown(end.max())}" for end in ends]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.datetime64):
+        return str(value.astype("M8[D]"))
+    return number(float(value), 4)
+
+
+def _take_levels(present: NDArray[Any]) -> tuple[Rows, list[str]]:
+    """Take each value for a level; of very many, the rarer ones are one."""
+    if present.dtype.kind in "fiubM":
+        values, code = np.unique(present, return_inverse=True)
+        names = [_shown(v) if v.dtype.kind in "fM" else str(v) for v in values]
+    else:
+        values, code = np.unique([str(value) for value in present], return_inverse=True)
+        names = values.tolist()
+    if len(names) <= _MOST_GROUPS:
+        return code.astype(np.intp), names
+    counts = np.bincount(code)
+    kept = np.sort(np.argsort(-counts, kind="stable")[: _MOST_GROUPS - 1])
+    place = np.full(counts.size, kept.size)
+    place[kept] = np.arange(kept.size)
+    return place[code], [*(names[k] for k in kept), OTHER]
+
+
+def declare(
+    X: Any, labelled_by: Iterable[str | int], keep: Iterable[str | int]
+) -> tuple[Any, Declared, Rows]:
+    """Take the declared columns out of X, but for those that are kept.
+
+    Returns the other columns, the declared ones, and the positions that were taken out.
+    """
+    names = list(getattr(X, "columns", ()))
+    n_columns = len(names) or X.shape[1]
+    at = {
+        _place(given, names, n_columns, "labelled_by"): given for given in labelled_by
+    }
+    kept = {_place(given, names, n_columns, "keep"): given for given in keep}
+    if not at:
+        refuse("labelled_by must name a column, or be None. Got none.")
+    if odd := [given for place, given in kept.items() if place not in at]:
+        refuse(f"keep must hold columns of labelled_by. Got {odd[0]!r}.")
+    out = np.array(sorted(set(at) - set(kept)), dtype=np.intp)
+    rest = np.setdiff1d(np.arange(n_columns), out)
+    if rest.size == len(kept):
+        refuse(
+            "labelled_by must leave a column to learn from. Got "
+            f"{', '.join(map(str, at.values()))}, which are all."
+        )
+    factors = tuple(
+        make_factor(str(given), _cells(X, place)) for place, given in at.items()
+    )
+    places = np.searchsorted(rest, list(kept))
+    where = {str(given): places[[k]] for k, given in enumerate(kept.values())}
+    return take_columns(X, rest), Declared(factors, where), out
+
+
+def _place(given: Any, names: list[Any], n_columns: int, what: str) -> int:
+    """Return the position of a column given by name or position."""
+    place = names.index(given) if given in names else given
+    if isinstance(place, int | np.integer) and -n_columns <= place < n_columns:
+        return int(place) % n_columns
+    has = f"has {', '.join(map(str, names[:8]))}" if names else f"has {n_columns}"
+    msg = f"{what} must hold columns of X, which {has}. Got {given!r}."
+    raise InvalidInputError(msg)
+
+
+def _cells(X: Any, place: int) -> NDArray[Any]:
+    column = safe_indexing(X, place, axis=1)
+    column = column.toarray() if issparse(column) else np.asarray(column)
+    return column.ravel()
+
+
+def take_columns(X: Any, places: Rows) -> Any:
+    """Return some columns of an array, a sparse matrix or a frame."""
+    return safe_indexing(X, places, axis=1)
+
+
+# --- rates -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Declared:
+    """The declared columns: their groups, and where kept ones stand among the samples."""
+
+    factors: tuple[Factor, ...]
+    kept: Mapping[str, Rows]
+
+    @property
+    def kept_at(self) -> Rows:
+        """Positions of the kept columns among the samples."""
+        return np.concatenate([*self.kept.values(), np.empty(0, dtype=np.intp)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates:
+    """Log-rates of all levels, and what the labels say of them."""
+
+    factors: tuple[Factor, ...]  # those of columns, and of each two of them
+    effects: Vector  # an intercept, then the levels of each factor
+    drawn: Array  # the same from their posterior, with unequal rates; one row for each draw
+    evidence: float
+
+    def log_rate(self, effects: Vector | None = None) -> Vector:
+        """Return the log-rate of each row; all are relative, and the greatest is 0."""
+        total = self.total(effects)
+        return total - total.max()
+
+    def total(
+        self, effects: Vector | None = None, names: Sequence[str] | None = None
+    ) -> Vector:
+        """Return the sum of intercept and effects of each row, of some columns or all."""
+        effects = self.effects if effects is None else effects
+        total = np.full(self.factors[0].code.size, effects[0])
+        for start, factor in _places(self.factors):
+            if names is None or factor.name in names:
+                total += effects[start + factor.code]
+        return total
+
+    def first_chance(self, observed: Vector, declared: Declared) -> Vector:
+        """Return the chance of a label had everybody been looked at, given that which is.
+
+        A model of labels that has seen the kept columns has learnt their rates: it is
+        divided by them. One that has not has learnt the mean rate: its level is raised.
+        """
+        if declared.kept:
+            total = self.total(names=list(declared.kept))
+            raised = observed * np.exp(total.max() - total)
+        else:
+            raised = observed * np.exp(self.total().max())
+        return np.clip(raised, 0.0, _MOST_FIRST)
+
+
+def _places(factors: Sequence[Factor]) -> Iterator[tuple[int, Factor]]:
+    start = 1
+    for factor in factors:
+        yield start, factor
+        start += len(factor.levels)
+
+
+def fit_rates(
+    declared: Declared, chance: Vector, labelled: Mask, weight: Vector, seed: int
+) -> Rates:
+    """Estimate how often rows of each group are labelled, given their chance otherwise.
+
+    A row is labelled with ``chance`` times the rate of its groups. Log-rates are sums over
+    columns and pairs of columns, with normal priors of which the evidence chooses the
+    widths. Of columns in both roles rates come from the clearest rows, as if these were all
+    alike: their chance says already how often their group was labelled.
+    """
+    factors = _with_pairs(declared.factors)
+    used = np.ones(labelled.size, dtype=bool)
+    if declared.kept:
+        used = chance >= np.quantile(chance[labelled], 1.0 - _CLEAR)
+        chance = np.full(labelled.size, np.average(labelled[used]))
+    problem = _Problem(
+        [replace(factor, code=factor.code[used]) for factor in factors],
+        chance[used],
+        labelled[used].astype(np.float64),
+        weight[used],
+    )
+    equal = problem.fit(np.zeros(len(factors)))
+    best, deviations = equal, np.zeros(len(factors))
+    unequal: _Solution | None = None
+    for _ in range(2):  # twice, as factors explain the same in part
+        for k in range(len(factors)):
+            for deviation in (0.0, *_DEVIATIONS):
+                tried = np.where(np.arange(len(factors)) == k, deviation, deviations)
+                if (tried == deviations).all():
+                    continue
+                found = problem.fit(tried, start=best.effects)
+                more = np.count_nonzero(tried) - np.count_nonzero(deviations)
+                if found.evidence > best.evidence + more * _LEAST_EVIDENCE:
+                    best, deviations = found, tried
+                if unequal is None or found.evidence > unequal.evidence:
+                    unequal = found
+    # Where rates were taken for equal, intervals say how unequal they may be.
+    unsure = best if deviations.any() or unequal is None else unequal
+    rng = np.random.default_rng(seed)
+    drawn = rng.multivariate_normal(
+        unsure.effects, unsure.covariance, size=_N_DRAWS, method="eigh"
+    )
+    evidence = best.evidence - equal.evidence
+    return Rates(tuple(factors), best.effects, drawn, evidence)
+
+
+def _with_pairs(factors: Sequence[Factor]) -> list[Factor]:
+    """Return the factors, and a factor of each two of them."""
+    pairs = []
+    for one, other in combinations(factors, 2):
+        both = one.code * len(other.levels) + other.code
+        used, code = np.unique(both, return_inverse=True)
+        if used.size <= _MOST_GROUPS:
+            levels = tuple(map(str, used))
+            pairs.append(Factor(f"{one.name} and {other.name}", code, levels))
+    return [*factors, *pairs]
+
+
+class _Solution(NamedTuple):
+    effects: Vector
+    covariance: Array
+    evidence: float
+
+
+class _Problem:
+    """The penalised likelihood of log-rates."""
+
+    def __init__(
+        self,
+        factors: Sequence[Factor],
+        chance: Vector,
+        observed: Vector,
+        weight: Vector,
+    ) -> None:
+        self.observed, self.weight = observed, weight
+        self.log_chance = np.log(np.clip(chance, 1e-12, _MOST_CHANCE))
+        places = list(_places(factors))
+        self.size = places[-1][0] + len(factors[-1].levels)
+        self.columns = [np.zeros(observed.size, dtype=np.intp)]
+        self.columns += [start + factor.code for start, factor in places]
+        self.places = places
+
+    def fit(self, deviations: Vector, start: Vector | None = None) -> _Solution:
+        prior, log_det = self._prior(deviations)
+        effects = np.zeros(self.size) if start is None else start.copy()
+        value, gradient, hessian = self._at(effects, prior)
+        for _ in range(50):
+            step = cho_solve(cho_factor(hessian), gradient)
+            size = 1.0
+            while True:
+                tried = effects - size * step
+                found = self._at(tried, prior)
+                if found[0] <= value + 1e-10 or size < 1e-6:
+                    break
+                size *= 0.5
+            fell = value - found[0]
+            effects, (value, gradient, hessian) = tried, found
+            if fell < 1e-8:
+                break
+        factor = cho_factor(hessian)
+        log_det -= 2.0 * np.log(np.diag(factor[0])).sum()
+        covariance = cho_solve(factor, np.eye(self.size))
+        return _Solution(effects, covariance, -value + 0.5 * log_det)
+
+    def _prior(self, deviations: Vector) -> tuple[Array, float]:
+        prior, log_det = np.zeros((self.size, self.size)), 0.0
+        prior[0, 0] = 1e-4
+        for (start, factor), deviation in zip(self.places, deviations, strict=True):
+            scale = 1.0 / max(deviation, 1e-3) ** 2
+            block = slice(start, start + len(factor.levels))
+            prior[block, block] = scale * factor.precision
+            log_det += np.linalg.slogdet(prior[block, block])[1]
+        return prior, log_det
+
+    def _at(self, effects: Vector, prior: Array) -> tuple[float, Vector, Array]:
+        log_rate = np.sum([effects[column] for column in self.columns], axis=0)
+        # Beyond a certain label the rate no longer matters.
+        log_label = np.minimum(self.log_chance + log_rate, np.log(_MOST_CHANCE))
+        free = self.log_chance + log_rate < np.log(_MOST_CHANCE)
+        label = np.exp(log_label)
+        s, w = self.observed, self.weight
+        value = -w @ np.where(s > 0.0, log_label, np.log1p(-label))
+        odds = label / (1.0 - label)
+        slope = w * free * np.where(s > 0.0, -1.0, odds)
+        curvature = w * free * np.where(s > 0.0, 0.0, odds / (1.0 - label))
+        # Fisher scoring where a label is observed keeps the Hessian positive.
+        gradient, hessian = np.zeros(self.size), np.zeros((self.size, self.size))
+        for i, one in enumerate(self.columns):
+            gradient += np.bincount(one, slope, self.size)
+            for other in self.columns[: i + 1]:
+                block = np.bincount(one * self.size + other, curvature, self.size**2)
+                block = block.reshape(self.size, self.size)
+                hessian += block if one is other else block + block.T
+        pulled = prior @ effects
+        return float(value + 0.5 * effects @ pulled), gradient + pulled, hessian + prior
+
+
+# --- what follows ----------------------------------------------------------------------
+
+
+def missed(chance: Vector, log_rate: Vector, labelled: Mask) -> Vector:
+    """Return how likely each row would be labelled, had everybody been looked at alike.
+
+    ``chance`` is that before it is known whether the row is labelled.
+    """
+    rate = np.exp(log_rate)
+    left = chance * (1.0 - rate) / (1.0 - chance * rate)
+    return np.where(labelled, 1.0, left)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabellingFit:
+    """Rates, and what they say of each row."""
+
+    rates: Rates
+    chance: Vector  # of a label, had everybody been looked at alike
+    declared: Declared
+    labelled: Mask
+    weight: Vector
+
+    @property
+    def missed(self) -> Vector:
+        """How likely each row would be labelled, had everybody been looked at alike."""
+        return missed(self.chance, self.rates.log_rate(), self.labelled)
+
+    def count_missed(self) -> tuple[float, float]:
+        """Return how many unlabelled rows would be labelled, and its standard deviation."""
+        each = [self._missed_by(effects) for effects in self.rates.drawn]
+        unseen = self.weight * ~self.labelled
+        counts = [float(unseen @ left) for left in each]
+        return float(unseen @ self.missed), float(np.std(counts))
+
+    def _missed_by(self, effects: Vector) -> Vector:
+        return missed(self.chance, self.rates.log_rate(effects), self.labelled)
+
+    def describe(self, probability: Vector, low: float, high: float) -> Labelling:
+        """Return rates and hidden positives of each group, with their intervals.
+
+        ``probability`` is that of each row to be positive; ``low`` and ``high`` are the ends
+        of the interval of the number of all hidden positives.
+        """
+        n_hidden = float(self.weight[~self.labelled] @ probability[~self.labelled])
+        spread = (high - low) / (2.0 * _NORMAL * max(n_hidden, 1.0))
+        factors, unseen = self.declared.factors, self.weight * ~self.labelled
+        chance = self.weight * self.chance
+
+        def relative(factor: Factor, rate: Vector) -> Vector:
+            means = _sums(factor, chance * rate) / _sums(factor, chance)
+            return means / means.max()
+
+        rate, groups = np.exp(self.rates.log_rate()), []
+        drawn: list[list[tuple[Vector, Vector]]] = [[] for _ in factors]
+        for effects in self.rates.drawn:
+            other, left = np.exp(self.rates.log_rate(effects)), self._missed_by(effects)
+            for factor, each in zip(factors, drawn, strict=True):
+                count = _sums(factor, unseen * left)
+                each.append((relative(factor, other), count))
+        for factor, each in zip(factors, drawn, strict=True):
+            middle = relative(factor, rate)
+            low, high = np.quantile([rates for rates, _ in each], _INTERVAL, axis=0)
+            hidden = _sums(factor, unseen * probability)
+            by_rates = np.std([count for _, count in each], axis=0)
+            wide = _NORMAL * np.sqrt(by_rates**2 + (spread * hidden) ** 2 + hidden)
+            unlabelled = _sums(factor, unseen)
+            columns = {
+                "rows": np.rint(_sums(factor, self.weight)).astype(int),
+                "labelled": np.rint(_sums(factor, self.weight * self.labelled)).astype(
+                    int
+                ),
+                "rate": middle,
+                "rate_low": np.minimum(low, middle),
+                "rate_high": np.maximum(high, middle),
+                "hidden": hidden,
+                "hidden_low": np.maximum(hidden - wide, 0.0),
+                "hidden_high": np.clip(hidden + wide, hidden, unlabelled),
+            }
+            rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+            groups += [
+                GroupRate(factor.name, level, *row)
+                for level, row in zip(factor.levels, rows, strict=True)
+            ]
+        return Labelling(
+            columns=tuple(factor.name for factor in factors),
+            kept=tuple(self.declared.kept),
+            groups=tuple(groups),
+            rate=rate,
+            evidence=self.rates.evidence,
+        )
+
+
+def _sums(factor: Factor, values: Vector) -> Vector:
+    """Return the sum of values in each group."""
+    return np.bincount(factor.code, values, len(factor.levels)).astype(np.float64)
