@@ -131,8 +131,12 @@ HARDER = {
     "clinic, says truth": by_level(FOUR, by_truth),
 }
 KINDS = SEVEN | HARDER
-PARTS = {"the seven": SEVEN, "the harder": HARDER}
 BOTH_ROLES = ("number", "nothing", "clinic, says truth")  # where a column may be kept
+PARTS = {
+    "the seven": SEVEN,
+    "the harder": HARDER,
+    "all but those that may be kept": KINDS.keys() - set(BOTH_ROLES),
+}
 
 
 def label(drawn, half, seed, rng, rate=1.0):

@@ -31,6 +31,7 @@ from sklearn.metrics import (
 
 from probgap import PGPUClassifier
 from probgap._core.mixture import MixedClassifier
+from probgap.labelling import make_factor
 from probgap.methods import SAREMClassifier
 
 N_TRAIN = 1500
@@ -112,8 +113,6 @@ def rates(model, case):
     """Return the share of groups whose interval has the relative rate of their positives."""
     if getattr(model, "labelling_", None) is None:
         return {}
-    from probgap.labelling import make_factor  # noqa: PLC0415 (not there yet)
-
     held, groups = [], model.labelling_.groups
     names = list(dict.fromkeys(group.column for group in groups))
     for name, place in zip(names, case.declared, strict=True):
@@ -192,7 +191,7 @@ def measure_groups(cell, methods):
 
 
 def by_kind(rows, value, how="mean"):
-    """Return a line for each kind, and one for the seven and the harder ones."""
+    """Return a line for each kind, and one for each part of them."""
     wide = rows.pivot(index=CELL, columns="method", values=value).astype(float)
     wide = wide[rows["method"].unique()].dropna(axis=1, how="all")
     kinds = rows["kind"].unique()
@@ -200,7 +199,7 @@ def by_kind(rows, value, how="mean"):
     for name, part in looked.PARTS.items():
         some = wide[wide.index.get_level_values("kind").isin(list(part))]
         if len(some) and len(kinds) > 1:
-            found.loc[name] = some.agg(how)
+            found.loc[name] = some.dropna(axis=1).agg(how)
     return found
 
 
