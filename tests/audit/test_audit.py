@@ -181,6 +181,113 @@ def test_finding_counts_only_what_was_found(rows):
     assert asked.extend({}, 10).rows.size == 40
 
 
+# Groups
+
+
+CLINICS = {"A": 0.8, "B": 0.4, "C": 0.1, "D": 0.02}  # how often positives were labelled
+
+
+def make_clinics(seed, n=800):
+    """Chances if unlabelled, truth, labels, and the clinic that decides on labels."""
+    rng = np.random.default_rng(seed)
+    clinic = rng.choice(list(CLINICS), n)
+    rate = np.array([CLINICS[each] for each in clinic])
+    chance = rng.beta(0.4, 1.2, n)
+    positive = rng.random(n) < chance
+    labelled = positive & (rng.random(n) < rate)
+    return chance * (1 - rate) / (1 - chance * rate), positive, labelled, clinic
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_every_group_is_counted_and_the_total_stays_valid(good):
+    held, of_groups, rates, agree = [], [], [], []
+    for seed in range(25):
+        chance, positive, labelled, clinic = make_clinics(seed)
+        scores = chance if good else 1.0 - chance
+        how = {"groups": clinic, "budget": 80, "random_state": seed}
+        asked = design(scores, labelled=labelled, **how)
+        assert_allclose((1.0 / asked.probability).sum(), (~labelled).sum())
+        for n_more in (0, 40):  # at first, and with more
+            if n_more:
+                asked = asked.extend(answer(asked, positive), n_more)
+            found = estimate(asked, answer(asked, positive))
+            low, high = found.count_interval
+            held.append(low - 0.5 <= (positive & ~labelled).sum() <= high + 0.5)
+        assert [each.group for each in found.groups] == list(CLINICS)
+        assert sum(each.answered for each in found.groups) == 120
+        for each in found.groups:
+            mine = (clinic == each.group) & ~labelled
+            n_hidden = positive[mine].sum()
+            assert (each.rows, each.labelled) == (
+                mine.sum(),
+                (labelled & (clinic == each.group)).sum(),
+            )
+            assert each.answered >= 20
+            of_groups.append(each.hidden_low - 1 <= n_hidden <= each.hidden_high + 1)
+            rate = CLINICS[each.group] / 0.8
+            rates.append(each.rate_low - 1e-9 <= rate <= each.rate_high + 1e-9)
+            agree.append(each.agrees)
+    assert np.mean(held) >= 0.82  # 50 counts, two for each draw
+    assert np.mean(of_groups) >= 0.85
+    assert np.mean(rates) >= 0.85
+    assert np.mean(agree) > 0.85 if good else np.mean(agree) < 0.15
+
+
+def test_groups_without_a_word_of_the_budget_are_merged():
+    rng = np.random.default_rng(0)
+    scores = rng.random(1000)
+    site = np.array([f"s{n}" for n in (rng.pareto(1.0, 1000) * 2).astype(int)], object)
+    site[rng.random(1000) < 0.05] = None
+    made = design(scores, groups=site, budget=60)
+    assert len(made.groups) == 7
+    assert made.groups[-1].name.startswith("(other: ")
+    assert "(missing)" in [each.name for each in made.groups]
+    assert sum(each.rows for each in made.groups) == 1000
+    again = Design.from_dict(json.loads(json.dumps(made.to_dict())))
+    assert again.groups == made.groups
+    assert_array_equal(again.extend({}, 9).rows, made.extend({}, 9).rows)
+
+
+@pytest.mark.parametrize("days", [False, True])
+def test_numbers_and_dates_are_cut_at_quartiles(days):
+    values = np.linspace(10.0, 49.0, 400)
+    values[:20] = np.nan
+    if days:
+        values = np.datetime64("2024-01-01") + values.astype("timedelta64[D]")
+    made = design(np.full(400, 0.5), groups=values, budget=60)
+    first, last = ("up to 2024-01-22", "above") if days else ("up to 21.24", "above")
+    names = [each.name for each in made.groups]
+    assert names[0] == first
+    assert names[3].startswith(last)
+    assert names[4:] == ["(missing)"]
+    assert [each.rows for each in made.groups] == pytest.approx([95] * 4 + [20], abs=9)
+    years = design(np.full(400, 0.5), groups=np.arange(400) // 100 + 2021, budget=60)
+    assert [each.name for each in years.groups] == ["2021", "2022", "2023", "2024"]
+
+
+def test_the_top_rows_are_those_of_all_groups(rows):
+    chance, positive = rows
+    asked = design(chance, groups=np.arange(1200) % 3, budget=1200)
+    found = estimate(asked, answer(asked, positive))
+    ranked = positive[np.argsort(-chance)]
+    for k in (7, 100, 650):
+        assert_allclose(found.precision_at(k), [ranked[:k].mean()] * 3, atol=1e-9)
+
+
+def test_a_group_has_its_sentence(rows):
+    chance, _ = rows
+    asked = design(chance, groups=np.arange(1200) < 300, budget=60)
+    first, _ = estimate(asked, dict.fromkeys(asked.rows.tolist(), True)).groups
+    assert first.sentence.startswith(
+        f"{first.answered} of {first.answered} checked are"
+    )
+    assert first.sentence.endswith("more than chance explains")
+    assert first.hidden == first.hidden_high == 900.0
+    empty, _ = estimate(asked, {}).groups
+    assert empty.sentence == "nothing is checked yet"
+    assert (empty.hidden_low, empty.hidden_high) == (0.0, 900.0)
+
+
 # Estimates
 
 
@@ -228,6 +335,10 @@ def test_precision_and_rows_to_find_hold(rows):
         (lambda _: design([np.nan, 1.0]), "scores must be"),
         (lambda s: design(s, labelled=np.ones(1200, bool)), "leave rows"),
         (lambda s: design(s, kind="teach"), "needs a model"),
+        (lambda s: design(s, groups=s > 0.1, kind="find"), "groups must be None"),
+        (lambda s: design(s, groups=s[:9]), "a value for each of 1200 rows. Got 9"),
+        (lambda s: design(s, groups=s > 2), "groups must be two or more"),
+        (lambda s: design(s, groups=s.astype(str)), "the largest of 1"),
         (lambda s: estimate(design(s), {-1: True}), "asked about. Got row -1"),
         (lambda s: estimate(design(s), {design(s).rows[0]: "yes"}), "True, False"),
         (lambda s: estimate(design(s), {}).precision_at(0), "k must be"),

@@ -56,6 +56,39 @@ def test_questions_answers_and_more(folder, probgap, cases, fitted):
     assert len(result.stdout.splitlines()) == len(cases) + 1
 
 
+def test_groups_are_counted_one_by_one(folder, probgap, cases):
+    result = probgap("audit", folder, "--budget", 60, "--by", "colour")
+    assert result.exit_code == 0, result.stderr
+    fill(folder / "audit.csv", cases).to_csv(folder / "audit.csv", index=False)
+    result = probgap("audit", folder, "--answers", folder / "audit.csv")
+    assert result.exit_code == 0, result.stderr
+    hidden = cases[(cases.audited == "yes") & (cases.found == "")]
+    told = json.loads((folder / "audit.json").read_text())["estimate"]
+    page = (folder / "audit.html").read_text()
+    assert told["by"] == "colour"
+    assert "How many by <bdi>colour</bdi>?" in page
+    assert [each["group"] for each in told["groups"]] == ["blue", "green", "red"]
+    for each in told["groups"]:
+        n = int((hidden.colour == each["group"]).sum())
+        assert each["hidden_low"] - 2 <= n <= each["hidden_high"] + 2
+        assert f"colour {each['group']}: {each['sentence']}." in result.stdout
+        assert f"<bdi>{each['group']}</bdi>" in page
+    result = probgap("audit", folder, "--more", 10)
+    assert result.exit_code == 0, result.stderr
+    kept = json.loads((folder / "audit.json").read_text())
+    assert kept["design"]["groups"][0][0] == "blue"
+    assert kept["estimate"]["n_asked"] == 70
+
+
+@pytest.mark.parametrize("column", ["opened", "noise"])  # one is dates, one numbers
+def test_groups_are_ranges_of_dates_and_numbers(column, folder, probgap):
+    result = probgap("audit", folder, "--budget", 40, "--by", column, "--json")
+    assert result.exit_code == 0, result.stderr
+    names = [each["group"] for each in json.loads(result.stdout)["groups"]]
+    assert len(names) == 4
+    assert names[0].startswith("up to 2024-0" if column == "opened" else "up to -0.")
+
+
 def test_what_people_type(folder, probgap, cases):
     probgap("audit", folder, "--budget", 30)
     asked = fill(folder / "audit.csv", cases, ("Ja", "0"))
@@ -111,6 +144,12 @@ def test_an_excel_file_of_the_likeliest(folder, probgap):
         (["--more", "5"], "holds no audit yet"),
         (["--table", "nothing.csv"], "which is not a file"),
         (["--out", "no/such/audit.csv"], "a folder that exists"),
+        (["--by", "color"], "Got 'color'. Did you mean 'colour'?"),
+        (["--by", "found"], "Got 'found'."),
+        (["--by", "case"], "the largest of 1"),
+        (["--by", "country"], "groups must be two or more"),
+        (["--by", "colour", "--kind", "find"], "--by requires --kind audit"),
+        (["--by", "colour", "--more", "5"], "--by must come with the first questions"),
     ],
 )
 def test_refusals(words, sentence, folder, probgap):

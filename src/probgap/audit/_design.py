@@ -15,6 +15,7 @@ from probgap._core.errors import refuse
 from probgap._core.estimators import classifier_of
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Mask, Rows, Vector
+from probgap.audit._groups import Group, find_groups
 from probgap.audit._teach import CorrectedClassifier, suggest
 
 Kind = Literal["audit", "find", "teach"]
@@ -40,7 +41,8 @@ class Design:
     rows : ndarray of shape (n_asked,)
         Indices of the rows to ask about, in the order to ask.
     population : ndarray of shape (n_unlabelled,)
-        Indices of all unlabelled rows, the highest score first; ties in random order.
+        Indices of all unlabelled rows, the highest score first, group by group; ties in
+        random order.
     score : ndarray of shape (n_unlabelled,)
         Their scores.
     edges : ndarray of shape (n_strata + 1,)
@@ -52,6 +54,11 @@ class Design:
         or if it was fitted with another number of unlabelled rows.
     seed : int
         Seeds the order of asking.
+    by : str
+        What groups are called, such as the name of their column; "" if they have no name.
+    groups : tuple
+        Name, and number of unlabelled and of labelled rows, of each group in the order of
+        ``population``; empty if the design knows no groups.
     """
 
     kind: Kind
@@ -62,6 +69,8 @@ class Design:
     permutation: Rows
     expected: tuple[float, float] | None
     seed: int
+    by: str = ""
+    groups: tuple[Group, ...] = ()
 
     @property
     def drawn(self) -> Rows:
@@ -81,8 +90,9 @@ class Design:
 
         Strata and their random orders stay as they are. Strata whose answers differ most get
         most of the ``budget`` of rows. That makes the count slightly biased, since the
-        number of rows of a stratum then depends on its answers. ``answers`` are those so
-        far, as for :func:`estimate`; ``rows`` of the result begin with those of this one.
+        number of rows of a stratum then depends on its answers; with groups it goes by the
+        scores, as at first. ``answers`` are those so far, as for :func:`estimate`; ``rows`` of
+        the result begin with those of this one.
         """
         if self.kind == "teach":
             refuse(
@@ -97,7 +107,10 @@ class Design:
         yes, no = (count_rows(self, rows[told == answer]) for answer in (1.0, 0.0))
         rate = (yes + 0.5) / (yes + no + 1.0)
         asked, size = self.drawn, np.diff(self.edges)
-        more = _allocate(size, np.sqrt(rate * (1.0 - rate)), asked, budget)
+        deviation = np.sqrt(rate * (1.0 - rate))
+        if self.groups:
+            deviation = _mean_deviation(self)
+        more = _allocate(size, deviation, asked, budget)
         return replace(
             self, rows=np.append(self.rows, _draw_rows_of(self, asked, more))
         )
@@ -115,7 +128,8 @@ class Design:
         whole = ("rows", "population", "edges", "permutation")
         arrays = {name: np.asarray(plain[name], dtype=np.intp) for name in whole}
         score = np.asarray(plain["score"], dtype=np.float64)
-        return cls(**{**plain, **arrays, "score": score})
+        groups = tuple(Group(*each) for each in plain.get("groups", ()))
+        return cls(**{**plain, **arrays, "score": score, "groups": groups})
 
 
 def design(
@@ -125,6 +139,7 @@ def design(
     *,
     budget: int = 100,
     kind: Kind = "audit",
+    groups: ArrayLike | None = None,
     random_state: RandomStateLike = 0,
 ) -> Design:
     """Choose rows to ask a person about.
@@ -151,6 +166,11 @@ def design(
         The number of rows to ask about.
     kind : {"audit", "find", "teach"}, default="audit"
         What the answers are for.
+    groups : array-like of shape (n_rows,), default=None
+        What is to be counted one by one, such as the clinic of each row: then every group
+        gets rows of its own. Numbers and dates of more than ten values are cut at their
+        quartiles, missing values are a group, and groups with fewer than ten unlabelled
+        rows, or beyond one for ten rows of the budget, are merged. For kind "audit" alone.
     random_state : int, Generator, RandomState or None, default=0
         Seeds the draw.
 
@@ -193,12 +213,24 @@ def design(
     rows = np.flatnonzero(~known)
     if rows.size == 0:
         refuse("labelled must leave rows to ask about. Got none.")
+    if groups is not None and kind != "audit":
+        refuse(f"groups must be None for kind {kind!r}. Got values.")
+    code, found = find_groups(groups, known, budget)
     mixed = rng.permutation(rows)
-    population = mixed[np.argsort(-values[mixed], kind="stable")]
+    population = mixed[np.lexsort((-values[mixed], code[mixed]))]
     score = values[population]
     whole = np.array([0, rows.size])
     made = Design(
-        kind, population[:0], population, score, whole, population, expected, seed
+        kind,
+        population[:0],
+        population,
+        score,
+        whole,
+        population,
+        expected,
+        seed,
+        str(getattr(groups, "name", None) or ""),
+        found,
     )
     if kind == "find":
         return replace(made, rows=population[:budget])
@@ -211,23 +243,60 @@ def design(
 
 
 def _draw_strata(made: Design, budget: int, rng: np.random.Generator) -> Design:
-    """Cut the population into strata, and draw rows of each."""
-    n, score = made.population.size, made.score
-    chance = score if score.min() >= 0.0 and score.max() <= 1.0 else np.full(n, 0.5)
-    deviation = np.sqrt(chance * (1.0 - chance) + _DOUBT)
-    n_strata = int(np.clip(budget // _ROWS_PER_STRATUM, 1, _MOST_STRATA))
-    below = np.cumsum(deviation) / deviation.sum()
-    inner = np.searchsorted(below, np.arange(1, n_strata) / n_strata)
-    edges = np.unique(np.concatenate([[0], inner, [n]]))
+    """Cut the population, or each group of it, into strata, and draw rows of each."""
+    deviation, ends = _deviations(made.score), group_ends(made)
+    total = np.add.reduceat(deviation, ends[:-1])
+    balance = _balance(made, ends, total)
+    budgets = total * balance / (total @ balance) * budget
+    cuts = [
+        start + _cut(deviation[start:end], int(each // _ROWS_PER_STRATUM))
+        for (start, end), each in zip(pairwise(ends), budgets, strict=True)
+    ]
+    edges = np.unique(np.concatenate([ends, *cuts]))
     parts = [np.arange(a, b) for a, b in pairwise(edges)]
     order = np.concatenate([rng.permutation(part) for part in parts])
     made = replace(made, edges=edges, permutation=made.population[order])
-    size = np.diff(edges)
-    mean = np.array([deviation[part].mean() for part in parts])
-    none = np.zeros(size.size, dtype=np.intp)
-    return replace(
-        made, rows=_draw_rows_of(made, none, _allocate(size, mean, none, budget))
-    )
+    none = np.zeros(len(parts), dtype=np.intp)
+    more = _allocate(np.diff(edges), _mean_deviation(made), none, budget)
+    return replace(made, rows=_draw_rows_of(made, none, more))
+
+
+def _deviations(score: Vector) -> Vector:
+    """Return the standard deviation that the model expects of each row's answer."""
+    probable = score.min() >= 0.0 and score.max() <= 1.0
+    chance = score if probable else np.full(score.size, 0.5)
+    return np.sqrt(chance * (1.0 - chance) + _DOUBT)
+
+
+def _mean_deviation(made: Design) -> Vector:
+    """Return the mean deviation of strata, with groups balanced."""
+    deviation, size = _deviations(made.score), np.diff(made.edges)
+    mean = np.array([deviation[a:b].mean() for a, b in pairwise(made.edges)])
+    return mean * _balance(made, made.edges, size * mean)
+
+
+def _cut(deviation: Vector, n_strata: int) -> Rows:
+    """Return where strata of equal sums of deviations end."""
+    n_strata = int(np.clip(n_strata, 1, _MOST_STRATA))
+    below = np.cumsum(deviation) / deviation.sum()
+    return np.searchsorted(below, np.arange(1, n_strata) / n_strata)
+
+
+def _balance(made: Design, edges: Rows, weight: Vector) -> Vector:
+    """Return factors of the strata by which groups differ less in how often they are asked.
+
+    Without them a group gets rows in proportion to its summed deviations (``weight``); with
+    them, to their square root, between what is best for the total and equal shares.
+    """
+    group = np.searchsorted(group_ends(made), edges[:-1], side="right") - 1
+    total = np.bincount(group, weights=weight)
+    return np.sqrt(total.mean() / total)[group]
+
+
+def group_ends(made: Design) -> Rows:
+    """Return where groups begin and end in the population; without groups it is one."""
+    sizes = [group.rows for group in made.groups] or [made.population.size]
+    return np.cumsum([0, *sizes])
 
 
 def _allocate(size: Rows, deviation: Vector, asked: Rows, budget: int) -> Rows:
@@ -263,7 +332,7 @@ def stratum_of(made: Design, rows: Rows) -> Rows:
 
 
 def place_of(made: Design, rows: Rows) -> Rows:
-    """Return the place of rows in the order of their scores, from 0."""
+    """Return the place of rows in the population, from 0."""
     order = np.argsort(made.population)
     at = np.searchsorted(made.population, rows, sorter=order)
     return order[np.minimum(at, order.size - 1)]

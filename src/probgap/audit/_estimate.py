@@ -9,19 +9,18 @@ import numpy as np
 from probgap._core.errors import refuse
 from probgap._core.output import count_range, fact_table, plural
 from probgap._core.types import Mask, Rows, Vector
-from probgap.audit._design import AnswerByRow, Design, place_of, read_answers
+from probgap.audit._design import (
+    AnswerByRow,
+    Design,
+    group_ends,
+    place_of,
+    read_answers,
+)
+from probgap.audit._groups import Group, Range, count_law, update_rates
 from probgap.audit._interval import LEVEL, StratumSample, interval, possible, tails
 
 _N_CUTS = 40
 _TOPS = (20, 50, 100, 200, 500)  # rows whose precision is told
-
-
-class Range(NamedTuple):
-    """An estimate with the ends of its 90% interval."""
-
-    estimate: float
-    low: float
-    high: float
 
 
 class Stratum(NamedTuple):
@@ -30,9 +29,11 @@ class Stratum(NamedTuple):
     ``answered`` counts answers yes or no, ``positive`` yes, ``unknown`` "cannot tell";
     ``expected`` is the mean score, the share that the model expects if scores are
     probabilities, and ``share_estimate`` the one estimated from the answers, with its
-    interval; ``agrees`` says whether that holds what the model expects.
+    interval; ``agrees`` says whether that holds what the model expects. ``group`` names the
+    group that the stratum is of, if the design knows groups.
     """
 
+    group: str
     score_low: float
     score_high: float
     rows: int
@@ -44,6 +45,53 @@ class Stratum(NamedTuple):
     share_low: float
     share_high: float
     agrees: bool
+
+
+class GroupCount(NamedTuple):
+    """What answers say about a group of rows.
+
+    ``rows`` of it are unlabelled and ``labelled`` labelled; ``answered`` counts answers yes
+    or no, ``positive`` yes, ``unknown`` "cannot tell". ``hidden`` is the estimated number of
+    hidden positives with its 90% interval. Of the answered rows the model expects
+    ``expected`` to be positive, and with 90% from ``expected_low`` to ``expected_high``;
+    ``agrees`` says whether so many are; all four are None without answers, or if scores are
+    no probabilities. ``rate``
+    says how often positives of the group were labelled, the best group at 1, with its 90%
+    interval: labelled positives over those and the hidden ones.
+    """
+
+    group: str
+    rows: int
+    labelled: int
+    answered: int
+    positive: int
+    unknown: int
+    expected: float | None
+    expected_low: int | None
+    expected_high: int | None
+    agrees: bool | None
+    hidden: float
+    hidden_low: float
+    hidden_high: float
+    rate: float
+    rate_low: float
+    rate_high: float
+
+    @property
+    def sentence(self) -> str:
+        """What the answers about the group say of the model, in words."""
+        checked = self.answered + self.unknown
+        if not checked:
+            return "nothing is checked yet"
+        are = "is" if self.positive == 1 else "are"
+        said = f"{self.positive} of {checked:,} checked {are} positive"
+        if self.expected is None:
+            return said
+        why = "" if self.agrees else ", more than chance explains"
+        return (
+            f"{said}; expected {self.expected:.1f} ({self.expected_low:,} to "
+            f"{self.expected_high:,}){why}"
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,13 +124,31 @@ class AuditEstimate:
     n_unknown: int
     count: float
     count_interval: tuple[float, float]
-    _cells: tuple[Rows, Vector]  # places in the order of scores, and answers
+    _cells: tuple[Rows, Vector]  # places in the population, and answers
 
     @property
     def strata(self) -> tuple[Stratum, ...]:
-        """Calibration of the scores by stratum, the highest scores first."""
+        """Calibration of the scores by stratum, the highest scores of a group first."""
         ends = pairwise(self.design.edges.tolist()) if self.valid else ()
         return tuple(_stratum(self.design, *each, *self._cells) for each in ends)
+
+    @property
+    def groups(self) -> tuple[GroupCount, ...]:
+        """Count and rate of each group; empty if the design knows none.
+
+        A rate takes positives of all groups for equally clear: that they were labelled less
+        often is then because fewer of the group were looked at.
+        """
+        known = self.design.groups
+        if not known:
+            return ()
+        ends = list(pairwise(group_ends(self.design).tolist()))
+        counts = [_count(*_part(self.design, *each, *self._cells)) for each in ends]
+        rates = update_rates([group.labelled for group in known], counts)
+        return tuple(
+            _group(self.design, *each, *self._cells)
+            for each in zip(known, ends, counts, rates, strict=True)
+        )
 
     @property
     def model_verdict(self) -> Literal["holds", "too low", "too high"] | None:
@@ -131,7 +197,9 @@ class AuditEstimate:
         if not 0.0 < share < 1.0:
             refuse(f"share must be between 0 and 1. Got {share!r}.")
         cuts = np.linspace(0, self.n_unlabelled, _N_CUTS + 1).round().astype(int)
-        cuts = np.unique(np.append(cuts, self.design.edges))[1:-1]
+        if not self.design.groups:
+            cuts = np.append(cuts, self.design.edges)
+        cuts = np.unique(cuts)[1:-1]
         alpha = (1.0 - LEVEL) / 2.0
         estimates, few, many = [0.0 - share], [0], [self.n_unlabelled]
         for k in cuts.tolist():
@@ -153,6 +221,8 @@ class AuditEstimate:
         plain: dict[str, Any] = {"headline": self.headline, "kind": self.design.kind}
         plain |= {name: getattr(self, name) for name in (*names, "count")}
         plain |= {"count_interval": list(self.count_interval), "level": LEVEL}
+        told = ({**each._asdict(), "sentence": each.sentence} for each in self.groups)
+        plain |= {"by": self.design.by, "groups": list(told)}
         if self.valid:
             tops = sorted({min(k, self.n_unlabelled) for k in _TOPS})
             at = [{"k": k, **self.precision_at(k)._asdict()} for k in tops]
@@ -168,9 +238,12 @@ class AuditEstimate:
     def _samples(
         self, k: int, above: float, below: float
     ) -> tuple[StratumSample, StratumSample]:
-        """Return strata, cut at place k, with weights above and below it."""
-        edges = np.unique(np.append(_edges(self.design, self._cells[0]), k))
-        weight = np.where(edges[:-1] < k, above, below)
+        """Return strata, cut below the top k rows, with weights above and below it."""
+        edges, ends = _edges(self.design, self._cells[0]), group_ends(self.design)
+        cuts = _top(self.design, k)
+        edges = np.unique(np.concatenate([edges, cuts]))
+        group = np.searchsorted(ends, edges[:-1], side="right") - 1
+        weight = np.where(edges[:-1] < cuts[group], above, below)
         return _low_and_high(edges, *self._cells, weight)
 
     def _repr_html_(self) -> str:
@@ -218,12 +291,7 @@ def estimate(design: Design, answers: AnswerByRow) -> AuditEstimate:
     n_yes, n_no = int(np.sum(told == 1.0)), int(np.sum(told == 0.0))
     place, valid = place_of(design, rows), design.kind == "audit"
     edges = _edges(design, place)
-    low, high = _low_and_high(edges, place, told, np.ones(edges.size - 1))
-    count = float(n_yes)
-    if valid:
-        # Half of the rows of a stratum without an answer count as positive.
-        blind = low.size[low.answered == 0].sum()
-        count = 0.5 * (low.total() + high.total() + float(blind))
+    count = _count(edges, place, told)
     return AuditEstimate(
         design=design,
         valid=valid,
@@ -232,8 +300,8 @@ def estimate(design: Design, answers: AnswerByRow) -> AuditEstimate:
         n_yes=n_yes,
         n_no=n_no,
         n_unknown=told.size - n_yes - n_no,
-        count=count,
-        count_interval=_both_ways(low, high),
+        count=count.estimate if valid else float(n_yes),
+        count_interval=(count.low, count.high),
         _cells=(place, told),
     )
 
@@ -247,7 +315,9 @@ def _edges(design: Design, place: Rows) -> Rows:
 
 
 def _middle(lowest: StratumSample, highest: StratumSample) -> float:
-    return 0.5 * (lowest.total() + highest.total())
+    """Return the estimate; of strata without an answer half of the rows are positive."""
+    blind = np.where(lowest.answered > 0, 0.0, lowest.weight * lowest.size)
+    return 0.5 * (lowest.total() + highest.total() + float(blind.sum()))
 
 
 def _reaches(lowest: StratumSample, highest: StratumSample) -> tuple[float, float]:
@@ -283,17 +353,42 @@ def _low_and_high(
     return sample(weight[at] < 0), sample(weight[at] > 0)
 
 
+def _count(edges: Rows, place: Rows, told: Vector) -> Range:
+    low, high = _low_and_high(edges, place, told, np.ones(edges.size - 1))
+    return Range(_middle(low, high), *_both_ways(low, high))
+
+
+def _part(
+    design: Design, start: int, end: int, place: Rows, told: Vector
+) -> tuple[Rows, Rows, Vector]:
+    """Return the edges, places and answers of a part of the population."""
+    edges, inside = design.edges, (place >= start) & (place < end)
+    within = edges[(edges >= start) & (edges <= end)]
+    return within, place[inside], told[inside]
+
+
+def _top(design: Design, k: int) -> Rows:
+    """Return where in each group those of the k rows of greatest score end."""
+    ends = group_ends(design)
+    size = np.diff(ends)
+    group = np.repeat(np.arange(size.size), size)
+    # Of equal scores each group has its share.
+    along = (np.arange(group.size) - ends[group]) / size[group]
+    top = np.lexsort((along, -design.score))[:k]
+    return ends[:-1] + np.bincount(group[top], minlength=size.size)
+
+
 def _stratum(
     design: Design, start: int, end: int, place: Rows, told: Vector
 ) -> Stratum:
-    inside = (place >= start) & (place < end)
-    mine, score, size = told[inside], design.score[start:end], end - start
+    edges, _, mine = part = _part(design, start, end, place, told)
+    score, size = design.score[start:end], end - start
     yes, unknown = int(np.nansum(mine)), int(np.isnan(mine).sum())
-    edges = np.array([start, end])
-    ends = _both_ways(*_low_and_high(edges, place[inside], mine, np.ones(1)))
-    low, high = ends[0] / size, ends[1] / size
+    share, low, high = (each / size for each in _count(*part))
     expected = float(score.mean())
+    group = np.searchsorted(group_ends(design), edges[0], side="right") - 1
     return Stratum(
+        group=design.groups[group].name if design.groups else "",
         score_low=float(score[-1]),
         score_high=float(score[0]),
         rows=size,
@@ -301,8 +396,44 @@ def _stratum(
         positive=yes,
         unknown=unknown,
         expected=expected,
-        share_estimate=(yes + 0.5 * unknown) / mine.size if mine.size else 0.5,
+        share_estimate=share,
         share_low=low,
         share_high=high,
         agrees=low <= expected <= high,
     )
+
+
+def _group(
+    design: Design,
+    known: Group,
+    ends: tuple[int, int],
+    count: Range,
+    rate: Range,
+    place: Rows,
+    told: Vector,
+) -> GroupCount:
+    _, at, mine = _part(design, *ends, place, told)
+    score = design.score[at]
+    yes, unknown = int(np.nansum(mine)), int(np.isnan(mine).sum())
+    expected, least, most, agrees = None, None, None, None
+    if mine.size and design.score.min() >= 0.0 and design.score.max() <= 1.0:
+        expected, (least, most) = float(score.sum()), count_law(score)
+        agrees = yes <= most and yes + unknown >= least
+    return GroupCount(
+        group=known.name,
+        rows=known.rows,
+        labelled=known.labelled,
+        answered=mine.size - unknown,
+        positive=yes,
+        unknown=unknown,
+        expected=expected,
+        expected_low=least,
+        expected_high=most,
+        agrees=agrees,
+        **_named("hidden", count),
+        **_named("rate", rate),
+    )
+
+
+def _named(name: str, found: Range) -> dict[str, Any]:
+    return {name: found.estimate, f"{name}_low": found.low, f"{name}_high": found.high}

@@ -13,6 +13,7 @@ from probgap._core.output import whole_file
 from probgap.audit import Design, design, estimate
 from probgap.cli._fitted import FittedTable
 from probgap.cli._journal import ANSWERS, UNDO, Answer, Record, read_journal
+from probgap.cli._table import require_column
 from probgap.cli._terminal import caught_warnings
 
 NAME = "audit.json"
@@ -125,10 +126,14 @@ def draw(
     budget: int,
     seed: int,
     *,
+    by: str | None = None,
     before: AuditFile | None = None,
     since: int = 0,
 ) -> AuditFile:
-    """Choose rows to ask about: of kind find or teach, by earlier answers, and none twice."""
+    """Choose rows to ask about: of kind find or teach, by earlier answers, and none twice.
+
+    Those of an audit from every group of rows that a column (``by``) tells apart.
+    """
     known, model = fit.labelled.copy(), fit.model
     if kind != "audit" and before is not None:
         known[list(before.said)] = True
@@ -139,9 +144,21 @@ def draw(
             model = fit.correct(answers)
     inputs = fit.inputs if kind == "teach" else None
     how: Any = {"budget": budget, "kind": kind, "random_state": seed}
+    if by is not None:
+        how["groups"] = _read_groups(fit, by)
     with caught_warnings():
         drawn = design(model, inputs, known, **how)
     return AuditFile.of(fit, drawn, since if before is None else before.since)
+
+
+def _read_groups(fit: FittedTable, by: str) -> Any:
+    """Return what a column tells apart."""
+    import pandas as pd
+
+    from probgap.tables import plain_values
+
+    require_column("--by", by, list(fit.cells.columns))
+    return pd.Series(plain_values(fit.cells[by]), name=by)
 
 
 def write_questions(fit: FittedTable, rows: Sequence[int], target: Path) -> None:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _BUDGET = "Number of rows to ask about."
 _ANSWERS = "The file of questions, filled in: yes, no or unknown, in the column answer."
 _MORE = "Draw this many more rows, most where answers so far differ."
+_BY = (
+    "A column whose groups are to be counted one by one, such as the clinic: each gets rows "
+    "of its own, and a line with its count."
+)
 _OUT = "File for the questions: .csv or .xlsx; audit.csv in the folder by default."
 
 
@@ -31,6 +35,7 @@ def audit(
     answers: Annotated[Path | None, typer.Option(metavar="FILE", help=_ANSWERS)] = None,
     more: Annotated[int | None, typer.Option(min=1, metavar="N", help=_MORE)] = None,
     kind: given.AuditKind = given.QuestionKind.AUDIT,
+    by: Annotated[str | None, typer.Option(metavar="COLUMN", help=_BY)] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help=_OUT)] = None,
     table: given.TableAgain = None,
     seed: given.Seed = 0,
@@ -48,6 +53,8 @@ def audit(
 
     Example: probgap audit results --budget 100
 
+    Example: probgap audit results --budget 200 --by clinic
+
     Example: probgap audit results --answers results/audit.csv
 
     Example: probgap audit results --more 50
@@ -56,7 +63,9 @@ def audit(
         check_libraries()
         fit = FittedTable(folder, table)
         if answers is None and more is None:
-            found = begin(fit, out, budget, kind.value, seed, force=force)
+            found = begin(fit, out, budget, kind.value, seed, by=by, force=force)
+        elif by is not None:
+            refuse("--by must come with the first questions, which it draws by group.")
         if answers is not None:
             notes = take_answers(fit, answers, shown=not quiet)
             found = write_report(fit, notes)
@@ -75,6 +84,7 @@ def begin(
     kind: str,
     seed: int,
     *,
+    by: str | None,
     force: bool,
 ) -> dict[str, Any]:
     """Draw rows, and write the questions."""
@@ -82,6 +92,8 @@ def begin(
     from probgap.cli._questions import NAME, draw
 
     target = out or fit.folder / "audit.csv"
+    if by is not None and kind != "audit":
+        refuse(f"--by requires --kind audit. Got --kind {kind}.")
     for path in (target, fit.folder / NAME):
         if path.exists() and not force:
             refuse(
@@ -91,7 +103,7 @@ def begin(
     # Earlier answers in the browser count for this audit, unless it starts over.
     since = len(read_journal(fit.folder)) if force else 0
     check_file(target, force=force)
-    return _ask(draw(fit, kind, budget, seed, since=since), 0, target)
+    return _ask(draw(fit, kind, budget, seed, by=by, since=since), 0, target)
 
 
 def go_on(fit: FittedTable, out: Path | None, n: int, *, force: bool) -> dict[str, Any]:
@@ -175,4 +187,14 @@ def print_estimate(found: Mapping[str, Any], folder: Path) -> None:
             f"To find 80% of them, check the top {need['estimate']:,.0f} rows "
             f"({need['low']:,.0f} to {need['high']:,.0f})."
         )
+    for each in found["groups"]:
+        _print_group(console, found["by"], each)
     console.print(f"Report: {folder / 'audit.html'}", style="dim")
+
+
+def _print_group(console: Any, by: str, group: Mapping[str, Any]) -> None:
+    low, high = group["hidden_low"], group["hidden_high"]
+    console.print(
+        f"{by} {group['group']}: {group['sentence']}. Hidden positives: {low:,.0f} to "
+        f"{high:,.0f} of {group['rows']:,} rows."
+    )

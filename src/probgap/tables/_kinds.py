@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probgap._core.types import Mask, Vector
+from probgap._core.types import Array, Mask, Vector
 from probgap.tables._cells import (
     TIME,
     Cells,
@@ -17,6 +17,7 @@ from probgap.tables._cells import (
     pc,
     pd,
     refuse_cell,
+    to_cells,
     to_days,
     to_floats,
     to_levels,
@@ -93,6 +94,19 @@ def judge(
         rare = commonest < min_frequency(n_rows)
         use, why = _judge_text(column.name, texts, n_distinct, rare=rare)
     return use, why, day_first, codes, values if numeric else codes
+
+
+def plain_values(column: Series) -> Array:
+    """Return a column as numbers, as dates or as text, with empty cells as NaN, NaT, None."""
+    cells = to_cells(column)
+    use, _, day_first, _, values = judge(column, cells, np.zeros(len(column), bool))
+    if use == "date":
+        days = to_days(cells, day_first=day_first)[0]
+        whole = np.nan_to_num(days).astype("int64").astype("datetime64[D]")
+        return np.where(np.isnan(days), np.datetime64("NaT"), whole)
+    if values.dtype == np.float64:
+        return values
+    return np.array(to_levels(cells).to_pylist(), dtype=object)
 
 
 def min_frequency(n_rows: int) -> int:
