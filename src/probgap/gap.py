@@ -12,7 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 from sklearn.base import TransformerMixin
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.model_selection import (
+    PredefinedSplit,
+    StratifiedKFold,
+    cross_val_predict,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from probgap._core._sklearn import Interval, StrOptions
@@ -22,6 +26,7 @@ from probgap._core.checks import (
     can_hold_out,
     check_predict_input,
     fold_of_rows,
+    group_folds,
     make_splitter,
     smaller_group,
 )
@@ -37,9 +42,12 @@ from probgap._core.kernels import scale_gamma
 from probgap._core.mixture import fit_mixture
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.svm import FastSVC
-from probgap._core.types import Array, Mask, Matrix, Vector
+from probgap._core.types import Array, Mask, Matrix, Rows, Vector
 
 __all__ = ["MixedGapEstimator", "ObservedGapEstimator"]
+
+# Weights that differ by less are equal.
+_ROUNDING = 1e-12
 
 
 class GapClassifier(TransformerMixin, PUClassifier):
@@ -53,24 +61,31 @@ class GapClassifier(TransformerMixin, PUClassifier):
         self,
         samples: Matrix,
         labelled: Mask,
-        target: Vector | None = None,
         weight: Vector | None = None,
+        group: Rows | None = None,
+        target: Vector | None = None,
     ) -> Self:
         """Fit to samples, and to the mask of the labelled ones, that were checked.
 
-        ``target`` is the chance of each sample to count as labelled, where that is soft;
-        it goes with the samples' weights, which need no correction then.
+        Labelled and unlabelled rows are weighted apart, as rare ones are learnt better; the
+        odds are then corrected for the mean weights of the two. ``target`` is the chance of
+        each sample to count as labelled, where that is soft; it needs no correction.
         """
         if not self._keeps_single:
             samples = samples.astype(np.float64, copy=False)
         self.classes_, self.positive_index_ = np.array([False, True]), 1
         self.n_features_in_ = samples.shape[1]
-        labels = ObservedLabels(labelled, self.classes_, self.positive_index_)
+        self.log_odds_shift_ = 0.0
+        known = labelled, self.classes_, self.positive_index_
         rng = as_generator(self.random_state)
-        if target is None:
-            self._fit(samples, labels, rng)
-        else:
-            self._fit_share(samples, labels, target, weight, rng)
+        if target is not None:
+            labels = ObservedLabels(*known, weight=weight, group=group)
+            self._fit_share(samples, labels, target, rng)
+            return self
+        labels = ObservedLabels(*known, weight=_apart(weight, labelled), group=group)
+        self._fit(samples, labels, rng)
+        if weight is not None:
+            self._correct_odds(weight, labelled)
         return self
 
     def _fit_share(
@@ -78,11 +93,10 @@ class GapClassifier(TransformerMixin, PUClassifier):
         samples: Matrix,
         labels: ObservedLabels,
         target: Vector,
-        weight: Vector | None,
         rng: Generator,
     ) -> None:
         """Fit to the chance of each sample to count as labelled."""
-        del samples, labels, target, weight, rng
+        del samples, labels, target, rng
         refuse(
             "gap_estimator must be None or a MixedGapEstimator with labelled_by: others "
             f"do not take soft labels. Got {self!r}."
@@ -109,7 +123,10 @@ class GapClassifier(TransformerMixin, PUClassifier):
         )
 
     def _chance(self, X: Matrix) -> Vector:
-        chance = self._uncorrected_chance(check_predict_input(self, X))
+        return self._chance_at(check_predict_input(self, X))
+
+    def _chance_at(self, samples: Matrix) -> Vector:
+        chance = self._uncorrected_chance(samples)
         if self.log_odds_shift_ == 0.0:
             return chance
         return expit(logit(chance) + self.log_odds_shift_)
@@ -150,6 +167,15 @@ class GapClassifier(TransformerMixin, PUClassifier):
         """
         check_is_fitted(self)
         return np.array(["observed_gap"], dtype=object)
+
+
+def _apart(weight: Vector | None, labelled: Mask) -> Vector | None:
+    """Return weights of mean 1 among the labelled rows and the others; None if all are."""
+    if weight is None:
+        return None
+    means = [weight[kind].mean() for kind in (~labelled, labelled)]
+    apart = weight / np.where(labelled, means[1], means[0])
+    return None if np.ptp(apart) < _ROUNDING else apart
 
 
 def gap_of(chance: Vector) -> Vector:
@@ -216,14 +242,13 @@ class MixedGapEstimator(GapClassifier):
 
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         target = labels.labelled.astype(np.float64)
-        self._fit_share(samples, labels, target, None, rng)
+        self._fit_share(samples, labels, target, rng)
 
     def _fit_share(
         self,
         samples: Matrix,
         labels: ObservedLabels,
         target: Vector,
-        weight: Vector | None,
         rng: Generator,
     ) -> None:
         """Fit to the chance of each sample to count as labelled."""
@@ -231,10 +256,17 @@ class MixedGapEstimator(GapClassifier):
         labelled, seed, fold = labels.labelled, draw_seed(rng), None
         if self.cv is not None:
             splitter = make_splitter(self.cv, labels, rng)
-            fold = fold_of_rows(splitter, samples, labelled)
-        weight = np.ones(labelled.size) if weight is None else weight
+            fold = fold_of_rows(splitter, samples, labels)
+        weight = labels.weight
         fitted = fit_mixture(
-            samples, target, weight, labelled, seed, fold=fold, n_jobs=self.n_jobs
+            samples,
+            target,
+            np.ones(labelled.size) if weight is None else weight,
+            labelled,
+            seed,
+            fold=fold,
+            together=labels.group,
+            n_jobs=self.n_jobs,
         )
         self.mixture_: Any = fitted.learner
         self.log_odds_ = fitted.held_out
@@ -340,6 +372,9 @@ class ObservedGapEstimator(GapClassifier):
             model = CalibratedClassifierCV(
                 FastSVC(gamma=self.gamma), method="sigmoid", ensemble=False, cv=folds
             )
+        if labels.group is not None:
+            self._fit_groups(model, samples, labels, rng, out_of_fold=out_of_fold)
+            return
         observed = labels.labelled.astype(np.int8)
         self.estimator_ = clone_with_seed(model, rng).fit(samples, observed)
         if out_of_fold:
@@ -354,6 +389,37 @@ class ObservedGapEstimator(GapClassifier):
         else:
             proba = self.estimator_.predict_proba(samples)
         self.observed_gap_ = gap_of(proba[:, 1])
+
+    def _fit_groups(
+        self,
+        model: Any,
+        samples: Matrix,
+        labels: ObservedLabels,
+        rng: Generator,
+        *,
+        out_of_fold: bool,
+    ) -> None:
+        """Fit to rows of which some belong together: neither folds nor Platt's part them."""
+        labelled, group = labels.labelled, labels.group
+        assert group is not None
+
+        def fit(rows: Rows) -> Any:
+            copy = clone_with_seed(model, rng)
+            if self.estimator is None:
+                known = labelled[rows], group[rows]
+                folds = PredefinedSplit(group_folds(*known, model.cv.n_splits, rng))
+                copy.set_params(cv=folds)
+            return copy.fit(samples[rows], labelled[rows].astype(np.int8))
+
+        self.estimator_ = fit(np.arange(labelled.size))
+        chance = self.estimator_.predict_proba(samples)[:, 1]
+        fold = np.empty(0, dtype=np.intp)
+        if out_of_fold:
+            fold = fold_of_rows(make_splitter(self.cv, labels, rng), samples, labels)
+        for k in range(fold.max(initial=-1) + 1):
+            other = fit(np.flatnonzero(fold != k))
+            chance[fold == k] = other.predict_proba(samples[fold == k])[:, 1]
+        self.observed_gap_ = gap_of(chance)
 
     def _fit_on_device(
         self,
@@ -373,13 +439,13 @@ class ObservedGapEstimator(GapClassifier):
         inner = _calibration_folds(smaller_group(labelled), rng)
         if out_of_fold:
             splitter = make_splitter(self.cv, labels, rng)
-            fold = fold_of_rows(splitter, samples, labelled)
+            fold = fold_of_rows(splitter, samples, labels)
             held_out = [fold == k for k in range(fold.max() + 1)]
         parts = [np.ones(labelled.size, dtype=bool), *(~test for test in held_out)]
         self.estimator_, (chance, *by_others) = fit_platt(
             samples,
             labelled,
-            [_platt_task(part, labelled, inner) for part in parts],
+            [_platt_task(part, labels, inner, rng) for part in parts],
             device=self.device,
             gamma=self.gamma,
         )
@@ -398,10 +464,15 @@ def _calibration_folds(smallest: int, rng: Generator) -> StratifiedKFold:
     return StratifiedKFold(folds, shuffle=True, random_state=draw_seed(rng))
 
 
-def _platt_task(part: Mask, labelled: Mask, folds: StratifiedKFold) -> PlattTask:
-    rows = np.flatnonzero(part)
-    held_out = []
-    for _, test in folds.split(rows[:, None], labelled[rows].astype(np.int8)):
+def _platt_task(
+    part: Mask, labels: ObservedLabels, folds: Any, rng: Generator
+) -> PlattTask:
+    rows, held_out = np.flatnonzero(part), []
+    known = labels.labelled[rows]
+    if labels.group is not None:
+        own = group_folds(known, labels.group[rows], folds.n_splits, rng)
+        folds = PredefinedSplit(own)
+    for _, test in folds.split(rows[:, None], known.astype(np.int8)):
         mask = np.zeros(part.size, dtype=bool)
         mask[rows[test]] = True
         held_out.append(mask)

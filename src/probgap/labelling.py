@@ -258,6 +258,15 @@ class Declared:
     factors: tuple[Factor, ...]
     kept: Mapping[str, Rows]
 
+    def take(self, rows: Any) -> Declared:
+        """Return the groups of some rows."""
+        factors = []
+        for factor in self.factors:
+            used, code = np.unique(factor.code[rows], return_inverse=True)
+            levels = tuple(factor.levels[k] for k in used)
+            factors.append(replace(factor, code=code, levels=levels))
+        return replace(self, factors=tuple(factors))
+
     @property
     def kept_at(self) -> Rows:
         """Positions of the kept columns among the samples."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import PredefinedSplit, StratifiedKFold, check_cv
 from sklearn.utils import assert_all_finite, check_array
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -104,6 +104,8 @@ class ObservedLabels:
     positive: int
     negative: Mask | None = None  # checked, and not positive
     looked: Any = None  # the declared columns that say who was looked at
+    weight: Vector | None = None  # how many rows each stands for
+    group: Rows | None = None  # which rows are held out together, numbered from 0
 
     def name_of(self, kind: str) -> Any:
         """Return the user's value for "labelled" or "unlabelled"."""
@@ -419,20 +421,54 @@ def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> 
     """Return a splitter that keeps the share of labelled positives in every fold.
 
     ``None`` means five folds, or as many as the smaller group, labelled or unlabelled, has
-    samples. An integer above that raises an error.
+    samples. An integer above that raises an error. If rows belong to groups, none of these
+    is split.
     """
+    if cv is not None and not isinstance(cv, int | np.integer):
+        return check_cv(cv, labels.labelled, classifier=True)
+    if labels.group is not None:
+        n_folds = DEFAULT_FOLDS if cv is None else int(cv)
+        return PredefinedSplit(group_folds(labels.labelled, labels.group, n_folds, rng))
     if cv is None:
         cv = min(DEFAULT_FOLDS, smaller_group(labels.labelled))
-    if not isinstance(cv, int | np.integer):
-        return check_cv(cv, labels.labelled, classifier=True)
     require_labelled_and_unlabelled(labels, n_folds=int(cv))
     return StratifiedKFold(int(cv), shuffle=True, random_state=draw_seed(rng))
 
 
-def fold_of_rows(splitter: Any, samples: Any, labelled: Mask) -> Rows:
+def group_folds(
+    labelled: Mask, group: Rows, most: int, rng: np.random.Generator | None
+) -> Rows:
+    """Return the fold of each row, so that no group is split and shares are even.
+
+    The largest groups come first, each into the fold where it adds least to the unevenness
+    of labelled and unlabelled rows; ties are drawn. At most as many folds as there are groups
+    with labelled rows, and with unlabelled ones.
+    """
+    counts = np.stack([np.bincount(group, kind) for kind in (labelled, ~labelled)])
+    n_folds = min(most, *(counts > 0.0).sum(axis=1).tolist())
+    if n_folds < 2:
+        refuse(
+            "groups must leave labelled rows, and unlabelled ones, in at least two groups "
+            f"to hold one out. Got {n_folds}."
+        )
+    share = counts / counts.sum(axis=1, keepdims=True)
+    order = (
+        np.arange(share.shape[1]) if rng is None else rng.permutation(share.shape[1])
+    )
+    order = order[np.argsort(-share[:, order].sum(axis=0), kind="stable")]
+    held, fold = np.zeros((n_folds, 2)), np.zeros(share.shape[1], dtype=np.intp)
+    for g, own in zip(order.tolist(), share.T[order], strict=True):
+        fold[g] = k = int(np.argmin(held @ own))
+        held[k] += own
+    return fold[group]
+
+
+def fold_of_rows(splitter: Any, samples: Any, labels: ObservedLabels) -> Rows:
     """Return the fold that holds out each row; each must be held out exactly once."""
+    labelled = labels.labelled
+    group = None if isinstance(splitter, PredefinedSplit) else labels.group
     fold, times = np.zeros((2, labelled.size), dtype=np.intp)
-    for k, (_, test) in enumerate(splitter.split(samples, labelled)):
+    for k, (_, test) in enumerate(splitter.split(samples, labelled, group)):
         fold[test] = k
         times[test] += 1
     if not (times == 1).all():
@@ -441,7 +477,19 @@ def fold_of_rows(splitter: Any, samples: Any, labelled: Mask) -> Rows:
             f"{np.count_nonzero(times == 0)} of {times.size} samples never held out and "
             f"{np.count_nonzero(times > 1)} more than once."
         )
+    if labels.group is not None and (k := _first_split(fold, labels.group)) >= 0:
+        refuse(
+            f"cv must keep the rows of a group in one fold. Got group {k} in several."
+        )
     return fold
+
+
+def _first_split(fold: Rows, group: Rows) -> int:
+    """Return the first group whose rows are in several folds, -1 if there is none."""
+    of_group = np.zeros(int(group.max()) + 1, dtype=np.intp)
+    of_group[group] = fold
+    split = group[of_group[group] != fold]
+    return int(split.min(initial=of_group.size)) if split.size else -1
 
 
 def smaller_group(labelled: Mask) -> int:

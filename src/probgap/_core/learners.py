@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from probgap._core._sklearn import HalfBinomialLoss
+from probgap._core.checks import group_folds
 from probgap._core.defaults import DEFAULTS, Defaults
 from probgap._core.errors import refuse
 from probgap._core.kernels import KernelFeatures
@@ -24,6 +25,8 @@ from probgap._core.types import Array, Matrix, Rows, Single, Vector
 _FARTHEST = 1e15
 # Share of bootstrap samples that do not contain a given row.
 _LEFT_OUT = 0.37
+# Of this many times the mean weight a row may be in all bootstrap samples.
+_HEAVY = 3.0
 # The most bins that scikit-learn's histograms have.
 _N_BINS = 255
 _BINNED_ROWS = 50_000
@@ -64,6 +67,7 @@ class LearnerTask:
     fold: Rows
     seed: int
     limits: Defaults = DEFAULTS
+    grouped: bool = False  # whether rows of a fold may be near copies of each other
 
     @property
     def margin(self) -> float:
@@ -76,18 +80,25 @@ class LearnerTask:
         return int(self.fold.max()) + 1
 
 
-def stratified_folds(group: NDArray[Any], most: int, seed: int) -> Rows:
+def stratified_folds(
+    group: NDArray[Any], most: int, seed: int, together: Rows | None = None
+) -> Rows:
     """Assign rows of each group evenly to folds, as many as the smallest group allows.
+
+    Rows with the same number in ``together`` get the same fold.
 
     The only member of a group gets a fold of its own, so that the models that predict all
     other rows have seen it.
     """
-    values, counts = np.unique(group, return_counts=True)
-    n_folds = int(min(most, counts[counts > 1].min(initial=group.size)))
     n_repeats = DEFAULTS.n_repeats
     if group.size * n_repeats > DEFAULTS.most_rows:
         n_repeats = 1
     rng = np.random.default_rng(seed)
+    if together is not None:
+        folds = [group_folds(group, together, most, rng) for _ in range(n_repeats)]
+        return np.stack(folds, axis=1)
+    values, counts = np.unique(group, return_counts=True)
+    n_folds = int(min(most, counts[counts > 1].min(initial=group.size)))
     fold = np.empty((group.size, n_repeats), dtype=np.intp)
     for repeat in range(n_repeats):
         alone = n_folds if counts.max() > 1 else 0
@@ -281,7 +292,11 @@ class Forest:
 
 
 def fit_forest(task: LearnerTask) -> FittedLearner:
-    """Fit trees on bootstrap samples, for out-of-bag predictions."""
+    """Fit trees on bootstrap samples, for out-of-bag predictions.
+
+    Rows of great weight are in nearly all of them, and so are near copies of a row that is
+    not: then trees are fitted on all folds but one.
+    """
     from sklearn.ensemble import ExtraTreesRegressor  # noqa: PLC0415 (slow to import)
 
     trees = ExtraTreesRegressor(
@@ -292,8 +307,10 @@ def fit_forest(task: LearnerTask) -> FittedLearner:
         n_jobs=1,
         random_state=task.seed,
     )
-    trees.fit(task.samples, task.target, sample_weight=task.weight)
     frequency = float(np.average(task.target, weights=task.weight))
+    if task.grouped or task.weight.max() > _HEAVY * task.weight.mean():
+        return _fit_forest_by_folds(task, Forest(trees, frequency, task.margin))
+    trees.fit(task.samples, task.target, sample_weight=task.weight)
     forest = Forest(trees, frequency, task.margin)
     n_trees = len(trees)
     held_out = forest.shrunk(trees.oob_prediction_, _LEFT_OUT * n_trees)
@@ -302,6 +319,23 @@ def fit_forest(task: LearnerTask) -> FittedLearner:
     few = round(_LEFT_OUT * n_trees)
     partial = tuple(forest.some(start, few) for start in (0, n_trees - few))
     return FittedLearner(forest, held_out, partial)
+
+
+def _fit_forest_by_folds(task: LearnerTask, unfitted: Forest) -> FittedLearner:
+    """Fit trees on all folds but one, as many as a row is out of the bag of."""
+    fold, few = task.fold[:, 0], round(_LEFT_OUT * unfitted.trees.n_estimators)
+    held_out, partial = np.empty(fold.size), []
+    for k in range(task.n_folds):
+        train, test = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        trees = copy.copy(unfitted.trees).set_params(n_estimators=few, oob_score=False)
+        trees.set_params(random_state=task.seed + k)
+        weight = task.weight[train]
+        trees.fit(task.samples[train], task.target[train], sample_weight=weight)
+        partial.append(replace(unfitted, trees=trees))
+        held_out[test] = partial[k].log_odds(task.samples[test])
+    trees = copy.copy(partial[0].trees)
+    trees.estimators_ = [tree for one in partial for tree in one.trees.estimators_]
+    return FittedLearner(replace(unfitted, trees=trees), held_out, tuple(partial))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

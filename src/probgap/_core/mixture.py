@@ -88,6 +88,7 @@ def fit_mixture(
     seed: int,
     *,
     fold: Rows | None = None,
+    together: Rows | None = None,
     n_jobs: int | None = None,
     limits: Defaults = DEFAULTS,
 ) -> FittedLearner:
@@ -96,8 +97,14 @@ def fit_mixture(
     Beyond ``most_rows`` kernel, linear model and forest are fitted on a sample, and boosting
     on a larger one, of ``most_values``; samples prefer the rows of ``group``. Rows outside
     them are predicted like new ones. ``fold`` is the fold of
-    each row; by default folds are stratified by ``group``.
+    each row; by default folds are stratified by ``group``. Rows with the same number in
+    ``together`` are held out together, by all learners.
     """
+    grouped = together is not None
+    if fold is not None:
+        fold = fold[:, None]
+    elif grouped:
+        fold = stratified_folds(group, _N_FOLDS, seed, together)
     samples = samples.tocsr() if issparse(samples) else np.asarray(samples)
     # The view is fitted on evenly spaced rows: components fit the rows that they come from
     # best, and would leak the group if the sample preferred it.
@@ -109,9 +116,9 @@ def fit_mixture(
         if fold is None:
             folds = stratified_folds(group[rows], n_folds, seed)
         else:
-            folds = fold[rows, None]
-        seen = view(samples[rows])
-        return rows, LearnerTask(seen, target[rows], weights, folds, seed, limits)
+            folds = fold[rows]
+        known = view(samples[rows]), target[rows], weights, folds
+        return rows, LearnerTask(*known, seed, limits, grouped=grouped)
 
     few, task = draw(limits.most_rows, _N_FOLDS)
     many, grown, boosted = few, task, task
@@ -134,7 +141,10 @@ def fit_mixture(
         delayed(one_thread()(fit))(task) for fit, task in jobs
     )
     fitted = [kernel, linear, forest, boosting]
-    columns = _held_out(samples, view, fitted, [few, few, few, many], seed)
+    learnt, unseen = [few, few, few, many], None
+    if grouped and fold is not None:
+        unseen = fold[:, 0]
+    columns = _held_out(samples, view, fitted, learnt, seed, unseen)
     columns = bounded(columns, 1.0 / (target.size + 2.0))
     shares, intercept = choose_weights(columns, target, weight)
     mixture = Mixture(tuple(one.learner for one in fitted), shares, intercept, view)
@@ -147,13 +157,15 @@ def _held_out(
     fitted: list[FittedLearner],
     learnt: list[Rows],
     seed: int,
+    fold: Rows | None,
 ) -> Array:
     """Return held-out log-odds of all rows, a column for each learner."""
     columns = np.empty((samples.shape[0], len(fitted)))
     outside = np.empty(columns.shape, dtype=np.int8)
     rng = np.random.default_rng(seed)
     for j, (one, rows) in enumerate(zip(fitted, learnt, strict=True)):
-        outside[:, j] = rng.integers(len(one.partial), size=len(outside))
+        drawn = rng.integers(len(one.partial), size=len(outside))
+        outside[:, j] = drawn if fold is None else fold % len(one.partial)
         columns[rows, j] = one.held_out
         outside[rows, j] = -1
     for rows in _blocks(samples) if (outside >= 0).any() else ():
@@ -335,23 +347,37 @@ class MixedClassifier(SignClassifier):
         weight = np.ones(which.size)
         return self._fit(samples, which.astype(np.float64), weight, which == 1)
 
-    def _fit(self, samples: Matrix, share: Vector, weight: Vector, group: Mask) -> Self:
-        seed = draw_seed(as_generator(self.random_state))
-        fitted = fit_mixture(samples, share, weight, group, seed, n_jobs=self.n_jobs)
+    def _fit(
+        self,
+        samples: Matrix,
+        share: Vector,
+        weight: Vector,
+        group: Mask,
+        together: Rows | None = None,
+    ) -> Self:
+        seed, jobs = draw_seed(as_generator(self.random_state)), self.n_jobs
+        known = samples, share, weight, group, seed
+        fitted = fit_mixture(*known, together=together, n_jobs=jobs)
         assert isinstance(fitted.learner, Mixture)
         self.mixture_ = fitted.learner
         self.held_out_: Vector = fitted.held_out
         return self
 
     def fit_on_shares(
-        self, samples: Matrix, share: Vector, weight: Vector, labelled: Mask
+        self,
+        samples: Matrix,
+        share: Vector,
+        weight: Vector,
+        labelled: Mask,
+        together: Rows | None = None,
     ) -> Self:
         """Fit to the positive share of each sample; NaN leaves it out."""
         self.classes_, self.n_features_in_ = np.array([0, 1]), samples.shape[1]
         used = np.isfinite(share) & (weight > 0.0)
         if used.all():
-            return self._fit(samples, share, weight, labelled)
-        self._fit(samples[used], share[used], weight[used], labelled[used])
+            return self._fit(samples, share, weight, labelled, together)
+        apart = None if together is None else together[used]
+        self._fit(samples[used], share[used], weight[used], labelled[used], apart)
         held_out = np.empty(share.size)
         held_out[used] = self.held_out_
         held_out[~used] = self.decision_function(samples[~used])

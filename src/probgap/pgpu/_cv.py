@@ -11,11 +11,13 @@ from joblib import Parallel, delayed
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from sklearn.base import clone
+from sklearn.model_selection import PredefinedSplit
 
-from probgap._core._sklearn import StrOptions
+from probgap._core._sklearn import StrOptions, check_parameters
 from probgap._core.checks import (
     Fold,
     ObservedLabels,
+    fold_of_rows,
     in_double,
     make_splitter,
     observed_accuracy,
@@ -24,12 +26,19 @@ from probgap._core.checks import (
 from probgap._core.errors import InvalidInputError, ProbgapWarning, refuse
 from probgap._core.estimators import clone_with_seed
 from probgap._core.kernels import TrainingFeatures
-from probgap._core.runtime import RandomStateLike, draw_seed, one_thread, stage
+from probgap._core.runtime import (
+    RandomStateLike,
+    as_generator,
+    draw_seed,
+    one_thread,
+    stage,
+)
 from probgap._core.types import Mask, Matrix, Rows, Vector
 from probgap.boundary import lee_liu
 from probgap.pgpu._fold import FitsOnFold
+from probgap.pgpu._rows import know_rows, take
 from probgap.pgpu.classifier import BasePGPU, paper_parameters
-from probgap.pgpu.steps import SoftLabels, Steps, choose_steps
+from probgap.pgpu.steps import SoftLabels, Steps, TrainingRows, choose_steps
 from probgap.reweight import KernelMeanMatching, KMMResult
 
 Criterion = Callable[[Mask, Mask], float]
@@ -171,6 +180,27 @@ class PGPUClassifierCV(BasePGPU):
         """
         return cls(cv=5, **paper_parameters()).set_params(**parameters)
 
+    def fit(self, X: Matrix, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Fit to observed labels.
+
+        There are no sample weights: scores of folds count rows.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            As for :meth:`PGPUClassifier.fit`.
+
+        Returns
+        -------
+        Self
+            The fitted classifier.
+        """
+        check_parameters(self)
+        samples, labels = self._check_fit(X, y)
+        known = know_rows(labels, samples, None, groups)
+        self._fit(samples, take(known, slice(None)), as_generator(self.random_state))
+        return self
+
     def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
         """Choose the boundary by cross-validation, then fit with it on all samples."""
         samples, labelled = in_double(samples), labels.labelled
@@ -178,14 +208,15 @@ class PGPUClassifierCV(BasePGPU):
         # With a fold held out, the rest must still hold two labelled samples.
         require_labelled_and_unlabelled(labels, n_folds=_FEWEST_FOLDS)
         splitter = make_splitter(self.cv, labels, rng)
+        if labels.group is not None:
+            splitter = PredefinedSplit(fold_of_rows(splitter, samples, labels))
         folds = list(splitter.split(samples, labelled))
+        rows = TrainingRows(samples, labelled, group=labels.group)
         scoring = self.scoring
         criterion = _CRITERIA[scoring] if isinstance(scoring, str) else scoring
         quiet = clone(self).set_params(n_jobs=None, verbose=0)
         jobs = [
-            delayed(score_fold)(
-                quiet, criterion, samples, labelled, fold, grid, draw_seed(rng)
-            )
+            delayed(score_fold)(quiet, criterion, rows, fold, grid, draw_seed(rng))
             for fold in folds
         ]
         # Of folds in threads, the first to end would lift the limit of the others.
@@ -239,8 +270,7 @@ def _check_grid(boundaries: ArrayLike | None) -> Vector:
 def score_fold(
     model: Any,
     criterion: Criterion,
-    samples: Matrix,
-    labelled: Mask,
+    all_rows: TrainingRows,
     fold: Fold,
     grid: Vector,
     seed: int,
@@ -251,7 +281,9 @@ def score_fold(
     kernel matrices are shared, and boundaries that choose the same samples are one.
     """
     train, test = fold
+    samples, labelled, group = all_rows.samples, all_rows.labelled, all_rows.group
     rows, known = samples[train], labelled[train]
+    apart = None if group is None else group[train]
     scores = np.full(grid.size, -np.inf)
     # One thread, so that the bits do not depend on how many folds run at once.
     with one_thread(), warnings.catch_warnings():
@@ -260,7 +292,7 @@ def score_fold(
         rng = np.random.default_rng(seed)
         steps = choose_steps(model, train.size, float(grid[0]))
         fits = FitsOnFold(rows, samples[test])
-        gap = fits.estimate_gap(steps, known, rng)
+        gap = fits.estimate_gap(steps, TrainingRows(rows, known, group=apart), rng)
         features = steps.map_features(rows, known, rng)
         final_seed = draw_seed(rng)
         first, which = _distinct(steps, gap.observed_gap_, grid)
@@ -278,7 +310,7 @@ def score_fold(
             if i in matched:
                 weights[chosen] = matched[i].weights
             share = relabelled[i].positive_share
-            data = SoftLabels(rows, share, weights, known, features)
+            data = SoftLabels(rows, share, weights, known, features, apart)
             classifier = clone_with_seed(steps.final, np.random.default_rng(final_seed))
             predicted = fits.fit_and_predict(classifier, data)
             scores[i] = criterion(labelled[test], predicted)

@@ -18,7 +18,7 @@ from probgap._core.estimators import SignClassifier, weigh_copies
 from probgap._core.svm import FastSVC
 from probgap._core.types import Array, Mask, Matrix, Vector
 from probgap.gap import GapClassifier, ObservedGapEstimator
-from probgap.pgpu.steps import SoftLabels, Steps, fit_final
+from probgap.pgpu.steps import SoftLabels, Steps, TrainingRows, fit_final
 
 # Beyond this many training rows a kernel matrix does not fit well into memory.
 _MOST_ROWS = 12_000
@@ -32,20 +32,21 @@ class FitsOnFold:
     test: Matrix
     kernels: dict[float, tuple[Array, Array]] = field(default_factory=dict)
 
-    def estimate_gap(self, steps: Steps, labelled: Mask, rng: Generator) -> Any:
+    def estimate_gap(self, steps: Steps, rows: TrainingRows, rng: Generator) -> Any:
         """Fit the gap estimator, by the kernel matrix of the final classifier if it can.
 
         The gap is the same up to rounding.
         """
         platt = _calibrated(steps.gap)
-        if platt is None or not self._can_share(steps.final, platt.estimator):
-            return steps.estimate_gap(self.train, labelled, None, rng)
+        apart = rows.group is None and platt is not None
+        if not apart or not self._can_share(steps.final, platt.estimator):
+            return steps.estimate_gap(rows, rng)
         svm = RowSVM(platt.estimator, self._kernel(platt.estimator)[0])
         options = {k: getattr(platt, k) for k in ("method", "cv", "ensemble")}
         by_rows = CalibratedClassifierCV(svm, **options)
         gap = clone(steps.gap).set_params(estimator=by_rows)
-        numbers = np.arange(labelled.size)[:, None]
-        return replace(steps, gap=gap).estimate_gap(numbers, labelled, None, rng)
+        numbers = replace(rows, samples=np.arange(rows.labelled.size)[:, None])
+        return replace(steps, gap=gap).estimate_gap(numbers, rng)
 
     def fit_and_predict(self, estimator: Any, data: SoftLabels) -> Mask:
         """Fit to soft labels of training rows, and return which test rows are positive."""

@@ -11,13 +11,19 @@ from scipy.special import expit
 from probgap._core._sklearn import HasMethods, StrOptions, check_parameters
 from probgap._core.checks import ObservedLabels, check_predict_input, in_double
 from probgap._core.errors import warn
-from probgap._core.estimators import PUClassifier
+from probgap._core.estimators import PUClassifier, log_odds
 from probgap._core.output import fact_table, is_open, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
 from probgap._core.types import Matrix, Rows, Vector
 from probgap.boundary import Boundary, BoundaryRule, MeanSmallest
-from probgap.gap import ObservedGapEstimator
+from probgap.gap import (
+    GapClassifier,
+    MixedGapEstimator,
+    ObservedGapEstimator,
+    gap_of,
+)
 from probgap.labelling import declare, take_columns
+from probgap.pgpu._rows import GatheredRows, gather_rows, know_rows
 from probgap.pgpu.steps import (
     Steps,
     TrainingRows,
@@ -27,6 +33,7 @@ from probgap.pgpu.steps import (
     fit_pgpu,
 )
 from probgap.reading import HiddenEstimate
+from probgap.relabel import Relabelling, hidden_probability
 from probgap.reweight import KernelMeanMatching, KMMResult
 
 
@@ -63,19 +70,17 @@ class BasePGPU(PUClassifier):
     }
 
     def _fit_steps(
-        self,
-        samples: Matrix,
-        labels: ObservedLabels,
-        steps: Steps,
-        rng: Generator,
-        weight: Vector | None = None,
+        self, samples: Matrix, labels: ObservedLabels, steps: Steps, rng: Generator
     ) -> None:
-        """Run the steps, store their results, and warn if they may not be believed.
-
-        ``weight`` is the number of samples that each one represents.
-        """
-        samples, labelled = in_double(samples, self.device), labels.labelled
-        rows = TrainingRows(samples, labelled, weight, looked=labels.looked)
+        """Run the steps, store their results, and warn if they may not be believed."""
+        labelled, weight = labels.labelled, labels.weight
+        rows = TrainingRows(
+            in_double(samples, self.device),
+            labelled,
+            weight,
+            group=labels.group,
+            looked=labels.looked,
+        )
         fitted = fit_pgpu(rows, steps, rng)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
         self.estimate_, self.boundary_ = fitted.estimate, fitted.boundary
@@ -86,7 +91,7 @@ class BasePGPU(PUClassifier):
         self.observed_gap_ = fitted.gap.observed_gap_
         self.relabelling_ = fitted.relabelling
         self.kmm_, self.sample_weight_ = fitted.matching, fitted.sample_weight
-        self.row_weight_ = weight
+        self.row_weight_, self.group_ = weight, labels.group
         self.estimator_, self.slope_ = fitted.classifier, fitted.slope
         self.averages_ = fitted.averages
         self.posterior_, self.probability_ = fitted.posterior, fitted.probability
@@ -121,7 +126,10 @@ class BasePGPU(PUClassifier):
         return take_columns(X, np.setdiff1d(np.arange(n_columns), taken))
 
     def _chance(self, X: Matrix) -> Vector:
-        decision = self._decide(X)
+        return self._chance_at(check_predict_input(self, self._without_declared(X)))
+
+    def _chance_at(self, samples: Matrix) -> Vector:
+        decision = decide(self, samples)
         if self.slope_ is None:
             return 0.5 * (1.0 + decision)
         return expit(self.slope_ * decision)
@@ -355,27 +363,104 @@ class PGPUClassifier(BasePGPU):
             **parameters
         )
 
-    def _fit(
+    def fit(
         self,
-        samples: Matrix,
-        labels: ObservedLabels,
-        rng: Generator,
-        weight: Vector | None = None,
-    ) -> None:
-        steps = choose_steps(self, samples.shape[0], self.boundary, self.cv)
-        self._fit_steps(samples, labels, steps, rng, weight)
+        X: Matrix,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit to observed labels.
 
-    def _fit_weighted(self, X: Matrix, y: ArrayLike, weight: Vector | None) -> Self:
-        """Fit to rows drawn from a larger table.
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            *Observed* labels: labelled positive, or unlabelled. Two values, of which the
+            greater is positive (or see ``pos_label``), or one value beside NaN, None or
+            pandas.NA.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How many samples each one stands for. A weight of 3 does what three equal
+            samples do, and 0 what leaving the sample out does; counts are sums of weights.
+            With a ``gap_estimator`` other than a ``MixedGapEstimator`` whole numbers.
+        groups : array-like of shape (n_samples,), default=None
+            Which samples belong together: rows of one patient, customer or site. Those
+            of a group are held out together, by every learner. A missing entry is a group
+            of its own.
 
-        ``weight`` is the number of rows that each one represents, constant within the
-        labelled and within the unlabelled ones. It is no parameter of ``fit``, where
-        scikit-learn expects an integer weight to do what repeated rows do: forests and
-        folds draw rows, so that repeated ones lead to other trees.
+        Returns
+        -------
+        Self
+            The fitted classifier.
         """
         check_parameters(self)
+        samples, labels = self._check_fit(X, y)
+        known = know_rows(labels, samples, sample_weight, groups)
+        self._fit(samples, known, as_generator(self.random_state))
+        return self
+
+    def _fit(self, samples: Matrix, labels: ObservedLabels, rng: Generator) -> None:
+        gap = self.gap_estimator
+        cv = getattr(gap, "cv", None) if isinstance(gap, GapClassifier) else self.cv
+        weighs = gap is None or isinstance(gap, MixedGapEstimator)
+        rows = gather_rows(
+            samples,
+            labels,
+            cv,
+            repeat=not weighs,
+            in_order=self.strict and not weighs,
+        )
+        self._fit_gathered(rows, rng)
+        if rows.back is not None:
+            self._spread_back(rows, samples)
+
+    def _fit_gathered(self, rows: GatheredRows, rng: Generator) -> None:
+        n_rows = rows.labels.labelled.size
+        steps = choose_steps(self, n_rows, self.boundary, self.cv)
+        if rows.back is not None and hasattr(steps.gap, "cv"):
+            steps.gap.set_params(cv=rows.cv)
+        self._fit_steps(rows.samples, rows.labels, steps, rng)
+
+    def _spread_back(self, rows: GatheredRows, samples: Matrix) -> None:
+        """Give each row that was given what the fit found for the one it stands for."""
+        gap, labels, relabelling = self.gap_estimator_, rows.given, self.relabelling_
+        assert rows.back is not None
+        absent = samples[rows.back < 0]
+        observed, odds, chance = [np.empty(0)] * 3
+        if absent.shape[0]:
+            observed = gap_of(gap._chance_at(absent))
+            odds, chance = log_odds(gap._chance_at(absent)), self._chance_at(absent)
+        gap.observed_gap_ = rows.spread(gap.observed_gap_, observed)
+        if hasattr(gap, "log_odds_"):
+            gap.log_odds_ = rows.spread(gap.log_odds_, odds)
+        self.observed_gap_ = gap.observed_gap_
+        self.posterior_ = rows.spread(self.posterior_, chance)
+        hidden = hidden_probability(self.observed_gap_, self.posterior_)
+        hidden[labels.labelled] = 1.0
+        hidden = hidden[rows.back < 0]
+        self.probability_ = rows.spread(self.probability_, hidden)
+        self.relabelling_ = Relabelling(
+            rows.spread(relabelling.labels, -1),
+            rows.spread(relabelling.positive_share, np.nan),
+        )
+        weight = labels.weight if labels.weight is not None else 1.0
+        share = self.sample_weight_
+        if self.row_weight_ is not None:
+            share = share / self.row_weight_
+        self.sample_weight_ = weight * rows.spread(share, 0.0)
+        self.row_weight_, self.group_ = labels.weight, labels.group
+        if self.labelling_ is not None:
+            rate = rows.spread(self.labelling_.rate, np.nan)
+            self.labelling_ = replace(self.labelling_, rate=rate)
+
+    def _fit_weighted(self, X: Matrix, y: ArrayLike, weight: Vector | None) -> Self:
+        """Fit to rows drawn from a larger table, each of which represents several."""
+        check_parameters(self)
         rng = as_generator(self.random_state)
-        self._fit(*self._check_fit(X, y), rng, weight)
+        samples, labels = self._check_fit(X, y)
+        labels = replace(labels, weight=weight)
+        self._fit_gathered(GatheredRows(samples, labels, self.cv, labels), rng)
         return self
 
 

@@ -90,9 +90,7 @@ class TrainingRows:
 
     samples: Matrix
     labelled: Mask
-    # The number of samples that each one represents, if they were drawn from a larger
-    # table; constant within the labelled and within the others.
-    weight: Vector | None = None
+    weight: Vector | None = None  # how many samples each one represents
     negative: Mask | None = None  # checked, and not positive
     group: Rows | None = None  # rows of one group are held out together
     looked: Declared | None = None  # the columns that say who was looked at
@@ -101,7 +99,7 @@ class TrainingRows:
 def fit_pgpu(rows: TrainingRows, steps: Steps, rng: Generator) -> FittedSteps:
     """Fit to samples of which some positives are labelled."""
     samples, labelled, weight = rows.samples, rows.labelled, rows.weight
-    gap = steps.estimate_gap(samples, labelled, weight, rng)  # 1  who gets labelled
+    gap = steps.estimate_gap(rows, rng)  # 1  who gets labelled
     looked = steps.find_rates(gap, rows, rng)  # and who was looked at
     features = steps.map_features(samples, labelled, rng)
     estimate = read_gap(gap, looked, rows, steps.class_prior)
@@ -112,7 +110,7 @@ def fit_pgpu(rows: TrainingRows, steps: Steps, rng: Generator) -> FittedSteps:
         samples, relabelling.decided, weight, features
     )
     share = relabelling.positive_share
-    data = SoftLabels(samples, share, weights, labelled, features)
+    data = SoftLabels(samples, share, weights, labelled, features, rows.group)
     classifier = steps.classify(data, rng)  # 5  weighted classifier
     posterior = steps.average(curve.posterior(gap), classifier)  # 6  both posteriors
     given = curve.given_label(posterior, gap)
@@ -224,6 +222,7 @@ class SoftLabels:
     weight: Vector
     labelled: Mask
     features: TrainingFeatures | None
+    group: Rows | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,15 +243,12 @@ class Steps:
     device: str | None
     verbose: int
 
-    def estimate_gap(
-        self, samples: Matrix, labelled: Mask, weight: Vector | None, rng: Generator
-    ) -> GapClassifier:
+    def estimate_gap(self, rows: TrainingRows, rng: Generator) -> GapClassifier:
         """Step 1: estimate how likely each sample is to be labelled."""
         gap = clone_with_seed(self.gap, rng)
         with stage(self.verbose, "who is labelled"):
-            gap._fit_checked(samples, labelled)
-            if weight is not None:
-                gap._correct_odds(weight, labelled)
+            known = rows.samples, rows.labelled, rows.weight, rows.group
+            gap._fit_checked(*known)
         return gap
 
     def find_rates(
@@ -381,7 +377,7 @@ def fit_labelling(gap: GapClassifier, rows: TrainingRows, seed: int) -> Labellin
     assert rows.looked is not None
     samples, labelled, declared = rows.samples, rows.labelled, rows.looked
     weight = np.ones(labelled.size) if rows.weight is None else rows.weight
-    known = declared, labelled, weight
+    known, own = (declared, labelled, weight), (rows.weight, rows.group)
 
     def chance_by(model: GapClassifier) -> Vector:
         return expit(model._training_log_odds())
@@ -389,7 +385,7 @@ def fit_labelling(gap: GapClassifier, rows: TrainingRows, seed: int) -> Labellin
     chance = chance_by(gap)
     if declared.kept:
         others = np.setdiff1d(np.arange(samples.shape[1]), declared.kept_at)
-        fitted = clone(gap)._fit_checked(samples[:, others], labelled)
+        fitted = clone(gap)._fit_checked(samples[:, others], labelled, *own)
         rates = fit_rates(declared, chance_by(fitted), labelled, weight, seed)
     else:
         rates = fit_rates(declared, chance, labelled, weight, seed)
@@ -397,7 +393,7 @@ def fit_labelling(gap: GapClassifier, rows: TrainingRows, seed: int) -> Labellin
     for _ in range(1 if declared.kept else _N_REFITS):
         if rates.evidence == 0.0:
             break
-        gap._fit_checked(samples, labelled, found.missed, weight)
+        gap._fit_checked(samples, labelled, weight, rows.group, found.missed)
         chance = chance_by(gap)
         if not declared.kept:
             rates = fit_rates(declared, chance, labelled, weight, seed)
@@ -498,7 +494,8 @@ def fit_final(classifier: Any, data: SoftLabels) -> Any:
     """Fit a final classifier: on soft labels if it takes them, or else on weighted copies."""
     share, weight = data.share, data.weight
     if isinstance(classifier, MixedClassifier):
-        return classifier.fit_on_shares(data.samples, share, weight, data.labelled)
+        known = data.samples, share, weight, data.labelled
+        return classifier.fit_on_shares(*known, data.group)
     if isinstance(classifier, NystroemSVM) and data.features is not None:
         return classifier.fit_on_features(data.features, share, weight)
     fit_on_shares(classifier, data.samples, round_shares(share), weight)
