@@ -35,6 +35,8 @@ _MOST_CHANCE = 0.999
 _CLEAR = 0.75
 # Beyond this chance of a label a model that knows of no rates is not believed.
 _MOST_FIRST = 0.99
+# Log-rates are less sure than the labels say by this factor: chances are estimates, too.
+_UNSURE = 1.3
 _N_DRAWS, _INTERVAL, _NORMAL = 100, (0.05, 0.95), 1.645
 
 
@@ -342,27 +344,34 @@ def fit_rates(
     )
     equal = problem.fit(np.zeros(len(factors)))
     best, deviations = equal, np.zeros(len(factors))
-    unequal: _Solution | None = None
     for _ in range(2):  # twice, as factors explain the same in part
         for k in range(len(factors)):
             for deviation in (0.0, *_DEVIATIONS):
-                tried = np.where(np.arange(len(factors)) == k, deviation, deviations)
+                tried = _replaced(deviations, k, deviation)
                 if (tried == deviations).all():
                     continue
                 found = problem.fit(tried, start=best.effects)
                 more = np.count_nonzero(tried) - np.count_nonzero(deviations)
                 if found.evidence > best.evidence + more * _LEAST_EVIDENCE:
                     best, deviations = found, tried
-                if unequal is None or found.evidence > unequal.evidence:
-                    unequal = found
-    # Where rates were taken for equal, intervals say how unequal they may be.
-    unsure = best if deviations.any() or unequal is None else unequal
-    rng = np.random.default_rng(seed)
+    # Where rates of a column were taken for equal, intervals say how unequal they may be.
+    widest = deviations.copy()
+    for k in np.flatnonzero(deviations[: len(declared.factors)] == 0.0).tolist():
+        for deviation in _DEVIATIONS:
+            found = problem.fit(_replaced(widest, k, deviation), start=best.effects)
+            if found.evidence > best.evidence - _LEAST_EVIDENCE:
+                widest[k] = deviation
+    unsure = problem.fit(widest, start=best.effects)
+    rng, covariance = np.random.default_rng(seed), _UNSURE**2 * unsure.covariance
     drawn = rng.multivariate_normal(
-        unsure.effects, unsure.covariance, size=_N_DRAWS, method="eigh"
+        unsure.effects, covariance, size=_N_DRAWS, method="eigh"
     )
     evidence = best.evidence - equal.evidence
     return Rates(tuple(factors), best.effects, drawn, evidence)
+
+
+def _replaced(values: Vector, k: int, value: float) -> Vector:
+    return np.where(np.arange(values.size) == k, value, values)
 
 
 def _with_pairs(factors: Sequence[Factor]) -> list[Factor]:
@@ -518,19 +527,20 @@ class LabellingFit:
                 each.append((relative(factor, other), count))
         for factor, each in zip(factors, drawn, strict=True):
             middle = relative(factor, rate)
-            low, high = np.quantile([rates for rates, _ in each], _INTERVAL, axis=0)
+            rates = np.array([drawn_rates for drawn_rates, _ in each])
+            least, most = np.quantile(rates, _INTERVAL, axis=0)
+            known = _sums(factor, self.weight * self.labelled)
+            least = np.where(known == 0.0, 0.0, least)  # perhaps nobody was looked at
             hidden = _sums(factor, unseen * probability)
             by_rates = np.std([count for _, count in each], axis=0)
             wide = _NORMAL * np.sqrt(by_rates**2 + (spread * hidden) ** 2 + hidden)
             unlabelled = _sums(factor, unseen)
             columns = {
                 "rows": np.rint(_sums(factor, self.weight)).astype(int),
-                "labelled": np.rint(_sums(factor, self.weight * self.labelled)).astype(
-                    int
-                ),
+                "labelled": np.rint(known).astype(int),
                 "rate": middle,
-                "rate_low": np.minimum(low, middle),
-                "rate_high": np.maximum(high, middle),
+                "rate_low": np.minimum(least, middle),
+                "rate_high": np.maximum(most, middle),
                 "hidden": hidden,
                 "hidden_low": np.maximum(hidden - wide, 0.0),
                 "hidden_high": np.clip(hidden + wide, hidden, unlabelled),
