@@ -1,12 +1,14 @@
 """Audits: rows drawn, answers counted, intervals that hold."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import hypergeom
 
+from probgap import PGPUClassifier
 from probgap.audit import Design, design, estimate
 from probgap.audit._interval import StratumSample, interval, tails
 from probgap.exceptions import InvalidInputError
@@ -231,6 +233,26 @@ def test_every_group_is_counted_and_the_total_stays_valid(good):
     assert np.mean(of_groups) >= 0.85
     assert np.mean(rates) >= 0.85
     assert np.mean(agree) > 0.85 if good else np.mean(agree) < 0.15
+
+
+def test_rates_of_a_model_are_compared_with_those_of_the_answers():
+    _, positive, labelled, clinic = make_clinics(0, n=400)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 2)) + 2.0 * positive[:, None]
+    X = np.column_stack([X, np.searchsorted(list(CLINICS), clinic)])
+    model = PGPUClassifier(labelled_by=[2], random_state=0).fit(X, labelled)
+    asked = design(model, labelled=labelled, groups=clinic, budget=80)
+    found = estimate(asked, answer(asked, positive)).groups
+    said = [each.rate for each in model.labelling_.groups]
+    assert_allclose([each.model_rate for each in found], said, atol=0.15)
+    assert all(each.rate_holds for each in found)
+    assert f"as {found[2].model_rate:.2f} by the model" in found[2].sentence
+    # Of a model that takes all clinics for alike, the best one's rate holds alone.
+    model.labelling_ = replace(model.labelling_, rate=np.ones(400))
+    asked = design(model, labelled=labelled, groups=clinic, budget=80)
+    wrong = estimate(asked, answer(asked, positive)).groups
+    assert [each.rate_holds for each in wrong] == [True, False, False, False]
+    assert wrong[3].sentence.endswith("not 1.00 by the model")
 
 
 def test_groups_without_a_word_of_the_budget_are_merged():

@@ -57,8 +57,8 @@ class Design:
     by : str
         What groups are called, such as the name of their column; "" if they have no name.
     groups : tuple
-        Name, and number of unlabelled and of labelled rows, of each group in the order of
-        ``population``; empty if the design knows no groups.
+        Name, number of unlabelled and of labelled rows, and relative rate by the model of
+        each group, in the order of ``population``; empty if the design knows no groups.
     """
 
     kind: Kind
@@ -215,7 +215,8 @@ def design(
         refuse("labelled must leave rows to ask about. Got none.")
     if groups is not None and kind != "audit":
         refuse(f"groups must be None for kind {kind!r}. Got values.")
-    code, found = find_groups(groups, known, budget)
+    fitted = _classifier_in(scores) if is_model and X is None else None
+    code, found = find_groups(groups, known, budget, fitted)
     mixed = rng.permutation(rows)
     population = mixed[np.lexsort((-values[mixed], code[mixed]))]
     score = values[population]

@@ -16,7 +16,7 @@ from probgap.audit._design import (
     place_of,
     read_answers,
 )
-from probgap.audit._groups import Group, Range, count_law, update_rates
+from probgap.audit._groups import Group, GroupCount, Range, count_law, update_rates
 from probgap.audit._interval import LEVEL, StratumSample, interval, possible, tails
 
 _N_CUTS = 40
@@ -45,53 +45,6 @@ class Stratum(NamedTuple):
     share_low: float
     share_high: float
     agrees: bool
-
-
-class GroupCount(NamedTuple):
-    """What answers say about a group of rows.
-
-    ``rows`` of it are unlabelled and ``labelled`` labelled; ``answered`` counts answers yes
-    or no, ``positive`` yes, ``unknown`` "cannot tell". ``hidden`` is the estimated number of
-    hidden positives with its 90% interval. Of the answered rows the model expects
-    ``expected`` to be positive, and with 90% from ``expected_low`` to ``expected_high``;
-    ``agrees`` says whether so many are; all four are None without answers, or if scores are
-    no probabilities. ``rate``
-    says how often positives of the group were labelled, the best group at 1, with its 90%
-    interval: labelled positives over those and the hidden ones.
-    """
-
-    group: str
-    rows: int
-    labelled: int
-    answered: int
-    positive: int
-    unknown: int
-    expected: float | None
-    expected_low: int | None
-    expected_high: int | None
-    agrees: bool | None
-    hidden: float
-    hidden_low: float
-    hidden_high: float
-    rate: float
-    rate_low: float
-    rate_high: float
-
-    @property
-    def sentence(self) -> str:
-        """What the answers about the group say of the model, in words."""
-        checked = self.answered + self.unknown
-        if not checked:
-            return "nothing is checked yet"
-        are = "is" if self.positive == 1 else "are"
-        said = f"{self.positive} of {checked:,} checked {are} positive"
-        if self.expected is None:
-            return said
-        why = "" if self.agrees else ", more than chance explains"
-        return (
-            f"{said}; expected {self.expected:.1f} ({self.expected_low:,} to "
-            f"{self.expected_high:,}){why}"
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,8 +98,9 @@ class AuditEstimate:
         ends = list(pairwise(group_ends(self.design).tolist()))
         counts = [_count(*_part(self.design, *each, *self._cells)) for each in ends]
         rates = update_rates([group.labelled for group in known], counts)
+        best = known[[rate.low for rate in rates].index(1.0)].rate
         return tuple(
-            _group(self.design, *each, *self._cells)
+            _group(self.design, *each, best, *self._cells)
             for each in zip(known, ends, counts, rates, strict=True)
         )
 
@@ -409,12 +363,16 @@ def _group(
     ends: tuple[int, int],
     count: Range,
     rate: Range,
+    best: float | None,
     place: Rows,
     told: Vector,
 ) -> GroupCount:
     _, at, mine = _part(design, *ends, place, told)
     score = design.score[at]
     yes, unknown = int(np.nansum(mine)), int(np.isnan(mine).sum())
+    model_rate = None
+    if known.rate is not None and best is not None:  # relative to the same group
+        model_rate = min(known.rate / max(best, 1e-9), 1.0)
     expected, least, most, agrees = None, None, None, None
     if mine.size and design.score.min() >= 0.0 and design.score.max() <= 1.0:
         expected, (least, most) = float(score.sum()), count_law(score)
@@ -432,6 +390,8 @@ def _group(
         agrees=agrees,
         **_named("hidden", count),
         **_named("rate", rate),
+        model_rate=model_rate,
+        rate_holds=None if model_rate is None else rate.low <= model_rate <= rate.high,
     )
 
 

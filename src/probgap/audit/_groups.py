@@ -11,7 +11,7 @@ from scipy.stats import beta
 from probgap._core._sklearn import num_samples
 from probgap._core.checks import is_missing
 from probgap._core.errors import refuse
-from probgap._core.types import Array, Mask, Vector
+from probgap._core.types import Array, Mask, Rows, Vector
 
 # Numbers and dates of more different values than this are cut at their quartiles.
 _MOST_VALUES = 10
@@ -21,11 +21,73 @@ MISSING, OTHER = "(missing)", "(other)"
 
 
 class Group(NamedTuple):
-    """A group of rows: its name, and how many rows are unlabelled and labelled."""
+    """A group of rows: its name, and how many rows are unlabelled and labelled.
+
+    ``rate`` says how often its positives were labelled, by a model that knows who was
+    looked at; relative to the best group.
+    """
 
     name: str
     rows: int
     labelled: int
+    rate: float | None = None
+
+
+class GroupCount(NamedTuple):
+    """What answers say about a group of rows.
+
+    ``rows`` of it are unlabelled and ``labelled`` labelled; ``answered`` counts answers yes
+    or no, ``positive`` yes, ``unknown`` "cannot tell". ``hidden`` is the estimated number of
+    hidden positives with its 90% interval. Of the answered rows the model expects
+    ``expected`` to be positive, and with 90% from ``expected_low`` to ``expected_high``;
+    ``agrees`` says whether so many are; all four are None without answers, or if scores are
+    no probabilities. ``rate``
+    says how often positives of the group were labelled, the best group at 1, with its 90%
+    interval: labelled positives over those and the hidden ones. ``model_rate`` is what a model
+    fitted with ``labelled_by`` says of it, with the same group at 1, and ``rate_holds`` whether the interval has it;
+    both are None without such a model.
+    """
+
+    group: str
+    rows: int
+    labelled: int
+    answered: int
+    positive: int
+    unknown: int
+    expected: float | None
+    expected_low: int | None
+    expected_high: int | None
+    agrees: bool | None
+    hidden: float
+    hidden_low: float
+    hidden_high: float
+    rate: float
+    rate_low: float
+    rate_high: float
+    model_rate: float | None
+    rate_holds: bool | None
+
+    @property
+    def sentence(self) -> str:
+        """What the answers about the group say of the model, in words."""
+        checked = self.answered + self.unknown
+        if not checked:
+            return "nothing is checked yet"
+        are = "is" if self.positive == 1 else "are"
+        said = f"{self.positive} of {checked:,} checked {are} positive"
+        if self.expected is None:
+            return said
+        why = "" if self.agrees else ", more than chance explains"
+        said += (
+            f"; expected {self.expected:.1f} ({self.expected_low:,} to "
+            f"{self.expected_high:,}){why}"
+        )
+        if self.rate_holds is None or self.rate_low == 1.0:
+            return said
+        return (
+            f"{said}; rate {self.rate:.2f} ({self.rate_low:.2f} to {self.rate_high:.2f}), "
+            f"{'as' if self.rate_holds else 'not'} {self.model_rate:.2f} by the model"
+        )
 
 
 class Range(NamedTuple):
@@ -37,11 +99,12 @@ class Range(NamedTuple):
 
 
 def find_groups(
-    values: Any, known: Mask, budget: int
+    values: Any, known: Mask, budget: int, fitted: Any = None
 ) -> tuple[NDArray[np.intp], tuple[Group, ...]]:
     """Return the group of each row, -1 for those of none, and the groups.
 
-    Without values there are none. Groups with few unlabelled rows, or more than the budget can cover, are merged.
+    Without values there are none. Groups with few unlabelled rows, or more than the budget
+    can cover, are merged. ``fitted`` is the classifier, if rows are those of its fit.
     """
     if values is None:
         return np.zeros(known.size, dtype=np.intp), ()
@@ -67,11 +130,31 @@ def find_groups(
         codes = np.where(np.isin(codes, large), codes, last)
         rows = np.bincount(codes[~known], minlength=last + 1)
     kept = np.flatnonzero(rows)
-    labelled = np.bincount(codes[known], minlength=len(names))
     places = np.full(len(names), -1)
     places[kept] = np.arange(kept.size)
-    groups = [Group(names[k], int(rows[k]), int(labelled[k])) for k in kept.tolist()]
-    return places[codes], tuple(groups)
+    codes = places[codes]
+    negative = getattr(fitted, "negative_", None)  # checked, as labelled rows were
+    positive = codes[known if negative is None else known & ~negative]
+    labelled = np.bincount(positive[positive >= 0], minlength=kept.size)
+    rates = _model_rates(fitted, codes, kept.size)
+    groups = [
+        Group(names[k], int(rows[k]), int(n), rate)
+        for k, n, rate in zip(kept.tolist(), labelled, rates, strict=True)
+    ]
+    return codes, tuple(groups)
+
+
+def _model_rates(fitted: Any, codes: Rows, n: int) -> list[float | None]:
+    """Return how often a model believes positives of each group to have been labelled."""
+    labelling = getattr(fitted, "labelling_", None)
+    if labelling is None:
+        return [None] * n
+    chance = fitted.posterior_
+    inside = (codes >= 0) & np.isfinite(labelling.rate)
+    weights = [chance * labelling.rate, chance]
+    of_group = [np.bincount(codes[inside], each[inside], n) for each in weights]
+    rate = of_group[0] / of_group[1]
+    return list((rate / rate.max()).tolist())
 
 
 def _name_levels(values: Any) -> tuple[NDArray[np.intp], list[str]]:

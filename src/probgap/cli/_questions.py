@@ -132,7 +132,8 @@ def draw(
 ) -> AuditFile:
     """Choose rows to ask about: of kind find or teach, by earlier answers, and none twice.
 
-    Those of an audit from every group of rows that a column (``by``) tells apart.
+    Those of an audit from every group of rows that a column (``by``) tells apart; without
+    one, that of the columns that say who was looked at which has the lowest rate.
     """
     known, model = fit.labelled.copy(), fit.model
     if kind != "audit" and before is not None:
@@ -144,6 +145,9 @@ def draw(
             model = fit.correct(answers)
     inputs = fit.inputs if kind == "teach" else None
     how: Any = {"budget": budget, "kind": kind, "random_state": seed}
+    labelling = getattr(fit.model[-1], "labelling_", None)
+    if by is None and kind == "audit" and labelling is not None:
+        by = min(labelling.groups, key=lambda group: group.rate).column
     if by is not None:
         how["groups"] = _read_groups(fit, by)
     with caught_warnings():
