@@ -42,15 +42,22 @@ def public_things():
 
 
 def documented_things():
-    for thing in public_things():
-        if inspect.isclass(thing) and hasattr(thing, "fit"):
+    public = list(public_things())
+    for thing in public:
+        if inspect.isfunction(thing) or hasattr(thing, "fit"):
             yield thing
-            for name, method in inspect.getmembers(thing, callable):
+        if inspect.isclass(thing):
+            # What a method overrides is documented where it is public.
+            said = {
+                name
+                for base in thing.__mro__[1:]
+                if base in public
+                for name in vars(base)
+            }
+            for name, method in inspect.getmembers(thing, inspect.isroutine):
                 ours = str(getattr(method, "__module__", "")).startswith("probgap")
-                if ours and not name.startswith("_"):
+                if ours and not name.startswith("_") and name not in said:
                     yield method
-        elif inspect.isfunction(thing):
-            yield thing
 
 
 def full_name(thing):

@@ -89,10 +89,21 @@ class Design:
         """Return a design with further rows, after those asked about so far.
 
         Strata and their random orders stay as they are. Strata whose answers differ most get
-        most of the ``budget`` of rows. That makes the count slightly biased, since the
-        number of rows of a stratum then depends on its answers; with groups it goes by the
-        scores, as at first. ``answers`` are those so far, as for :func:`estimate`; ``rows`` of
-        the result begin with those of this one.
+        most of the rows. That makes the count slightly biased, since the number of rows of
+        a stratum then depends on its answers; with groups it goes by the scores, as at
+        first.
+
+        Parameters
+        ----------
+        answers : mapping of int to bool, str or None
+            The answers so far, as for :func:`estimate`.
+        budget : int, default=50
+            The number of further rows.
+
+        Returns
+        -------
+        Design
+            Its ``rows`` begin with those of this one.
         """
         if self.kind == "teach":
             refuse(
@@ -116,7 +127,13 @@ class Design:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return the design as plain data.
+
+        Returns
+        -------
+        dict
+            Ready for JSON.
+        """
         return {
             name: value.tolist() if isinstance(value, np.ndarray) else value
             for name, value in asdict(self).items()
@@ -124,7 +141,18 @@ class Design:
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Design:
-        """Return the design that ``to_dict`` described."""
+        """Return the design that ``to_dict`` described.
+
+        Parameters
+        ----------
+        plain : dict
+            What ``to_dict`` returned.
+
+        Returns
+        -------
+        Design
+            The design.
+        """
         whole = ("rows", "population", "edges", "permutation")
         arrays = {name: np.asarray(plain[name], dtype=np.intp) for name in whole}
         score = np.asarray(plain["score"], dtype=np.float64)

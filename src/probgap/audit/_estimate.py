@@ -132,8 +132,16 @@ class AuditEstimate:
     def precision_at(self, k: int) -> Range:
         """Return the share of positives among the k unlabelled rows of greatest score.
 
-        With its 90% interval, in which strata without an answer may hold anything. Choose
-        k, from 1 to ``n_unlabelled``, without looking at the answers.
+        Parameters
+        ----------
+        k : int
+            From 1 to ``n_unlabelled``, chosen without looking at the answers.
+
+        Returns
+        -------
+        Range
+            The share and its 90% interval, in which strata without an answer may hold
+            anything.
         """
         if not 1 <= k <= self.n_unlabelled:
             refuse(f"k must be from 1 to {self.n_unlabelled}. Got {k!r}.")
@@ -146,7 +154,15 @@ class AuditEstimate:
     def rows_to_find(self, share: float = 0.8) -> Range:
         """Return how many rows of greatest score hold a share of the hidden positives.
 
-        With the 90% interval of that number; the share must lie between 0 and 1.
+        Parameters
+        ----------
+        share : float, default=0.8
+            The share, between 0 and 1.
+
+        Returns
+        -------
+        Range
+            The number of rows and its 90% interval.
         """
         if not 0.0 < share < 1.0:
             refuse(f"share must be between 0 and 1. Got {share!r}.")
@@ -170,7 +186,13 @@ class AuditEstimate:
         return Range(min(max(middle, low), high), low, high)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON: the part ``estimate`` of ``audit.json``."""
+        """Return the estimate as plain data: the part ``estimate`` of ``audit.json``.
+
+        Returns
+        -------
+        dict
+            Ready for JSON.
+        """
         names = ("valid", "n_unlabelled", "n_asked", "n_yes", "n_no", "n_unknown")
         plain: dict[str, Any] = {"headline": self.headline, "kind": self.design.kind}
         plain |= {name: getattr(self, name) for name in (*names, "count")}
