@@ -16,7 +16,11 @@ from sklearn.svm import SVC
 from probgap import PGPUClassifier
 from probgap.methods import NaiveClassifier
 from probgap.metrics import pu_score
-from probgap.model_selection import PUStratifiedKFold, make_pu_scorer
+from probgap.model_selection import (
+    PUStratifiedGroupKFold,
+    PUStratifiedKFold,
+    make_pu_scorer,
+)
 
 METRICS = ("accuracy", "balanced_accuracy", "f1", "lee_liu", "precision", "recall")
 METRICS += ("average_precision", "roc_auc")
@@ -172,3 +176,50 @@ def test_folds_serve_as_cv_of_the_classifiers(task):
     folds = PUStratifiedKFold(3, shuffle=True, random_state=0)
     model = PGPUClassifier(cv=folds, estimator=SVC(), random_state=0).fit(X, s)
     assert model.score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_folds_of_groups_are_stratified_and_split_none(shuffle):
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 80, 600)
+    y = rng.random(600) < 0.1 + 0.3 * (group % 2)
+    folds = PUStratifiedGroupKFold(4, shuffle=shuffle, random_state=0)
+    named = np.char.add("customer ", group.astype(str)).astype(object)
+    times, shares = np.zeros(600), []
+    for train, test in folds.split(y, np.where(y, "yes", None), named):
+        assert not np.intersect1d(group[train], group[test]).size
+        assert train.size + test.size == 600
+        times[test] += 1
+        shares.append(y[test].mean())
+    assert (times == 1).all()
+    assert np.ptp(shares) < 0.02
+    assert folds.get_n_splits(y, y, named) == 4
+
+
+def test_there_are_no_more_folds_than_groups_with_labels():
+    y, group = np.array([1, 1, 0, 0, 0, 1]), np.array([1, 1, 2, 3, 4, 5])
+    folds = list(PUStratifiedGroupKFold(5).split(y, y, group))
+    assert [int(y[test].sum()) for _, test in folds] == [2, 1]
+    # Rows without a group stand alone.
+    missing = np.array([1.0, 1.0, np.nan, np.nan, np.nan, np.nan])
+    assert len(list(PUStratifiedGroupKFold(5).split(y, y, missing))) == 2
+    for y_given, given, message in (
+        (None, group, "y must be given"),
+        (y, None, "groups must be given"),
+        (y, np.zeros(6), "in at least two groups"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            list(PUStratifiedGroupKFold().split(y, y_given, given))
+
+
+def test_scikit_learn_hands_groups_to_the_folds(task):
+    X, s, _ = task
+    group = np.arange(400) // 2
+    scores = cross_val_score(
+        LogisticRegression(), X, s, groups=group, cv=PUStratifiedGroupKFold(3)
+    )
+    with sklearn.config_context(enable_metadata_routing=True):
+        how = {"cv": PUStratifiedGroupKFold(3), "params": {"groups": group}}
+        routed = cross_val_score(LogisticRegression(), X, s, **how)
+    assert routed.tolist() == scores.tolist()
+    assert scores.size == 3

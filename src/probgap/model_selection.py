@@ -2,20 +2,27 @@
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
 
-from probgap._core.checks import Fold, decode_labels, smaller_group
+from probgap._core.checks import (
+    Fold,
+    decode_labels,
+    group_folds,
+    number_alone,
+    read_groups,
+    smaller_group,
+)
 from probgap._core.errors import ProbgapWarning, refuse
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
 from probgap._core.types import Mask
 from probgap.metrics import BY_RANK, check_metric, pu_score
 
-__all__ = ["PUStratifiedKFold", "make_pu_scorer"]
+__all__ = ["PUStratifiedGroupKFold", "PUStratifiedKFold", "make_pu_scorer"]
 
 
 def make_pu_scorer(
@@ -176,6 +183,92 @@ class PUStratifiedKFold(BaseCrossValidator):
         seed = draw_seed(as_generator(self.random_state)) if self.shuffle else None
         folds = StratifiedKFold(n_splits, shuffle=self.shuffle, random_state=seed)
         yield from folds.split(X, _one_kind(y))
+
+
+class PUStratifiedGroupKFold(PUStratifiedKFold):
+    """Split into folds with about the same share of labelled samples, and no group in two.
+
+    For rows that belong together: of one patient, customer or site. A model that has seen
+    some of them would know the others. Groups are dealt out, the largest first, each to the
+    fold where it fits best; where one group holds most labelled samples, shares differ. There
+    are at most as many folds as groups with labelled samples, and with unlabelled ones.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        Number of folds, at least 2.
+    shuffle : bool, default=False
+        Whether groups of one size come in random order.
+    random_state : int, Generator, RandomState or None, default=None
+        Seeds the order. The same integer gives the same folds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probgap.model_selection import PUStratifiedGroupKFold
+    >>> y = np.array([1, 1, 0, 0, 1, 0, 0, 0])
+    >>> patient = np.array(["a", "a", "b", "b", "c", "c", "d", "d"])
+    >>> for _, test in PUStratifiedGroupKFold(2).split(y, y, patient):
+    ...     print(patient[test].tolist(), y[test].tolist())
+    ['a', 'a', 'b', 'b'] [1, 1, 0, 0]
+    ['c', 'c', 'd', 'd'] [1, 0, 0, 0]
+    """
+
+    # What scikit-learn's metadata routing hands to ``split``.
+    __metadata_request__split: ClassVar[dict[str, Any]] = {"groups": True}
+
+    def get_n_splits(
+        self, X: Any = None, y: ArrayLike | None = None, groups: Any = None
+    ) -> int:
+        """Return the number of folds that labels and groups allow; else ``n_splits``.
+
+        Parameters
+        ----------
+        X : object, default=None
+            Ignored.
+        y : array-like of shape (n_samples,), default=None
+            The observed labels.
+        groups : array-like of shape (n_samples,), default=None
+            Which samples belong together.
+
+        Returns
+        -------
+        int
+            The number of folds.
+        """
+        if y is None or groups is None:
+            return int(self.n_splits)
+        return sum(1 for _ in self.split(X, y, groups))
+
+    def split(
+        self, X: Any, y: ArrayLike | None = None, groups: Any = None
+    ) -> Iterator[Fold]:
+        """Yield the samples to train on and those held out.
+
+        Parameters
+        ----------
+        X : object
+            Ignored.
+        y : array-like of shape (n_samples,)
+            The observed labels.
+        groups : array-like of shape (n_samples,)
+            Which samples belong together; a missing entry is a group of its own.
+
+        Yields
+        ------
+        train, test : ndarray, ndarray
+            Positions of samples.
+        """
+        del X
+        if y is None or groups is None:
+            missing = "y" if y is None else "groups"
+            refuse(f"{missing} must be given to split by groups. Got None.")
+        labelled = _one_kind(y)
+        group = number_alone(read_groups(groups, labelled.size))
+        rng = as_generator(self.random_state) if self.shuffle else None
+        fold = group_folds(labelled, group, int(self.n_splits), rng)
+        for k in range(int(fold.max()) + 1):
+            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
 
 def _one_kind(y: ArrayLike) -> Mask:

@@ -29,6 +29,7 @@ from probgap._core.learners import (
 )
 from probgap.exceptions import InvalidInputError
 from probgap.gap import ObservedGapEstimator
+from probgap.model_selection import PUStratifiedGroupKFold
 
 DEFAULT = PGPUClassifier(random_state=0)
 QUICK = PGPUClassifier(
@@ -254,7 +255,7 @@ def test_scikit_learn_routes_groups_and_weights(copies):
         pipe = make_pipeline(scaler.set_fit_request(sample_weight=False), model)
         assert_array_equal(pipe.fit(X, s, **known)[-1].observed_gap_, direct)
         scorer = get_scorer("roc_auc").set_score_request(sample_weight=False)
-        how = {"cv": GroupKFold(3), "scoring": scorer}
+        how = {"cv": PUStratifiedGroupKFold(3), "scoring": scorer}
         search = GridSearchCV(model, {"class_prior": [0.5, 0.6]}, **how)
         search.fit(X, s, **known)
         assert_array_equal(search.best_estimator_.observed_gap_, direct)

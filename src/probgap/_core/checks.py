@@ -435,6 +435,29 @@ def make_splitter(cv: Any, labels: ObservedLabels, rng: np.random.Generator) -> 
     return StratifiedKFold(int(cv), shuffle=True, random_state=draw_seed(rng))
 
 
+def read_groups(groups: ArrayLike, n_samples: int) -> Rows:
+    """Return the number of each row's group, -1 where it is missing."""
+    names = np.asarray(groups)
+    if names.shape != (n_samples,):
+        refuse(
+            f"groups must have one entry for each of the {n_samples} samples. "
+            f"Got shape {names.shape}."
+        )
+    missing, group = is_missing(names), np.full(n_samples, -1, dtype=np.intp)
+    present = names[~missing]
+    if present.dtype.kind == "O":
+        present = present.astype(str)
+    group[~missing] = np.unique(present, return_inverse=True)[1]
+    return group
+
+
+def number_alone(group: Rows) -> Rows:
+    """Give each row without a group a number of its own."""
+    alone = group < 0
+    first = int(group.max(initial=-1)) + 1
+    return np.where(alone, first + np.cumsum(alone) - 1, group)
+
+
 def group_folds(
     labelled: Mask, group: Rows, most: int, rng: np.random.Generator | None
 ) -> Rows:

@@ -20,8 +20,9 @@ from probgap._core._sklearn import check_sample_weight
 from probgap._core.checks import (
     ObservedLabels,
     fold_of_rows,
-    is_missing,
     make_splitter,
+    number_alone,
+    read_groups,
     require_labelled_and_unlabelled,
 )
 from probgap._core.errors import refuse
@@ -75,18 +76,7 @@ def know_rows(
         labels = replace(labels, weight=weight)
     if groups is None:
         return labels
-    names = np.asarray(groups)
-    if names.shape != labels.labelled.shape:
-        refuse(
-            "groups must have one entry for each of the "
-            f"{labels.labelled.size} samples. Got shape {names.shape}."
-        )
-    missing, group = is_missing(names), np.full(names.size, -1)
-    present = names[~missing]
-    if present.dtype.kind == "O":
-        present = present.astype(str)
-    group[~missing] = np.unique(present, return_inverse=True)[1]
-    return replace(labels, group=group)
+    return replace(labels, group=read_groups(groups, labels.labelled.size))
 
 
 def gather_rows(
@@ -173,10 +163,7 @@ def take(
 ) -> ObservedLabels:
     """Return what is known of some rows; those without a group get one of their own."""
     group, negative = labels.group, labels.negative
-    if group is not None:
-        group = group[rows].copy()
-        alone = group < 0
-        group[alone] = group.max() + 1 + np.arange(np.count_nonzero(alone))
+    group = None if group is None else number_alone(group[rows])
     negative = None if negative is None else negative[rows]
     looked = None if labels.looked is None else labels.looked.take(rows)
     known: Any = {"negative": negative, "weight": weight, "group": group}
