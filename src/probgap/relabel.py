@@ -1,6 +1,7 @@
 """Bayesian optimal relabelling: labels that follow from the observed gap."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,6 +48,27 @@ class Relabelling:
     def n_undecided(self) -> int:
         """How many samples have no label."""
         return int(np.count_nonzero(self.labels < 0))
+
+    def with_negatives(self, negative: ArrayLike | None) -> Self:
+        """Return the same, with samples that are known to be negative as negatives.
+
+        Parameters
+        ----------
+        negative : array-like of shape (n_samples,) or None
+            True for samples that were checked and are not positive.
+
+        Returns
+        -------
+        Relabelling
+            The labels, with 0 for these samples.
+        """
+        if negative is None:
+            return self
+        mask = check_labelled(negative, self.labels.size, name="negative")
+        labels = np.where(mask, 0, self.labels).astype(np.int8)
+        return replace(
+            self, labels=labels, positive_share=np.where(mask, 0.0, self.positive_share)
+        )
 
     def _repr_html_(self) -> str:
         n_samples = self.labels.size

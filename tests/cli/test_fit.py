@@ -71,6 +71,39 @@ def test_what_fit_and_its_checks_warn_of_is_said_once(small):
     assert warnings[0]["level"] == "strong"
 
 
+def test_several_kinds_of_positives_and_rows_that_were_checked(
+    cases, probgap, tmp_path
+):
+    kind = np.where(cases["strength"] > 2.0, "card", "identity")
+    kind = np.where(cases["found"] == "yes", kind, "")
+    checked = (cases["audited"] == "no") & (np.arange(len(cases)) % 3 == 0)
+    source, out = tmp_path / "kinds.csv", tmp_path / "out"
+    frame = cases.drop(columns=["audited", "found"])
+    frame.assign(kind=np.where(checked, "fine", kind)).to_csv(source, index=False)
+    words = ("fit", source, "--label", "kind", "--positive", "card", "--positive")
+    words += ("identity", "--out", out, "--fast", "--id", "case")
+    result = probgap(*words)
+    assert result.exit_code == 0, result.stderr
+    said = " ".join(result.stdout.split())
+    assert "If 'fine' means checked and found negative, add --negative fine" in said
+    result = probgap(*words, "--negative", "fine", "--force")
+    assert result.exit_code == 0, result.stderr
+    said = " ".join(result.stdout.split())
+    assert f"'fine' ({checked.sum()} rows) as checked and negative" in said
+    scores = read(out / "scores.csv").set_index("row")
+    assert set(scores.index[scores["observed_label"] == "negative"] - 1) == set(
+        np.flatnonzero(checked)
+    )
+    for rows in (read(out / "label_next.csv")["row"], audited(probgap, out)):
+        assert not checked[rows - 1].any()
+
+
+def audited(probgap, out):
+    result = probgap("audit", out, "--budget", 40)
+    assert result.exit_code == 0, result.stderr
+    return read(out / "audit.csv")["row"]
+
+
 def test_fast_says_that_checks_were_left_out(table, probgap, tmp_path):
     out = tmp_path / "fast"
     words = ("fit", table, "--label", "found", "--id", "case", "--out", out, "--fast")

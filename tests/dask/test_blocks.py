@@ -20,7 +20,7 @@ def draw(labelled, chunks, n_rows, seed=0):
     X = np.column_stack([np.arange(labelled.size), np.ones(labelled.size)])
     blocks = da.from_array(X, chunks=(chunks, 1))
     labels = da.from_array(labelled, chunks=(chunks,))
-    return draw_sample(blocks, labels, None, 8 * 2 * n_rows, seed)
+    return draw_sample(blocks, labels, (None, None), 8 * 2 * n_rows, seed)
 
 
 @settings(max_examples=15, deadline=None)
@@ -82,4 +82,4 @@ def test_many_labels_are_too_many():
 
 def test_blocks_without_rows_are_refused_in_a_sentence():
     with pytest.raises(InvalidInputError, match=r"X must hold rows\. Got none"):
-        draw_sample(da.zeros((0, 2)), da.zeros(0), None, 64, 0)
+        draw_sample(da.zeros((0, 2)), da.zeros(0), (None, None), 64, 0)

@@ -292,6 +292,6 @@ def test_a_table_classifier_needs_no_more_than_its_frame(framed):
     again = TableClassifier(id="case", random_state=0).fit(whole, "found")
     report = probgap.report(again, whole, fast=True, random_state=0)
     assert report.tree["found"] == tree["found"]
-    assert report.tree["table"]["sentence"].startswith("Reading 'fraud' as labelled")
+    assert report.tree["table"]["sentence"].startswith("Reading 'fraud' (196")
     top = report.ranked.iloc[0]
     assert top["id"] == f"C-{top['row'] - 1}"

@@ -58,6 +58,24 @@ def test_several_values_are_one_class(table):
         )
 
 
+def test_rows_may_be_checked_and_negative(table):
+    frame, known, positive = table
+    checked = ~positive & (frame["row id"] % 2 == 0).to_numpy()
+    y = np.select([known, checked], ["fraud", "fine"], None)
+    model = clone(QUICK).set_params(neg_label="fine").fit(frame, y)
+    named = clone(model).fit(frame.assign(found=y), "found")
+    for each in (model, named):
+        assert each.classes_.tolist() == ["fine", "fraud"]
+        assert_array_equal(each.pipeline_[-1].negative_, checked)
+        assert_array_equal(each.pipeline_[-1].probability_[checked], 0.0)
+    assert (
+        "as checked and negative, empty cells as unlabelled" in named.labels_.sentence
+    )
+    other = TableClassifier(LogisticRegression(), neg_label="fine")
+    with pytest.raises(InvalidInputError, match="estimator must have neg_label"):
+        other.fit(frame, y)
+
+
 @parametrize_with_checks([QUICK])
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)

@@ -107,6 +107,15 @@ class ObservedLabels:
     weight: Vector | None = None  # how many rows each stands for
     group: Rows | None = None  # which rows are held out together, numbered from 0
 
+    def as_values(self) -> NDArray[Any]:
+        """Return the class of each sample; None if it is neither labelled nor negative."""
+        values = self.classes[np.where(self.labelled, self.positive, 1 - self.positive)]
+        if self.negative is None:
+            return values
+        values = values.astype(object)
+        values[~(self.labelled | self.negative)] = None
+        return values
+
     def name_of(self, kind: str) -> Any:
         """Return the user's value for "labelled" or "unlabelled"."""
         at = self.positive if kind == "labelled" else 1 - self.positive
@@ -246,7 +255,7 @@ def _read_value_beside_missing(
         found = "no value" if present.size == 0 else f"{present.size} values"
         more = (
             " Several may mean positive (a tuple as pos_label), and one may mean checked "
-            "and found negative (neg_label)."
+            "and found negative (neg_label of PGPUClassifier and TableClassifier)."
         )
         refuse(
             "y must hold exactly one value, the labelled positive class, beside "

@@ -129,7 +129,8 @@ class PUClassifier(SignClassifier):
         samples = check_samples(self, X)
         if not self._keeps_single:
             samples = samples.astype(np.float64, copy=False)
-        labels = check_observed_labels(self, y, samples.shape[0], self.pos_label)
+        given = self.pos_label, getattr(self, "neg_label", None)
+        labels = check_observed_labels(self, y, samples.shape[0], *given)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
         return samples, labels
 
@@ -288,7 +289,8 @@ def refit(classifier: Any, samples: Matrix, labelled: Mask, seed: int) -> Any:
     """Fit a copy on other rows with labels 0 and 1, quietly and on one thread."""
     copy = clone(classifier)
     known = copy.get_params(deep=False)
-    ours = {"pos_label": None, "random_state": seed, "n_jobs": None, "verbose": 0}
+    ours: dict[str, Any] = {"random_state": seed, "verbose": 0}
+    ours |= dict.fromkeys(("pos_label", "neg_label", "n_jobs"))
     copy.set_params(**{name: value for name, value in ours.items() if name in known})
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")

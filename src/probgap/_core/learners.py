@@ -26,7 +26,7 @@ _FARTHEST = 1e15
 # Share of bootstrap samples that do not contain a given row.
 _LEFT_OUT = 0.37
 # Of this many times the mean weight a row may be in all bootstrap samples.
-_HEAVY = 3.0
+_HEAVY = 2.0
 # The most bins that scikit-learn's histograms have.
 _N_BINS = 255
 _BINNED_ROWS = 50_000

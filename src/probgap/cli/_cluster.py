@@ -19,7 +19,8 @@ def draw_from_files(options: Options, columns: Any, *, shown: bool) -> Table:
     with start_client(options.scheduler, options.jobs, shown=shown):
         from probgap.dask._files import draw_table
 
-        how: Any = {"positive": options.positive, "seed": options.seed}
+        how: Any = {"positive": options.positive, "negative": options.negative}
+        how |= {"seed": options.seed}
         return draw_table(options.source, options.label, **how, **columns)
 
 

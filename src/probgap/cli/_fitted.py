@@ -115,6 +115,12 @@ class FittedTable:
         return self.table_model.labels_.find(cells)
 
     @cached_property
+    def known(self) -> Mask:
+        """Which rows are known positives, or were checked and are negative."""
+        negative = self.model[-1].negative_
+        return self.labelled if negative is None else self.labelled | negative
+
+    @cached_property
     def ids(self) -> NDArray[Any]:
         """The user's names of the rows; None where no column holds them."""
         from probgap.tables import ids_of

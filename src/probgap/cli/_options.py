@@ -79,6 +79,10 @@ _POSITIVE = (
     "The value of the label column that marks a known positive; all others then mean "
     "unlabelled. May be repeated: any of these values is positive."
 )
+_NEGATIVE = (
+    "The value of the label column that marks a row somebody checked and found negative. "
+    "Such rows are learnt from, and never ranked."
+)
 _ID = "A column that identifies the rows; kept in the results, never learnt from."
 _DROP = "Columns to leave out, separated by commas; may be repeated."
 _KEEP = (
@@ -115,6 +119,7 @@ _KIND = (
 Table = Annotated[str, typer.Argument(metavar="TABLE", help=_FILE + _STDIN)]
 Label = Annotated[str, column(_LABEL)]
 Positive = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=_POSITIVE)]
+Negative = Annotated[str | None, typer.Option(metavar="VALUE", help=_NEGATIVE)]
 Id = Annotated[str | None, column(_ID, "--id")]
 Drop = Annotated[list[str] | None, column(_DROP, metavar="COLUMNS")]
 Keep = Annotated[list[str] | None, column(_KEEP, metavar="COLUMNS")]

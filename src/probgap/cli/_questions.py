@@ -135,7 +135,7 @@ def draw(
     Those of an audit from every group of rows that a column (``by``) tells apart; without
     one, that of the columns that say who was looked at which has the lowest rate.
     """
-    known, model = fit.labelled.copy(), fit.model
+    known, model = fit.known.copy(), fit.model
     if kind != "audit" and before is not None:
         known[list(before.said)] = True
         if before.design.kind == "audit":

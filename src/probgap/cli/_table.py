@@ -29,6 +29,7 @@ class Options:
     category: Sequence[str] | None = None
     keep: Sequence[str] | None = None
     truth: str | None = None  # a column to judge by, never to learn from
+    negative: str | None = None
     class_prior: tuple[float, float] | None = None
     seed: int = 0
     jobs: int = 1

@@ -105,7 +105,7 @@ def score_table(
     rows, yes = list(said), np.array(list(said.values()))
     before, labelled = fit.model[-1], fit.labelled
     hidden = better.hidden_probability(fit.inputs, before.posterior_)
-    chance = np.where(labelled, 1.0, hidden)
+    chance = np.where(fit.known, labelled, hidden)
     chance[rows] = yes
     answer = np.full(chance.size, "", dtype=object)
     answer[rows] = np.where(yes, "yes", "no")
@@ -114,7 +114,9 @@ def score_table(
     scores = pd.DataFrame(
         {
             "row": number + 1,
-            "observed_label": np.where(labelled, fit.described["positive"], ""),
+            "observed_label": np.select(
+                [labelled, fit.known], [fit.described["positive"], "negative"], ""
+            ),
             "answer": answer,
             "probability": chance.round(8),
             "predicted_label": better.classes_[called],
@@ -122,7 +124,7 @@ def score_table(
     )
     if fit.described["id"] is not None:
         scores.insert(1, "id", fit.ids)
-    return scores.iloc[np.lexsort((number, -chance, labelled | (answer != "")))]
+    return scores.iloc[np.lexsort((number, -chance, fit.known | (answer != "")))]
 
 
 def _print_summary(summary: Mapping[str, Any], target: Path) -> None:

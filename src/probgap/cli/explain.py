@@ -64,7 +64,8 @@ def _explain_row(
     classifier, frame, labelled = fit.model[-1], fit.inputs, fit.labelled
     # As in scores.csv: by models that had not seen the row.
     held_out = (classifier.observed_gap_[[at]], classifier.probability_[[at]])
-    scores = score_rows(classifier, *held_out, labelled[[at]]).iloc[0]
+    negative = (fit.known & ~labelled)[[at]]
+    scores = score_rows(classifier, *held_out, labelled[[at]], negative).iloc[0]
     shown = ("probability", "probability_low", "probability_high", "gap")
     parts = row_contributions(fit.model, frame.iloc[[at]], frame, random_state=seed)
     contributions = _describe_columns(fit, at, parts, seed)

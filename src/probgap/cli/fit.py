@@ -38,6 +38,7 @@ def fit(
     label: given.Label,
     out: given.Folder,
     positive: given.Positive = None,
+    negative: given.Negative = None,
     id_column: given.Id = None,
     drop: given.Drop = None,
     keep: given.Keep = None,
@@ -87,6 +88,7 @@ def fit(
             drop,
             category,
             keep,
+            negative=negative,
             class_prior=prior,
             seed=seed,
             jobs=jobs,
@@ -133,6 +135,7 @@ def analyse(
     model = TableClassifier(
         **columns,
         pos_label=tuple(options.positive or ()) or None,
+        neg_label=options.negative,
         class_prior=options.class_prior,
         random_state=options.seed,
         n_jobs=options.jobs,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,17 +111,21 @@ class Sample(NamedTuple):
 
 
 def draw_sample(
-    X: Any, y: Any, pos_label: object, max_memory: float, seed: int
+    X: Any, y: Any, named: tuple[object, object], max_memory: float, seed: int
 ) -> Sample:
-    """Draw rows in one pass over the blocks, which checks every value."""
+    """Draw rows in one pass over the blocks, which checks every value.
+
+    ``named`` are the labels that are said to mean positive, and negative.
+    """
     pairs = _pair_blocks(X, y)
     counted = on_workers(_count_labels, ([labels] for _, labels in pairs))
     kinds = list(sum(counted, Counter()))
     if not kinds:
         refuse("X must hold rows. Got none.")
     known = np.array(kinds, dtype=object if None in kinds else None)
-    labels = decode_labels(known, pos_label)
+    labels = decode_labels(known, *named)
     positive = known[labels.labelled].tolist()
+    negative = [] if labels.negative is None else known[labels.negative].tolist()
     n_rows = [part.total() for part in counted]
     of_kind = np.array([sum(part[mark] for mark in positive) for part in counted])
     sizes = np.stack([of_kind, n_rows - of_kind])
@@ -128,13 +133,15 @@ def draw_sample(
     ranks, weights = draw_ranks(sizes, max_memory, X.shape[1], seed)
     places = enumerate(np.cumsum(n_rows) - n_rows)
     calls = (
-        (*pair, positive, X.shape[1], place, inside)
+        (*pair, (positive, negative), X.shape[1], place, inside)
         for pair, place, inside in zip(pairs, places, ranks, strict=True)
     )
     taken = on_workers(_take, calls)
-    samples, labelled, rows = map(np.concatenate, zip(*taken, strict=True))
+    samples, labelled, checked, rows = map(np.concatenate, zip(*taken, strict=True))
     weight = None if weights is None else np.where(labelled, *weights)
     found = ObservedLabels(labelled, labels.classes, labels.positive)
+    if negative:
+        found = replace(found, negative=checked)
     return Sample(samples, found, rows, weight)
 
 
@@ -191,19 +198,21 @@ def _count_labels(y: Any) -> Counter[Any]:
 def _take(
     X: Any,
     y: Any,
-    positive: list[Any],
+    kinds: tuple[list[Any], list[Any]],
     n_columns: int,
     place: tuple[int, int],
     ranks: tuple[Rows, Rows],
-) -> tuple[NDArray[Any], Mask, Rows]:
-    """Take rows of a block by their ranks among labelled and unlabelled rows.
+) -> tuple[NDArray[Any], Mask, Mask, Rows]:
+    """Take rows of a block by their ranks among labelled and other rows.
 
-    ``place`` is the number of the block and that of its first row. Returns the samples,
-    the mask of labelled ones and their indices in the table.
+    ``kinds`` are the values that mean positive, and negative; ``place`` is the number of
+    the block and that of its first row. Returns the samples, the masks of those that are
+    labelled and negative, and their indices in the table.
     """
     labels = _as_labels(y)
-    mask = ~is_missing(labels)
-    mask[mask] = np.isin(labels[mask], positive)
+    mask, checked = ~is_missing(labels), ~is_missing(labels)
+    for which, kind in zip((mask, checked), kinds, strict=True):
+        which[which] = np.isin(labels[which], kind)
     at, first = place
     try:
         values = _read_numbers(X, mask.size, n_columns, first)
@@ -214,7 +223,7 @@ def _take(
             f"{first + X.shape[0]:,})."
         )
     rows = rows_of(mask, ranks)
-    return values[rows], mask[rows], rows + first
+    return values[rows], mask[rows], checked[rows], rows + first
 
 
 def rows_of(labelled: Mask, ranks: tuple[Rows, Rows]) -> Rows:

@@ -118,13 +118,15 @@ class DaskPGPUClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_blocks(self, model: PGPUClassifier, X: Lazy, y: Lazy, seed: int) -> Any:
         with stage(model.verbose, "reading all blocks"):
-            sample = draw_sample(X, y, model.pos_label, self.max_memory, seed)
+            named = model.pos_label, model.neg_label
+            sample = draw_sample(X, y, named, self.max_memory, seed)
         seen, labels = sample.samples, sample.labels
         if names := list(getattr(X, "columns", ())):
             seen = pandas().DataFrame(seen, columns=names)
-        at = np.where(labels.labelled, labels.positive, 1 - labels.positive)
         model.set_params(pos_label=labels.name_of("labelled"))
-        model._fit_weighted(seen, labels.classes[at], sample.weight)
+        if labels.negative is not None:
+            model.set_params(neg_label=labels.name_of("unlabelled"))
+        model._fit_weighted(seen, labels.as_values(), sample.weight)
         return sample.rows
 
     def _draw_seed(self) -> int:

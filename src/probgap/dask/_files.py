@@ -29,6 +29,7 @@ def draw_table(
     label: str,
     *,
     positive: Sequence[str] | None = None,
+    negative: str | None = None,
     seed: int = 0,
     max_memory: float = float(DEFAULTS.sample_bytes),
     **columns: Any,
@@ -50,7 +51,7 @@ def draw_table(
     pieces = [piece for file in files for piece in _list_pieces(file)]
     counted = on_workers(_count_rows, ((piece, label) for piece in pieces))
     total = dict(sum(counted, Counter()))
-    labels = tables.read_label_counts(total, positive, name=label)
+    labels = tables.read_label_counts(total, positive, negative, name=label)
     n_rows = np.array([part.total() for part in counted])
     tables.require_labels(labels.n_labelled, int(n_rows.sum()), label)
     labelled = np.array([labels.count(part) for part in counted])

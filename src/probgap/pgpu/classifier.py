@@ -78,8 +78,9 @@ class BasePGPU(PUClassifier):
             in_double(samples, self.device),
             labelled,
             weight,
-            group=labels.group,
-            looked=labels.looked,
+            labels.negative,
+            labels.group,
+            labels.looked,
         )
         fitted = fit_pgpu(rows, steps, rng)
         self.classes_, self.positive_index_ = labels.classes, labels.positive
@@ -92,6 +93,7 @@ class BasePGPU(PUClassifier):
         self.relabelling_ = fitted.relabelling
         self.kmm_, self.sample_weight_ = fitted.matching, fitted.sample_weight
         self.row_weight_, self.group_ = weight, labels.group
+        self.negative_ = labels.negative
         self.estimator_, self.slope_ = fitted.classifier, fitted.slope
         self.averages_ = fitted.averages
         self.posterior_, self.probability_ = fitted.posterior, fitted.probability
@@ -218,6 +220,14 @@ class PGPUClassifier(BasePGPU):
         Those of them on which the truth depends as well, such as an age at which people are
         examined more and ill more often. They stay among the features, and rates of all
         groups come from the rows that the other columns find clearest.
+    neg_label : object, default=None
+        The value of ``y`` that marks samples that were checked and are not positive, beside
+        positive and unlabelled ones. They train the final classifier as negatives, and are
+        never counted or ranked as hidden; for steps 1 and 2 they are samples that were not
+        labelled. Which samples were checked may depend on their features, not on their
+        class: the positives that a check found must be labelled. Where all samples were
+        checked, the same learners are fitted to these labels. ``None`` means that nobody
+        checked.
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds and estimators. The same integer gives the same bits for any ``n_jobs``.
     n_jobs : int, default=None
@@ -235,7 +245,8 @@ class PGPUClassifier(BasePGPU):
         sample: rank training samples by this, not by ``predict_proba``.
     probability_ : ndarray of shape (n_samples,)
         How likely each training sample is to be positive, given whether it is labelled: 1
-        for labelled samples, P(Y=1 | x, unlabelled) for the others. The log-odds of
+        for labelled samples, 0 for those that were checked and are negative,
+        P(Y=1 | x, unlabelled) for the others. The log-odds of
         ``posterior_`` are shifted, all by the same number, so that these (weighted, if
         samples represent several) add up to ``estimate_.n_hidden`` exactly, as they do with
         a known ``class_prior``. :meth:`HiddenEstimate.probability_range
@@ -261,6 +272,9 @@ class PGPUClassifier(BasePGPU):
         The two labels, in ascending order; ``positive_index_`` is that of the positive.
     n_labelled_ : int
         Number of labelled positives among the training samples.
+    negative_ : ndarray of shape (n_samples,) or None
+        True for training samples that were checked and are not positive; ``None`` without
+        ``neg_label``.
     n_features_in_, feature_names_in_ : int, ndarray
         Features seen in ``fit``, and their names if they were all strings.
 
@@ -314,6 +328,7 @@ class PGPUClassifier(BasePGPU):
     pos_label: object = None
     labelled_by: Any = None
     keep: Any = None
+    neg_label: object = None
     random_state: RandomStateLike = None
     n_jobs: int | None = None
     verbose: int = 0
@@ -438,6 +453,8 @@ class PGPUClassifier(BasePGPU):
         self.posterior_ = rows.spread(self.posterior_, chance)
         hidden = hidden_probability(self.observed_gap_, self.posterior_)
         hidden[labels.labelled] = 1.0
+        if labels.negative is not None:
+            hidden[labels.negative] = 0.0
         hidden = hidden[rows.back < 0]
         self.probability_ = rows.spread(self.probability_, hidden)
         self.relabelling_ = Relabelling(
@@ -450,6 +467,7 @@ class PGPUClassifier(BasePGPU):
             share = share / self.row_weight_
         self.sample_weight_ = weight * rows.spread(share, 0.0)
         self.row_weight_, self.group_ = labels.weight, labels.group
+        self.negative_ = labels.negative
         if self.labelling_ is not None:
             rate = rows.spread(self.labelling_.rate, np.nan)
             self.labelling_ = replace(self.labelling_, rate=rate)
@@ -469,7 +487,7 @@ def fit_table(model: Any) -> str:
     if not hasattr(model, "relabelling_"):
         return ""
     relabelling, estimate = model.relabelling_, model.estimate_
-    n_samples = round(estimate.n_labelled + estimate.n_unlabelled)
+    n_samples = round(estimate.n_rows)
     low, high = estimate.class_prior_interval
     positives = f"{low:.1%} to {high:.1%}"
     if is_open(estimate.n_hidden_interval[1], estimate.n_unlabelled):
@@ -498,7 +516,9 @@ def _boundary(boundary: Boundary) -> str:
 
 def _weights(matching: KMMResult | None, weight: Vector) -> str:
     if matching is None:
-        return "all 1 (reweight=None)"
+        most = float(weight.max())
+        checked = f"; those checked and negative {number(most)}" if most > 1.0 else ""
+        return f"all 1 (reweight=None){checked}"
     used = weight[weight > 0.0]
     if used.size and np.ptp(used) == 0.0:
         return f"all {number(float(used[0]))}"

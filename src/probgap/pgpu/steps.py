@@ -62,6 +62,8 @@ _N_REFITS = 2
 # predicted better than by their frequency, without a warning.
 _FEWEST_LABELLED = 12
 _FEWEST_ERRORS = 1.0
+# The most that a row which was checked and is negative weighs.
+_MOST_WEIGHT = 10.0
 # Probabilities are clipped here, or one wrong label would decide a log-likelihood.
 _LEAST_PROBABILITY = 1e-6
 
@@ -106,15 +108,18 @@ def fit_pgpu(rows: TrainingRows, steps: Steps, rng: Generator) -> FittedSteps:
     curve = steps.place_boundary(gap, labelled, estimate, weight, rng)  # 2  boundary
     curve = curve if looked is None else replace(curve, missed=looked.missed)
     relabelling = steps.relabel(curve, gap, labelled)  # 3  Bayesian optimal relabelling
+    relabelling = relabelling.with_negatives(rows.negative)
     matching, weights = steps.reweigh(  # 4  kernel mean matching
         samples, relabelling.decided, weight, features
     )
-    share = relabelling.positive_share
+    share, weights = relabelling.positive_share, weigh_negatives(weights, rows)
     data = SoftLabels(samples, share, weights, labelled, features, rows.group)
     classifier = steps.classify(data, rng)  # 5  weighted classifier
-    posterior = steps.average(curve.posterior(gap), classifier)  # 6  both posteriors
+    averages = steps.averages and estimate.n_unlabelled > 0.0
+    by_gap = curve.posterior(gap)
+    posterior = steps.average(by_gap, classifier, averages)  # 6  both posteriors
     given = curve.given_label(posterior, gap)
-    probability = estimate.share_out(given, labelled, weight)
+    probability = estimate.share_out(given, labelled, weight, rows.negative)
     return FittedSteps(
         gap=gap,
         estimate=estimate,
@@ -123,7 +128,7 @@ def fit_pgpu(rows: TrainingRows, steps: Steps, rng: Generator) -> FittedSteps:
         matching=matching,
         sample_weight=weights,
         classifier=classifier,
-        averages=steps.averages,
+        averages=averages,
         posterior=posterior,
         probability=probability,
         slope=fit_slope(classifier, samples, posterior),
@@ -139,19 +144,44 @@ def read_gap(
     """Estimate the hidden positives from the log-odds of being labelled.
 
     A row that may have been overlooked counts as labelled so many times as it is likely
-    that it would be, and as unlabelled with the rest.
+    that it would be, and as unlabelled with the rest. One that is known to be negative hides
+    nothing.
     """
     scores, labelled, weight = gap._training_log_odds(), rows.labelled, rows.weight
-    if looked is None:
+    if looked is None and rows.negative is None:
         return read(scores, labelled, class_prior=prior, sample_weight=weight)
-    part = np.concatenate([looked.missed, 1.0 - looked.missed])
-    part *= np.tile(looked.weight, 2)
+    weight = np.ones(labelled.size) if weight is None else weight
+    missed = labelled.astype(np.float64) if looked is None else looked.missed
+    part = np.concatenate([missed, 1.0 - missed]) * np.tile(weight, 2)
     twice, kind = np.tile(scores, 2), np.repeat([True, False], scores.size)
     used = part > 0.0
     estimate = read(twice[used], kind[used], sample_weight=part[used])
-    known = float(looked.weight @ labelled)
-    estimate = estimate._with_overlooked(known, *looked.count_missed())
-    return estimate if prior is None else estimate.update(class_prior=prior)
+    if rows.negative is not None:
+        rest = (1.0 - missed) * weight
+        estimate = estimate._without_negatives(scores, rest, rows.negative)
+    if looked is not None:
+        known = float(weight @ labelled)
+        estimate = estimate._with_overlooked(known, *looked.count_missed())
+    if prior is None or estimate.n_unlabelled == 0.0:
+        return estimate
+    return estimate.update(class_prior=prior)
+
+
+def weigh_negatives(weights: Vector, rows: TrainingRows) -> Vector:
+    """Weight rows that are known to be negative more than those that are believed to be.
+
+    All together weigh as much as the labelled ones, if they are fewer; the less, the fewer
+    rows are unlabelled. Where every row was checked, all are alike.
+    """
+    if rows.negative is None:
+        return weights
+    count = np.ones(weights.size) if rows.weight is None else rows.weight
+    kinds = (rows.labelled, rows.negative, ~rows.labelled)
+    n_labelled, n_negative, n_others = (float(count[kind].sum()) for kind in kinds)
+    most = np.clip(n_labelled / n_negative, 1.0, _MOST_WEIGHT)
+    checked = n_negative / n_others
+    more = checked + most * (1.0 - checked)
+    return np.where(rows.negative, more * weights, weights)
 
 
 def decide(model: Any, samples: Matrix) -> Vector:
@@ -355,7 +385,7 @@ class Steps:
         with stage(self.verbose, "final classifier"):
             return fit_final(classifier, data)
 
-    def average(self, by_gap: Vector, classifier: Any) -> Vector:
+    def average(self, by_gap: Vector, classifier: Any, averages: bool) -> Vector:
         """Step 6: average the posterior read off the gap and the final classifier's.
 
         The first follows sharp borders; the second, of a mixture fitted to soft labels,
@@ -365,7 +395,7 @@ class Steps:
         if not isinstance(classifier, MixedClassifier):
             return by_gap
         held_out = expit(classifier.held_out_)
-        return average_chances(held_out, by_gap) if self.averages else held_out
+        return average_chances(held_out, by_gap) if averages else held_out
 
 
 def fit_labelling(gap: GapClassifier, rows: TrainingRows, seed: int) -> LabellingFit:
@@ -382,6 +412,11 @@ def fit_labelling(gap: GapClassifier, rows: TrainingRows, seed: int) -> Labellin
     def chance_by(model: GapClassifier) -> Vector:
         return expit(model._training_log_odds())
 
+    def given(rates: Any, chance: Vector) -> LabellingFit:
+        if rows.negative is not None:  # looked at, and rightly without a label
+            chance = np.where(rows.negative, 0.0, chance)
+        return LabellingFit(rates, chance, *known)
+
     chance = chance_by(gap)
     if declared.kept:
         others = np.setdiff1d(np.arange(samples.shape[1]), declared.kept_at)
@@ -389,7 +424,7 @@ def fit_labelling(gap: GapClassifier, rows: TrainingRows, seed: int) -> Labellin
         rates = fit_rates(declared, chance_by(fitted), labelled, weight, seed)
     else:
         rates = fit_rates(declared, chance, labelled, weight, seed)
-    found = LabellingFit(rates, rates.first_chance(chance, declared), *known)
+    found = given(rates, rates.first_chance(chance, declared))
     for _ in range(1 if declared.kept else _N_REFITS):
         if rates.evidence == 0.0:
             break
@@ -398,7 +433,7 @@ def fit_labelling(gap: GapClassifier, rows: TrainingRows, seed: int) -> Labellin
         if not declared.kept:
             rates = fit_rates(declared, chance, labelled, weight, seed)
             chance = rates.first_chance(chance, declared)
-        found = LabellingFit(rates, chance, *known)
+        found = given(rates, chance)
     return found
 
 

@@ -32,6 +32,9 @@ _PRIOR_DOUBT = 0.05
 _LEAST_SHARE = 1e-4
 # Probabilities are clipped to this distance from 0 and 1 before their odds are shifted.
 _LEAST_CHANCE = 1e-6
+# Most of the unlabelled rows can be positive, and log-odds of one that cannot be.
+_MOST_SHARE = 0.98
+_SURELY_NOT = -40.0
 # Ranges of a probability at most this wide count as one probability.
 _NARROW = 0.1
 # A task less familiar than this is unlike all simulated ones.
@@ -71,8 +74,9 @@ class HiddenEstimate:
         Share of the positives that are labelled, and its 90% interval.
     n_hidden, n_hidden_interval : float, tuple of float
         Expected number of positives among the unlabelled rows, and its 90% interval.
-    n_labelled, n_unlabelled : float
-        Number of rows of each kind.
+    n_labelled, n_unlabelled, n_negative : float
+        Number of rows of each kind; negative are those that were checked and are not
+        positive, which are no unlabelled ones.
     familiarity : float
         Share of the simulated tasks that look at least as unusual as this one. Near 0, the
         estimate extrapolates.
@@ -102,11 +106,17 @@ class HiddenEstimate:
     scores: Vector
     overlooked: float = 0.0
     overlooked_deviation: float = 0.0
+    n_negative: float = 0.0
 
     @property
     def extrapolates(self) -> bool:
         """Whether the task is unlike all simulated ones."""
         return self.familiarity < _LEAST_FAMILIAR
+
+    @property
+    def n_rows(self) -> float:
+        """Number of all rows."""
+        return self.n_labelled + self.n_unlabelled + self.n_negative
 
     @property
     def labelling_rate(self) -> float:
@@ -154,19 +164,27 @@ class HiddenEstimate:
         return (odds - self.offset) / (self.slope or 1.0)
 
     def share_out(
-        self, posterior: Vector, labelled: Mask, weight: Vector | None = None
+        self,
+        posterior: Vector,
+        labelled: Mask,
+        weight: Vector | None = None,
+        negative: Mask | None = None,
     ) -> Vector:
         """Return how likely each row is to be positive, given whether it is labelled.
 
-        1 for labelled rows. The log-odds of the others' ``posterior`` are shifted, all by
-        the same number, so that the weighted sum of their probabilities is ``n_hidden``.
+        1 for labelled rows, 0 for those known to be ``negative``. The log-odds of the
+        others' ``posterior`` are shifted, all by the same number, so that the weighted sum
+        of their probabilities is ``n_hidden``.
         """
-        given = posterior[~labelled]
-        counts = np.ones(given.size) if weight is None else weight[~labelled]
+        free = ~labelled if negative is None else ~(labelled | negative)
+        probability = labelled.astype(np.float64)
+        if not free.any():
+            return probability
+        given = posterior[free]
+        counts = np.ones(given.size) if weight is None else weight[free]
         odds = logit(np.clip(given, _LEAST_CHANCE, 1.0 - _LEAST_CHANCE))
         shift = brentq(lambda c: counts @ expit(odds + c) - self.n_hidden, -60.0, 60.0)
-        probability = np.ones(posterior.size)
-        probability[~labelled] = expit(odds + shift)
+        probability[free] = expit(odds + shift)
         return probability
 
     def probability_range(
@@ -307,9 +325,8 @@ class HiddenEstimate:
             ends = np.clip(ends, 0.0, self.n_unlabelled)
         low, high = np.clip(ends, *within).tolist()
         low, high = min(low, n_hidden), max(high, n_hidden)
-        n_rows = self.n_labelled + self.n_unlabelled
         prior, least, most = (
-            (self.n_labelled + n) / n_rows for n in (n_hidden, low, high)
+            (self.n_labelled + n) / self.n_rows for n in (n_hidden, low, high)
         )
         return replace(
             self,
@@ -320,6 +337,40 @@ class HiddenEstimate:
             n_hidden_interval=(low, high),
         )
 
+    def _without_negatives(self, scores: Vector, rest: Vector, negative: Mask) -> Self:
+        """Return the estimate of the same rows, of which some are known to be negative.
+
+        ``rest`` is how many rows each one counts for as unlabelled. The curves say how many
+        of them are positive: those that are known not to be leave the number to the others.
+        The more of them were checked, the less it is the curves that tell, and with all
+        of them nothing is hidden.
+        """
+        free, odds = ~negative & (rest > 0.0), self.log_odds(scores)
+        n_free, n_negative = (float(rest[part].sum()) for part in (free, negative))
+        shift, kept = _SURELY_NOT, np.sort(odds[negative])
+        if free.any():
+            kept = _thin_out(odds[free], rest[free])
+            mean = self.curves.mean(odds)
+            own, others = (float(rest[k] @ mean[k]) for k in (free, negative))
+            more = (1.0 + others / own) ** (n_free / (n_free + n_negative))
+            shift = self._shift_for(kept, min(more * own / n_free, _MOST_SHARE))
+        return replace(
+            self,
+            curves=replace(self.curves, shift=self.curves.shift + shift),
+            scores=kept,
+            n_unlabelled=n_free,
+            n_negative=n_negative,
+        )._counted()
+
+    def _shift_for(self, scores: Vector, share: float) -> float:
+        """Return the shift of all curves by which this share of some rows is positive."""
+
+        def excess(shift: float) -> float:
+            moved = replace(self.curves, shift=self.curves.shift + shift)
+            return float(moved.mean(scores).mean()) - share
+
+        return float(brentq(excess, -40.0, 40.0))
+
     def _hidden_range(self, class_prior: Any) -> tuple[float, float]:
         """Return the range of hidden positives that follows from a class prior."""
         shares = (class_prior,) if isinstance(class_prior, Real) else tuple(class_prior)
@@ -329,12 +380,11 @@ class HiddenEstimate:
                 "class_prior must be a share above 0 and below 1, or a range of such "
                 f"shares, the lower first. Got {class_prior!r}."
             )
-        n_rows = self.n_labelled + self.n_unlabelled
-        least, most = (share * n_rows - self.n_labelled for share in (low, high))
+        least, most = (share * self.n_rows - self.n_labelled for share in (low, high))
         if most < 0.0:
             refuse(
                 "class_prior must be at least the share of labelled rows, "
-                f"{self.n_labelled / n_rows:.3g}. Got {high:.3g}."
+                f"{self.n_labelled / self.n_rows:.3g}. Got {high:.3g}."
             )
         return max(least, 0.0), most
 

@@ -66,6 +66,12 @@ class Fit:
     table: dict[str, Any]
 
     @cached_property
+    def negative(self) -> Mask:
+        """Which rows were checked and are not positive."""
+        negative = self.classifier.negative_
+        return np.zeros_like(self.labelled) if negative is None else negative
+
+    @cached_property
     def classifier(self) -> Any:
         """The classifier at the end of the pipeline."""
         return classifier_of(self.pipeline)
@@ -106,7 +112,12 @@ def _read_observed(model: Any, classifier: Any, X: Any, y: Any) -> Any:
         return model.labels_.find(_as_frame(X)[label])
     if getattr(y, "dtype", None) == bool:
         return y
-    return decode_labels(y, classifier.classes_[classifier.positive_index_]).labelled
+    names, at = classifier.classes_.tolist(), classifier.positive_index_
+    several = getattr(model, "pos_label", None)  # of a TableClassifier, or none
+    several = several if isinstance(several, tuple | list) else classifier.pos_label
+    positive = several if isinstance(several, tuple | list) else names[at]
+    negative = None if classifier.negative_ is None else names[1 - at]
+    return decode_labels(y, positive, negative).labelled
 
 
 def _as_frame(X: Any) -> Any:
@@ -161,9 +172,10 @@ def describe_fit(fit: Fit) -> Evidence:
     weight = np.ones(gap.size) if weight is None else weight
     called = (classifier.probability_ > 0.5) & ~fit.labelled
     found = {
-        "rows": round(estimate.n_labelled + estimate.n_unlabelled),
+        "rows": round(estimate.n_rows),
         "labelled": round(estimate.n_labelled),
         "unlabelled": round(estimate.n_unlabelled),
+        "negative": round(estimate.n_negative),
         "hidden": estimate.n_hidden,
         "hidden_interval": estimate.n_hidden_interval,
         "level": LEVEL,
@@ -255,6 +267,9 @@ def _check_held_out(tree: Evidence, fit: Fit, seed: int, n_jobs: int | None) -> 
     found = plain(calibrate(*held))
     tree["decision"]["reliability"] = found.pop("bins")
     found["calibration_error"] = found.pop("error")
+    if fit.negative.any():
+        called = fit.classifier.posterior_[fit.negative] > 0.5
+        found |= {"n_negative": called.size, "n_false": int(called.sum())}
     tree["belief"] |= {"labelling": found.pop("labelling"), "held_out": found}
 
 
@@ -274,7 +289,8 @@ def _check_others(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
 
 def _draw(fit: Fit, most: int, rng: Any) -> tuple[Rows, Any, Mask]:
     """Draw rows of a fit: which, as the classifier sees them, and who is labelled."""
-    rows = sample_rows(fit.labelled, most, rng)
+    free = np.flatnonzero(~fit.negative)  # to others they would be unlabelled
+    rows = free[sample_rows(fit.labelled[free], most, rng)]
     return rows, samples_of(fit.pipeline, take_rows(fit.X, rows)), fit.labelled[rows]
 
 
@@ -293,7 +309,8 @@ def _check_columns(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
 
 def _choose_next(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     gap, chance = fit.classifier.observed_gap_, fit.classifier.probability_
-    known = {"labelled": fit.labelled, "probability": chance, "random_state": seed}
+    known: dict[str, Any] = {"labelled": fit.labelled | fit.negative}
+    known |= {"probability": chance, "random_state": seed}
     for at in suggest(fit.pipeline, fit.X, _N_NEXT, **known).tolist():
         even = abs(chance[at] - 0.5) < _ABOUT_EVEN
         why = "a toss-up for the model" if even else "like many other rows"

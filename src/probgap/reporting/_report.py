@@ -33,7 +33,10 @@ from probgap.tables import Table
 
 _FORMAT = 1  # of run.json
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib")
-_ONLY_IF_KNOWN = (("table", "sha256"), ("table", "files"), ("run", "engine"))
+_ONLY_IF_KNOWN = (
+    *(("table", "sha256"), ("table", "files")),
+    *(("found", "negative"), ("run", "engine")),
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,7 +237,7 @@ def report(
     used = map(str, input_columns(fit.pipeline, fit.X))
     telling = list(dict.fromkeys([*driving, *used]))
     ranked, cells, expected = rank_rows(fit), None, None
-    if fit.classifier.row_weight_ is None:
+    if fit.classifier.row_weight_ is None and tree["found"]["unlabelled"]:
         cells = fit.inputs[[name for name in telling if name in fit.inputs]]
         unlabelled = ranked.index[ranked["rank"] != ""]
         posterior = fit.classifier.posterior_[unlabelled]

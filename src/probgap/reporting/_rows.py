@@ -40,12 +40,17 @@ _N_POINTS = 50  # rows that stand for those between two steps
 
 
 def score_rows(
-    classifier: Any, gap: Vector, probability: Vector, labelled: Mask | None = None
+    classifier: Any,
+    gap: Vector,
+    probability: Vector,
+    labelled: Mask | None = None,
+    negative: Mask | None = None,
 ) -> pd.DataFrame:
     """Return each row's gap, its decision by the gap alone, probability and prediction.
 
     Then the 90% interval of the probability. For rows of the table of a fit (``labelled``)
-    both are given whether the row is labelled; for new rows, those of any row like it.
+    both are given whether the row is labelled, or was checked and is ``negative``; for new
+    rows, those of any row like it.
     """
     lower, positive = classifier.boundary_.value, classifier.positive_index_
     decided = np.select(
@@ -57,8 +62,11 @@ def score_rows(
     ranges = classifier.estimate_.probability_range(probability, unlabelled=unlabelled)
     low, high = ranges.low.round(_DECIMALS), ranges.high.round(_DECIMALS)
     if labelled is not None:
+        negative = np.zeros_like(labelled) if negative is None else negative
         decided[labelled] = "positive"
         low[labelled] = high[labelled] = 1.0
+        decided[negative] = "negative"
+        low[negative] = high[negative] = 0.0
     # predict would compute the kernel once more for the same answer.
     called = np.where(probability > 0.5, positive, 1 - positive)
     return _pandas().DataFrame(
@@ -73,28 +81,29 @@ def score_rows(
     )
 
 
-def rank_hidden(probability: Vector, gap: Vector, labelled: Mask) -> NDArray[np.intp]:
+def rank_hidden(probability: Vector, gap: Vector, known: Mask) -> NDArray[np.intp]:
     """Order unlabelled rows, the likeliest positive first; ties by gap, then by row."""
-    rows = np.flatnonzero(~labelled)
+    rows = np.flatnonzero(~known)
     return rows[np.lexsort((rows, -gap[rows], -probability[rows]))]
 
 
 def rank_rows(fit: Fit) -> pd.DataFrame:
-    """Return all rows by rank, labelled ones last; indexed by their place in the fit."""
-    classifier, labelled = fit.classifier, fit.labelled
+    """Return all rows by rank, those that are known last; indexed by their place."""
+    classifier, labelled, negative = fit.classifier, fit.labelled, fit.negative
     gap, chance = classifier.observed_gap_, classifier.probability_
-    table = score_rows(classifier, gap, chance, labelled)
-    observed = np.where(labelled, fit.table["positive"], "")
+    table = score_rows(classifier, gap, chance, labelled, negative)
+    observed = np.select([labelled, negative], [fit.table["positive"], "negative"], "")
     table.insert(0, "observed_label", observed)
     if fit.ids is not None:
         table.insert(0, "id", fit.ids)
     table.insert(0, "row", fit.cells.index.to_numpy() + 1)  # as in the whole table
     chance, gap = (table[key].to_numpy() for key in ("probability", "gap"))
-    ranked = rank_hidden(chance, gap, labelled)
+    ranked = rank_hidden(chance, gap, labelled | negative)
     place = table.columns.get_loc("predicted_label") + 1
     table.insert(place, "rank", "")
     table.loc[ranked, "rank"] = np.arange(1, ranked.size + 1).astype(str)
-    return table.iloc[np.concatenate([ranked, np.flatnonzero(labelled)])]
+    known = np.flatnonzero(negative), np.flatnonzero(labelled)
+    return table.iloc[np.concatenate([ranked, *known])]
 
 
 def likeliest(

@@ -121,7 +121,12 @@ def _judge_held_out(tree: Tree) -> Outcome:
     outcome = "good" if recall >= _GOOD_RECALL else "fair"
     if recall < _POOR_RECALL or held_out["recall_interval"][0] <= chance:
         outcome = "poor"
+    n_negative, words = held_out.get("n_negative", 0), ""
+    if n_negative:
+        rows = plural(n_negative, "row")
+        words = f" Of {rows} checked and negative it takes {held_out['n_false']} for positive."
     return outcome, {
+        "negatives": words,
         "recall": percent(recall),
         "labelled": plural(held_out["n_labelled"], "labelled row"),
         "chance": percent(chance),

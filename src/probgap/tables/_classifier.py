@@ -14,9 +14,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from probgap._core._sklearn import HasMethods, fit_context, num_samples
-from probgap._core.checks import check_observed_labels
+from probgap._core.checks import ObservedLabels, check_observed_labels
 from probgap._core.errors import refuse
-from probgap._core.types import Mask, Vector
+from probgap._core.types import Vector
 from probgap.pgpu import PGPUClassifier
 from probgap.pgpu.classifier import fit_table
 from probgap.tables._cells import Frame, check_columns, pa, pd, to_frame
@@ -62,6 +62,10 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         handed on to an estimator that leaves it open. ``None`` takes the greater of the
         two; between two strings such as "fraud" and "ok", of which none is known to mean
         unlabelled, ``fit`` asks for it.
+    neg_label : object, default=None
+        The value of ``y`` that marks rows that were checked and are not positive, beside
+        positive and unlabelled ones, for an estimator that takes it, as the default does
+        (:class:`probgap.PGPUClassifier`). Without it "no" beside empty cells is unlabelled.
     class_prior, random_state, n_jobs : object, default=None
         Handed on to an estimator that leaves them open, as the default does.
 
@@ -132,6 +136,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         "category": "no_validation",
         "keep": "no_validation",
         "pos_label": "no_validation",
+        "neg_label": "no_validation",
         "class_prior": "no_validation",  # checked by the estimator
         "random_state": "no_validation",
         "n_jobs": "no_validation",
@@ -144,6 +149,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     category: Iterable[str] = ()
     keep: Iterable[str] = ()
     pos_label: object = None
+    neg_label: object = None
     class_prior: float | tuple[float, float] | None = None
     random_state: Any = None
     n_jobs: int | None = None
@@ -181,18 +187,19 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         """Fit to rows, each of which represents as many as ``weight`` says."""
         self.label_ = y if isinstance(y, str) else None
         self.labels_: LabelColumn | None = None
-        estimator, pos_label = self._make_estimator()
+        estimator, *named = self._make_estimator()
         if isinstance(y, str):
-            labelled, classes = self._read_column(frame, y, pos_label)
+            labels = self._read_column(frame, y, *named)
         else:
-            labels = check_observed_labels(self, y, len(frame), pos_label)
-            labelled = labels.labelled
-            classes = labels.classes[[1 - labels.positive, labels.positive]]
+            labels = check_observed_labels(self, y, len(frame), *named)
         if "pos_label" in estimator.get_params(deep=False):
-            estimator.set_params(pos_label=classes.tolist()[1])
+            estimator.set_params(pos_label=labels.name_of("labelled"))
+        if labels.negative is not None:
+            estimator.set_params(neg_label=labels.name_of("unlabelled"))
+        observed = labels.as_values()
         self.plan_ = plan_columns(
             frame,
-            labelled=labelled,
+            labelled=labels.labelled,
             label=self.label_,
             id=self.id,
             drop=self.drop,
@@ -207,7 +214,6 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             ("classifier", estimator),
         ]
         self.pipeline_ = Pipeline(steps)
-        observed = classes[labelled.astype(int)]
         if weight is None:
             self.pipeline_.fit(inputs, observed)
         else:
@@ -217,8 +223,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         self.ranges_ = describe_ranges(inputs, self.plan_)
         return self
 
-    def _make_estimator(self) -> tuple[Any, object]:
-        """Return the classifier to fit, and which label is positive, if that is given."""
+    def _make_estimator(self) -> tuple[Any, object, object]:
+        """Return the classifier to fit, and labels that are said to mean what they mean."""
         estimator = (
             PGPUClassifier() if self.estimator is None else clone(self.estimator)
         )
@@ -226,20 +232,29 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         ours = {name: getattr(self, name) for name in _HANDED_ON}
         left_open = {name: ours[name] for name in ours if own.get(name, 0) is None}
         estimator.set_params(**left_open)
-        pos_label = own.get("pos_label")
-        return estimator, self.pos_label if pos_label is None else pos_label
+        named = [own.get(name) for name in ("pos_label", "neg_label")]
+        given = zip(named, (self.pos_label, self.neg_label), strict=True)
+        pos_label, neg_label = (ours if one is None else one for one, ours in given)
+        if neg_label is not None and "neg_label" not in own:
+            kind = type(estimator).__name__
+            refuse(
+                f"estimator must have neg_label to learn from negatives. Got {kind}."
+            )
+        return estimator, pos_label, neg_label
 
     def _read_column(
-        self, frame: Frame, name: str, positive: object
-    ) -> tuple[Mask, NDArray[Any]]:
+        self, frame: Frame, name: str, positive: object, negative: object
+    ) -> ObservedLabels:
         """Return which rows are labelled, and what unlabelled and labelled are called."""
         check_columns([name], list(frame.columns), "The table")
         given = positive if isinstance(positive, tuple | list) else (positive,)
         named = None if positive is None else tuple(map(str, given))
-        labels = read_labels(frame[name], named)
+        checked = None if negative is None else str(negative)
+        self.labels_ = labels = read_labels(frame[name], named, checked)
         require_labels(labels.n_labelled, len(frame), name)
-        self.labels_ = labels
-        return labels.find(frame[name]), np.array(labels.values)
+        known = labels.find_negatives(frame[name]) if checked is not None else None
+        found, classes = labels.find(frame[name]), np.array(labels.values)
+        return ObservedLabels(found, classes, 1, known)
 
     @property
     def estimate_(self) -> Any:

@@ -17,8 +17,18 @@ from probgap.tables._cells import Series, listed, pc, pd, to_cells, to_levels
 
 _ALIASES = {"1": "true", "true": "1", "0": "false", "false": "0"}
 _MORE = "more values"
-# Beside empty cells, these may be the answers of somebody who checked.
-_WORDS_OF_CHECKERS = ("no", "n", "not", "negative", "neg", "false", "f", "0", "-1")
+# Beside a cell that says so, these say that nobody checked; another may be an answer.
+_UNCHECKED = WORDS_FOR_NO - {
+    "no",
+    "n",
+    "not",
+    "negative",
+    "neg",
+    "false",
+    "f",
+    "0",
+    "-1",
+}
 # The word for "not positive" beside a word for positive, so that predictions read like
 # the label column.
 _OPPOSITES = {
@@ -65,8 +75,8 @@ class LabelColumn:
         if self.unlabelled:
             parts.append(f"{listed(self.unlabelled, _MORE)} as unlabelled")
         words = f"Reading {', '.join(parts)}."
-        said = [v for v in self.unlabelled if v.casefold() in _WORDS_OF_CHECKERS]
-        if self.negatives or not 0 < len(said) < len(self.unlabelled):
+        said = [v for v in self.unlabelled if v.casefold() not in _UNCHECKED]
+        if self.negatives or len(said) != 1 or len(self.unlabelled) == 1:
             return words
         return (
             f"{words} If {said[0]!r} means checked and found negative, add --negative "
