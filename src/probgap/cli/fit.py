@@ -39,6 +39,7 @@ def fit(
     out: given.Folder,
     positive: given.Positive = None,
     negative: given.Negative = None,
+    kinds: given.Kinds = False,
     id_column: given.Id = None,
     drop: given.Drop = None,
     keep: given.Keep = None,
@@ -80,6 +81,8 @@ def fit(
             refuse("--scheduler requires --engine dask.")
         from probgap.cli._table import Options
 
+        if kinds and len(set(positive or ())) < 2:
+            refuse("--kinds requires --positive several times, once for each kind.")
         options = Options(
             table,
             label,
@@ -89,6 +92,7 @@ def fit(
             category,
             keep,
             negative=negative,
+            kinds=kinds,
             class_prior=prior,
             seed=seed,
             jobs=jobs,
@@ -157,6 +161,7 @@ def analyse(
                 "engine": options.engine,
             },
             fast=options.fast,
+            kinds=options.kinds,
             random_state=options.seed,
             n_jobs=options.jobs,
             progress=progress.advance,
