@@ -178,3 +178,109 @@ def test_answers_are_not_overwritten_or_guessed(folder, probgap, cases):
     result = probgap("correct", folder)
     assert result.exit_code == 1
     assert "damaged" in result.stderr
+
+
+# Answers that the next fit takes along
+
+
+@pytest.fixture
+def answered(folder, probgap, cases):
+    """A fit with an audit of 60 rows that were answered, one as unknown."""
+    probgap("audit", folder, "--budget", 60)
+    asked = fill(folder / "audit.csv", cases)
+    asked.loc[0, "answer"] = "?"
+    asked.to_csv(folder / "audit.csv", index=False)
+    result = probgap("audit", folder, "--answers", folder / "audit.csv")
+    assert result.exit_code == 0, result.stderr
+    return asked[1:].set_index("case")["answer"]
+
+
+def refit(probgap, frame, folder, *words):
+    """Fit to a table, taking answers along."""
+    frame.drop(columns="audited").to_csv(folder / "next.csv", index=False)
+    out = folder / "next"
+    words = ("--label", "found", *words, "--fast", "--force", "--out", out)
+    return probgap("fit", folder / "next.csv", *words), out
+
+
+@pytest.mark.parametrize("source", ["answers.jsonl", "audit.csv"])
+def test_answers_are_taken_along_by_id(
+    source, folder, answered, probgap, cases, tmp_path
+):
+    later = cases.sample(frac=0.9, random_state=0)
+    newly = answered.index[(answered == "no") & answered.index.isin(later["case"])][0]
+    later.loc[later["case"] == newly, "found"] = "yes"  # the table itself stands
+    result, out = refit(
+        probgap, later, tmp_path, "--id", "case", "--answers", folder / source
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "that this table does not have, left out: C-0" in result.stderr
+    scores = pd.read_csv(out / "scores.csv", keep_default_na=False).set_index("id")
+    said = answered[answered.index.isin(scores.index)]
+    before = later.set_index("case")["found"]
+    labels = before.where(before == "yes", said.map({"yes": "yes", "no": "negative"}))
+    labels = labels.fillna("")
+    assert scores["observed_label"].equals(
+        labels[scores.index].rename("observed_label")
+    )
+    assert (scores.loc[labels == "negative", "rank"] == "").all()
+    kept = json.loads((out / "run.json").read_text())["run"]["answers"]
+    n_yes, n_no = (labels[before == ""] == each for each in ("yes", "negative"))
+    assert (len(kept["yes"]), len(kept["no"])) == (n_yes.sum(), n_no.sum())
+    assert f"{n_yes.sum()} rows more labelled positive" in result.stderr
+    # What follows knows them, too: nobody is asked again.
+    result = probgap("audit", out, "--budget", 300)
+    assert result.exit_code == 0, result.stderr
+    asked = pd.read_csv(out / "audit.csv")
+    assert set(asked["case"]) == set(labels.index[labels == ""])
+
+
+@pytest.mark.parametrize("source", ["answers.jsonl", "audit.csv"])
+def test_answers_without_an_id_need_the_same_rows(
+    source, folder, answered, probgap, cases, tmp_path
+):
+    words = ("--answers", folder / source, "--quiet")
+    grown = pd.concat([cases, cases.assign(strength=cases["strength"] + 1.0)])
+    result, out = refit(probgap, grown, tmp_path, *words)
+    assert result.exit_code == 0, result.stderr
+    run = json.loads((out / "run.json").read_text())
+    yes, no = (run["run"]["answers"][each] for each in ("yes", "no"))
+    by_row = answered.set_axis(answered.index.str[2:].astype(int))
+    assert yes == sorted(by_row.index[by_row == "yes"])
+    assert no == sorted(by_row.index[by_row == "no"])
+    result, _ = refit(probgap, cases[::-1], tmp_path, *words)
+    assert result.exit_code == 1
+    assert "found again, by the column of --id" in result.stderr
+
+
+def test_answers_about_the_same_table_need_no_more_than_their_numbers(
+    folder, answered, probgap, fitted, tmp_path
+):
+    (folder / "audit.json").write_text(
+        json.dumps(json.loads((folder / "audit.json").read_text()) | {"asked": []})
+    )
+    words = ("--label", "found", "--fast", "--quiet", "--out", tmp_path / "again")
+    result = probgap("fit", fitted.table, *words, "--answers", folder / "answers.jsonl")
+    assert result.exit_code == 0, result.stderr
+    run = json.loads((tmp_path / "again" / "run.json").read_text())["run"]
+    assert len(run["answers"]["no"]) == (answered == "no").sum()
+
+
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        ("nothing.csv", "--answers must name a file"),
+        ("elsewhere.jsonl", "must name answers.jsonl of a fit"),
+        ("t.csv", "must have a column 'answer'"),
+        ("answers.jsonl", "no run.json in it"),
+    ],
+)
+def test_answers_that_will_not_do(file, sentence, refuses, place):
+    for name in ("answers.jsonl", "elsewhere.jsonl"):
+        (place / name).write_text("")
+    refuses(f"fit t.csv --label found --out new --answers {file}", sentence)
+
+
+def test_answers_need_the_whole_table(refuses):
+    words = "fit t.csv --label found --out new --answers t.csv --engine dask"
+    refuses(words, "--answers requires --engine memory")

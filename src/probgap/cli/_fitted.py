@@ -63,6 +63,10 @@ def _is_whole(part: str, found: Any) -> bool:
             "positive": str(),
         }:
             return "id" in found and isinstance(found["id"], str | None)
+        case "run", {"answers": {"yes": list(rows)}}:
+            return all(isinstance(row, int) for row in rows)
+        case "run", dict():
+            return True
         case "drivers", {
             "scored_by": str(),
             "score": int() | float(),
@@ -112,7 +116,10 @@ class FittedTable:
     def labelled(self) -> Mask:
         """Which rows are known positives."""
         cells = self._frame[self.described["label"]]
-        return self.table_model.labels_.find(cells)
+        found = self.table_model.labels_.find(cells)
+        answers = read_run(self.folder, "run").get("answers", {"yes": []})
+        found[[row - 1 for row in answers["yes"]]] = True
+        return found
 
     @cached_property
     def known(self) -> Mask:
@@ -126,6 +133,15 @@ class FittedTable:
         from probgap.tables import ids_of
 
         return ids_of(self._frame, self.described["id"])
+
+    @property
+    def scored_ids(self) -> dict[int, str]:
+        """The user's names of the rows as the fit wrote them, by row."""
+        from probgap.tables import read_table
+
+        scores = read_table(self.folder / "scores.csv").frame
+        rows = scores["row"].astype(int) - 1
+        return dict(zip(rows, scores["id"], strict=True))
 
     def find_row(self, row: str) -> int:
         """Return the place of a row that is named by its id or its number."""

@@ -83,10 +83,6 @@ _NEGATIVE = (
     "The value of the label column that marks a row somebody checked and found negative. "
     "Such rows are learnt from, and never ranked."
 )
-_KINDS = (
-    "Say which of several --positive values each row looks like, and how many hidden "
-    "positives to expect of each."
-)
 _ID = "A column that identifies the rows; kept in the results, never learnt from."
 _DROP = "Columns to leave out, separated by commas; may be repeated."
 _KEEP = (
@@ -94,6 +90,10 @@ _KEEP = (
     "like ids; separated by commas; may be repeated."
 )
 _CATEGORY = "Columns of numbers that are codes, to be read as categories."
+_EARLIER = (
+    "Answers of an earlier audit to learn from: answers.jsonl of its folder, or a file of "
+    "questions, filled in. Rows are found again by --id."
+)
 _PRIOR = (
     "The share of all rows that are positive, if it is known: 0.2, or a range: 0.1,0.3. "
     "Settles what the table itself leaves open."
@@ -124,11 +124,13 @@ Table = Annotated[str, typer.Argument(metavar="TABLE", help=_FILE + _STDIN)]
 Label = Annotated[str, column(_LABEL)]
 Positive = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=_POSITIVE)]
 Negative = Annotated[str | None, typer.Option(metavar="VALUE", help=_NEGATIVE)]
-Kinds = Annotated[bool, typer.Option("--kinds", help=_KINDS)]
 Id = Annotated[str | None, column(_ID, "--id")]
 Drop = Annotated[list[str] | None, column(_DROP, metavar="COLUMNS")]
 Keep = Annotated[list[str] | None, column(_KEEP, metavar="COLUMNS")]
 Category = Annotated[list[str] | None, column(_CATEGORY, metavar="COLUMNS")]
+Earlier = Annotated[
+    Path | None, typer.Option("--answers", metavar="FILE", help=_EARLIER)
+]
 ClassPrior = Annotated[str | None, typer.Option(metavar="SHARE", help=_PRIOR)]
 Fast = Annotated[bool, typer.Option("--fast", help=_FAST)]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, metavar="N", help=_SEED)]

@@ -25,9 +25,6 @@ def show_summary(report: Report, out: Path) -> None:
     console.print(escape(tree["table"]["sentence"]) + "\n")
     console.print(escape(report.headline), style="bold")
     _print_numbers(console, tree["found"])
-    if tree["kinds"]:
-        kinds = (f"{one_line(k['kind'])} {k['hidden']:,.0f}" for k in tree["kinds"])
-        console.print(escape(f"By kind, expected: {', '.join(kinds)}"))
     console.print("\nLikeliest hidden positives", style="dim")
     warnings = [
         " ".join(split_sentence(part)[0] for part in (one["what"], one["do"])).strip()

@@ -30,8 +30,8 @@ class Options:
     keep: Sequence[str] | None = None
     truth: str | None = None  # a column to judge by, never to learn from
     negative: str | None = None
-    kinds: bool = False  # whether the report tells several positive values apart
     class_prior: tuple[float, float] | None = None
+    answers: Path | None = None  # of an earlier audit
     seed: int = 0
     jobs: int = 1
     fast: bool = False  # leave out the checks that fit something else

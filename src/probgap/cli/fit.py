@@ -39,11 +39,11 @@ def fit(
     out: given.Folder,
     positive: given.Positive = None,
     negative: given.Negative = None,
-    kinds: given.Kinds = False,
     id_column: given.Id = None,
     drop: given.Drop = None,
     keep: given.Keep = None,
     category: given.Category = None,
+    answers: given.Earlier = None,
     class_prior: given.ClassPrior = None,
     fast: given.Fast = False,
     seed: given.Seed = 0,
@@ -68,6 +68,11 @@ def fit(
 
     Example: probgap fit customers.csv --label bought --id customer --out results
 
+    With --answers, rows that an earlier audit found positive are labelled, and those that
+    it found negative are learnt from as such.
+
+    Example: probgap fit may.csv --label bought --answers april/answers.jsonl --out may
+
     With --engine dask the table may be larger than memory: all labelled rows are used, and
     as many unlabelled ones as fit into memory. The same files are written, except
     scores.csv: score all rows with probgap predict.
@@ -79,10 +84,10 @@ def fit(
         prior = given.read_class_prior(class_prior)
         if scheduler is not None and engine != given.EngineName.DASK:
             refuse("--scheduler requires --engine dask.")
+        if answers is not None and engine == given.EngineName.DASK:
+            refuse("--answers requires --engine memory.")
         from probgap.cli._table import Options
 
-        if kinds and len(set(positive or ())) < 2:
-            refuse("--kinds requires --positive several times, once for each kind.")
         options = Options(
             table,
             label,
@@ -92,7 +97,7 @@ def fit(
             category,
             keep,
             negative=negative,
-            kinds=kinds,
+            answers=answers,
             class_prior=prior,
             seed=seed,
             jobs=jobs,
@@ -131,6 +136,14 @@ def analyse(
     table = read_rows(options, shown=shown)
     frame = table.frame
     columns = options.choose_columns(list(frame.columns))
+    learnt = None
+    if options.answers is not None:
+        from probgap.cli._answers import take_along
+
+        table, options, learnt = take_along(
+            table, options, options.answers, shown=shown
+        )
+        frame = table.frame
     # Not earlier: a bad table is refused before scikit-learn is loaded.
     from probgap.reporting import report
     from probgap.tables import TableClassifier
@@ -159,9 +172,9 @@ def analyse(
                 "seed": options.seed,
                 "files": [n for n in FILES if not (sampled and n == "scores.csv")],
                 "engine": options.engine,
+                "answers": learnt,
             },
             fast=options.fast,
-            kinds=options.kinds,
             random_state=options.seed,
             n_jobs=options.jobs,
             progress=progress.advance,

@@ -25,7 +25,6 @@ from probgap.reporting._evidence import (
     make_checks,
     plain,
     read_fit,
-    tell_kinds,
 )
 from probgap.reporting._page import draw_figures, render_report
 from probgap.reporting._rows import expect_positives, label_next, likeliest, rank_rows
@@ -35,8 +34,8 @@ from probgap.tables import Table
 _FORMAT = 1  # of run.json
 _LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib")
 _ONLY_IF_KNOWN = (
-    *(("table", "sha256"), ("table", "files")),
-    *(("found", "negative"), ("run", "engine")),
+    *(("table", "sha256"), ("table", "files"), ("found", "negative")),
+    *(("run", "engine"), ("run", "answers")),
 )
 
 
@@ -59,7 +58,7 @@ class Report:
         All rows of the fit by rank, labelled ones last, as in ``scores.csv``: ``row``
         (from 1), perhaps ``id``, ``observed_label``, ``gap``, ``decided``,
         ``probability`` with its 90% interval from ``probability_low`` to
-        ``probability_high``, ``predicted_label`` and ``rank``; with ``kinds``, ``kind``.
+        ``probability_high``, ``predicted_label`` and ``rank``.
     label_next : DataFrame
         Rows that would teach the model most, whole, as in ``label_next.csv``.
     """
@@ -110,8 +109,6 @@ class Report:
             Plain data.
         """
         tree = {"format": _FORMAT} | self.tree
-        if tree.get("kinds") is None:
-            tree.pop("kinds", None)
         for part, name in _ONLY_IF_KNOWN:
             tree[part] = {k: v for k, v in tree[part].items() if k != name or v}
         return tree
@@ -171,7 +168,6 @@ def report(
     table: Table | None = None,
     run: Mapping[str, Any] | None = None,
     fast: bool = False,
-    kinds: bool = False,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -202,11 +198,6 @@ def report(
     fast : bool, default=False
         Leave out the checks that fit something else: whether labels fell at random, what
         other methods say, and which columns matter. A warning says so.
-    kinds : bool, default=False
-        Where several values mean positive: say which of these kinds each row looks like,
-        and how many hidden positives are expected of each. By a linear classifier of the
-        labelled rows alone, which assumes that hidden positives of a kind look like
-        labelled ones.
     random_state : int, Generator, RandomState or None, default=None
         Seeds everything. The same integer gives the same numbers whatever ``n_jobs``.
     n_jobs : int, default=None
@@ -245,8 +236,7 @@ def report(
     driving = [each["column"] for each in drivers["columns"]] if drivers else []
     used = map(str, input_columns(fit.pipeline, fit.X))
     telling = list(dict.fromkeys([*driving, *used]))
-    kind, by_kind = tell_kinds(fit) if kinds else (None, None)
-    ranked, cells, expected = rank_rows(fit, kind), None, None
+    ranked, cells, expected = rank_rows(fit), None, None
     if fit.classifier.row_weight_ is None and tree["found"]["unlabelled"]:
         cells = fit.inputs[[name for name in telling if name in fit.inputs]]
         unlabelled = ranked.index[ranked["rank"] != ""]
@@ -256,7 +246,6 @@ def report(
         "table": fit.table | {"rows": tree["found"]["rows"]},
         "found": tree.pop("found"),
         "ranked": likeliest(ranked, fit.cells, telling),
-        "kinds": by_kind,
         "expected": expected,
         **tree,
         "warnings": warned,
@@ -277,6 +266,8 @@ def _describe_run(pipeline: Any) -> dict[str, Any]:
     for name in _LIBRARIES:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
-    run: dict[str, Any] = dict.fromkeys(("started", "command", "seed", "engine"))
+    run: dict[str, Any] = dict.fromkeys(
+        ("started", "command", "seed", "engine", "answers")
+    )
     run |= {"probgap": __version__, "settings": settings, "versions": versions}
     return run | {"timings": {}, "pipeline": repr(pipeline), "files": []}
