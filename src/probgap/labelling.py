@@ -24,8 +24,12 @@ MISSING, OTHER = "(missing)", "(other)"
 # Numbers with more distinct values than this, and dates, are cut at quantiles.
 _MOST_LEVELS = 100
 _N_BINS = 10
-# Of most categories, rarer ones are one group; an interaction has at most this many cells.
+# And numbers with fewer rows for each value than this: of more values than bins, and of few.
+_ROWS_OF_CODE, _ROWS_OF_LEVEL = 20, 5
+# Of most categories, rarer ones are one group; interactions have at most this many cells,
+# with so many rows for each on average: what more would tell takes longer than all the rest.
 _MOST_GROUPS = 300
+_ROWS_OF_CELL = 10
 # Standard deviations of log-rates to choose from, and the evidence in natural units that a
 # column must have for its rates to be taken for unequal at all.
 _DEVIATIONS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
@@ -40,7 +44,8 @@ _UNSURE = 1.3
 _N_DRAWS, _INTERVAL, _NORMAL = 100, (0.05, 0.95), 1.645
 
 
-class GroupRate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GroupRate:
     """How often positives of one group were labelled, against those of the best group.
 
     Attributes
@@ -161,7 +166,8 @@ def _is_continuous(numeric: Vector) -> bool:
     distinct = np.unique(numeric).size
     whole = bool((numeric == np.round(numeric)).all())
     most = _MOST_LEVELS if whole else _N_BINS
-    return distinct > most or distinct > max(2.0, numeric.size / 5.0)
+    fewest = _ROWS_OF_CODE if distinct > _N_BINS else _ROWS_OF_LEVEL
+    return distinct > most or distinct > max(2.0, numeric.size / fewest)
 
 
 def _cut(numeric: Vector, values: NDArray[Any]) -> tuple[Rows, list[str]]:
@@ -375,12 +381,13 @@ def _replaced(values: Vector, k: int, value: float) -> Vector:
 
 
 def _with_pairs(factors: Sequence[Factor]) -> list[Factor]:
-    """Return the factors, and a factor of each two of them."""
-    pairs = []
+    """Return the factors, and a factor of each two of them that are not too many cells."""
+    pairs, left = [], min(_MOST_GROUPS, factors[0].code.size // _ROWS_OF_CELL)
     for one, other in combinations(factors, 2):
         both = one.code * len(other.levels) + other.code
         used, code = np.unique(both, return_inverse=True)
-        if used.size <= _MOST_GROUPS:
+        if used.size <= left:
+            left -= used.size
             levels = tuple(map(str, used))
             pairs.append(Factor(f"{one.name} and {other.name}", code, levels))
     return [*factors, *pairs]

@@ -262,12 +262,21 @@ def classifier_of(model: Any) -> Any:
 
 
 def samples_of(model: Any, X: Any) -> Matrix:
-    """Return rows as the classifier sees them, after the other steps of a pipeline."""
+    """Return rows as the classifier learns from them, after the other steps of a pipeline.
+
+    Columns that it was told to say who was looked at are left out.
+    """
     if hasattr(model, "pipeline_"):  # a TableClassifier
         model, X = model.pipeline_, model.read_inputs(X)
-    if isinstance(model, Pipeline) and len(model) > 1:
-        return model[:-1].transform(X)
-    return X if hasattr(X, "shape") else np.asarray(X)
+    if isinstance(model, Pipeline):
+        X = model[:-1].transform(X) if len(model) > 1 else X
+        model = model[-1]
+    samples = X if hasattr(X, "shape") else np.asarray(X)
+    if getattr(model, "taken_out_", None) is None:
+        return samples
+    samples = model._without_declared(samples)
+    is_mixed = getattr(samples, "dtype", None) == object
+    return samples.astype(float) if is_mixed else samples
 
 
 def as_matrix(samples: Any) -> Matrix:
@@ -285,16 +294,24 @@ def check_rows(X: Any, labelled: ArrayLike) -> Mask:
     return check_labelled(labelled, num_samples(X), both=True)
 
 
-def refit(classifier: Any, samples: Matrix, labelled: Mask, seed: int) -> Any:
-    """Fit a copy on other rows with labels 0 and 1, quietly and on one thread."""
+def refit(
+    classifier: Any, samples: Matrix, labelled: Mask, seed: int, looked: Any = None
+) -> Any:
+    """Fit a copy on other rows with labels 0 and 1, quietly and on one thread.
+
+    ``looked`` are the columns that say who was looked at, which samples are without.
+    """
     copy = clone(classifier)
     known = copy.get_params(deep=False)
     ours: dict[str, Any] = {"random_state": seed, "verbose": 0}
-    ours |= dict.fromkeys(("pos_label", "neg_label", "n_jobs"))
+    ours |= dict.fromkeys(("pos_label", "neg_label", "n_jobs", "labelled_by", "keep"))
     copy.set_params(**{name: value for name, value in ours.items() if name in known})
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return copy.fit(samples, labelled.astype(np.int8))
+        observed = labelled.astype(np.int8)
+        if looked is not None:
+            return copy._fit_known(samples, observed, looked=looked)
+        return copy.fit(samples, observed)
 
 
 def chance_positive(classifier: Any, samples: Matrix) -> Vector:
@@ -324,9 +341,13 @@ def sample_rows(labelled: Mask, most: int, rng: Generator) -> Rows:
 
 def input_columns(model: Any, X: Any) -> list[Any]:
     """List the columns of X that the model uses: names for a frame, else indices."""
+    first = model[0] if isinstance(model, Pipeline) else model
+    names = list(X.columns) if hasattr(X, "columns") else list(range(X.shape[1]))
+    taken = getattr(first, "taken_out_", None)  # they say who was looked at
+    if taken is not None and len(names) == first.n_features_in_ + taken.size:
+        names = [name for at, name in enumerate(names) if at not in taken]
     if not hasattr(X, "columns"):
-        return list(range(X.shape[1]))
-    first, names = model[0] if isinstance(model, Pipeline) else model, list(X.columns)
+        return names
     if not isinstance(first, ColumnTransformer):
         return names
     used: set[Any] = set()

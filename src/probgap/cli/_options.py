@@ -89,6 +89,11 @@ _KEEP = (
     "Columns to learn from although they would be left out, such as numbers that look "
     "like ids; separated by commas; may be repeated."
 )
+_LABELLED_BY = (
+    "Columns that say who was looked at: a clinic, a year, who labelled; separated by commas. "
+    "How often their groups were labelled is estimated, and nothing else is learnt from them, "
+    "unless they are also in --keep."
+)
 _CATEGORY = "Columns of numbers that are codes, to be read as categories."
 _EARLIER = (
     "Answers of an earlier audit to learn from: answers.jsonl of its folder, or a file of "
@@ -127,6 +132,7 @@ Negative = Annotated[str | None, typer.Option(metavar="VALUE", help=_NEGATIVE)]
 Id = Annotated[str | None, column(_ID, "--id")]
 Drop = Annotated[list[str] | None, column(_DROP, metavar="COLUMNS")]
 Keep = Annotated[list[str] | None, column(_KEEP, metavar="COLUMNS")]
+LabelledBy = Annotated[list[str] | None, column(_LABELLED_BY, metavar="COLUMNS")]
 Category = Annotated[list[str] | None, column(_CATEGORY, metavar="COLUMNS")]
 Earlier = Annotated[
     Path | None, typer.Option("--answers", metavar="FILE", help=_EARLIER)

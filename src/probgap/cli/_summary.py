@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from probgap.cli._terminal import one_line, plain_table
-from probgap.reporting import Report, split_sentence
+from probgap.reporting import Report, describe_looked, split_sentence
 
 _N_SHOWN = 10
 _MOST_WARNINGS = 3
@@ -25,6 +25,10 @@ def show_summary(report: Report, out: Path) -> None:
     console.print(escape(tree["table"]["sentence"]) + "\n")
     console.print(escape(report.headline), style="bold")
     _print_numbers(console, tree["found"])
+    if looked := describe_looked(tree.get("looked")):
+        console.print("\nWho was looked at", style="dim")
+        for column in looked:
+            console.print(escape(column["says"]))
     console.print("\nLikeliest hidden positives", style="dim")
     warnings = [
         " ".join(split_sentence(part)[0] for part in (one["what"], one["do"])).strip()

@@ -30,6 +30,7 @@ class Options:
     keep: Sequence[str] | None = None
     truth: str | None = None  # a column to judge by, never to learn from
     negative: str | None = None
+    labelled_by: Sequence[str] | None = None
     class_prior: tuple[float, float] | None = None
     answers: Path | None = None  # of an earlier audit
     seed: int = 0
@@ -58,6 +59,7 @@ class Options:
             "drop": drop if self.truth is None else [*drop, self.truth],
             "category": _split_columns("--category", self.category, names),
             "keep": _split_columns("--keep", self.keep, names),
+            "labelled_by": _split_columns("--labelled-by", self.labelled_by, names),
         }
 
 

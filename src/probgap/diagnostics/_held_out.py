@@ -119,9 +119,13 @@ def held_out_by_fit(classifier: Any, labelled: Mask) -> HeldOut | None:
     gap, final = classifier.gap_estimator_, classifier.estimator_
     if not isinstance(gap, MixedGapEstimator) or not hasattr(final, "held_out_"):
         return None
-    chance = 0.5 * (1.0 + classifier.observed_gap_)
-    if gap.log_odds_shift_:  # back to the rows that were drawn
-        chance = expit(logit(chance) - gap.log_odds_shift_)
+    chance, shift = 0.5 * (1.0 + classifier.observed_gap_), gap.log_odds_shift_
+    if classifier.labelling_ is not None:
+        chance, weight = chance * classifier.labelling_.rate, classifier.row_weight_
+        if weight is not None:
+            shift = np.log(weight[labelled].mean() / weight[~labelled].mean())
+    if shift:  # back to the rows that were drawn
+        chance = expit(logit(chance) - shift)
     return labelled, chance, classifier.posterior_
 
 
@@ -136,14 +140,24 @@ def hold_out(
 ) -> HeldOut:
     """Fit copies of a model on folds, and predict the rows that each has not seen."""
     mask, rng = check_rows(X, labelled), as_generator(random_state)
+    classifier = classifier_of(model)
+    looked = getattr(classifier, "looked_", None)
+    if looked is not None and classifier.observed_gap_.size != mask.size:
+        refuse(
+            "X must hold the rows of the fit, whose groups are known, if columns say who "
+            f"was looked at. Got {mask.size} for {classifier.observed_gap_.size}."
+        )
     rows = sample_rows(mask, max_rows, rng)
     samples, known = samples_of(model, take_rows(X, rows)), mask[rows]
     folds, seed = split(known, n_splits, draw_seed(rng)), draw_seed(rng)
 
     def predict(train: Rows, test: Rows) -> tuple[Vector, Vector]:
         seen, unseen = take_rows(samples, train), take_rows(samples, test)
-        copy = refit(classifier_of(model), seen, known[train], seed)
+        own = None if looked is None else looked.take(rows[train])
+        copy = refit(classifier, seen, known[train], seed, own)
         chance = 0.5 * (1.0 + copy.gap_estimator_.transform(unseen)[:, 0])
+        if looked is not None:
+            chance *= classifier.labelling_.rate[rows[test]]
         return chance, chance_positive(copy, unseen)
 
     parts = Parallel(n_jobs=n_jobs)(delayed(predict)(*fold) for fold in folds)

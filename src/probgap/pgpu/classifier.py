@@ -22,7 +22,7 @@ from probgap.gap import (
     ObservedGapEstimator,
     gap_of,
 )
-from probgap.labelling import declare, take_columns
+from probgap.labelling import Declared, Labelling, declare, take_columns
 from probgap.pgpu._rows import GatheredRows, gather_rows, know_rows
 from probgap.pgpu.steps import (
     Steps,
@@ -35,6 +35,8 @@ from probgap.pgpu.steps import (
 from probgap.reading import HiddenEstimate
 from probgap.relabel import Relabelling, hidden_probability
 from probgap.reweight import KernelMeanMatching, KMMResult
+
+_MOST_SHOWN = 6  # groups in a notebook
 
 
 def paper_parameters() -> dict[str, Any]:
@@ -73,6 +75,7 @@ class BasePGPU(PUClassifier):
         self, samples: Matrix, labels: ObservedLabels, steps: Steps, rng: Generator
     ) -> None:
         """Run the steps, store their results, and warn if they may not be believed."""
+        self.looked_ = labels.looked
         labelled, weight = labels.labelled, labels.weight
         rows = TrainingRows(
             in_double(samples, self.device),
@@ -409,8 +412,20 @@ class PGPUClassifier(BasePGPU):
         Self
             The fitted classifier.
         """
+        return self._fit_known(X, y, sample_weight, groups)
+
+    def _fit_known(
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        looked: Declared | None = None,
+    ) -> Self:
+        """Fit as ``fit`` does; ``looked`` are columns that say who was looked at."""
         check_parameters(self)
         samples, labels = self._check_fit(X, y)
+        labels = replace(labels, looked=looked or labels.looked)
         known = know_rows(labels, samples, sample_weight, groups)
         self._fit(samples, known, as_generator(self.random_state))
         return self
@@ -471,13 +486,20 @@ class PGPUClassifier(BasePGPU):
         if self.labelling_ is not None:
             rate = rows.spread(self.labelling_.rate, np.nan)
             self.labelling_ = replace(self.labelling_, rate=rate)
+        self.looked_ = labels.looked
 
-    def _fit_weighted(self, X: Matrix, y: ArrayLike, weight: Vector | None) -> Self:
+    def _fit_weighted(
+        self,
+        X: Matrix,
+        y: ArrayLike,
+        weight: Vector | None,
+        looked: Declared | None = None,
+    ) -> Self:
         """Fit to rows drawn from a larger table, each of which represents several."""
         check_parameters(self)
         rng = as_generator(self.random_state)
         samples, labels = self._check_fit(X, y)
-        labels = replace(labels, weight=weight)
+        labels = replace(labels, weight=weight, looked=looked or labels.looked)
         self._fit_gathered(GatheredRows(samples, labels, self.cv, labels), rng)
         return self
 
@@ -503,7 +525,17 @@ def fit_table(model: Any) -> str:
         "left out of training": share(relabelling.n_undecided, relabelling.labels.size),
         "weights": _weights(model.kmm_, model.sample_weight_),
     }
+    if model.labelling_ is not None:
+        for column in model.labelling_.columns:
+            facts[f"rates by {column}"] = _rates(model.labelling_, column)
     return fact_table(f"{type(model).__name__}: what the fit found", facts)
+
+
+def _rates(labelling: Labelling, column: str) -> str:
+    groups = [group for group in labelling.groups if group.column == column]
+    shown = [f"{group.level} {group.rate:.0%}" for group in groups[:_MOST_SHOWN]]
+    more = len(groups) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
 def _boundary(boundary: Boundary) -> str:

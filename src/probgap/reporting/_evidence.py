@@ -189,8 +189,10 @@ def describe_fit(fit: Fit) -> Evidence:
     belief: Evidence = dict.fromkeys(("scar", "labelling", "held_out"))
     belief["scenarios"] = {"low": low, "high": high}
     belief["scenarios"]["familiarity"] = estimate.familiarity
+    looked = {} if classifier.labelling_ is None else {"looked": _describe_looked(fit)}
     return {
         "found": found | {"headline": headline(found)},
+        **looked,
         "boundary": {name: boundary[name] for name in _OF_BOUNDARY},
         "decision": {
             **sides,
@@ -203,6 +205,13 @@ def describe_fit(fit: Fit) -> Evidence:
         "drivers": None,
         "next": [],
     }
+
+
+def _describe_looked(fit: Fit) -> Evidence:
+    """Describe who was looked at, by the columns that say it."""
+    found = plain(fit.classifier.labelling_)
+    del found["rate"]  # of every row
+    return found
 
 
 def headline(found: Evidence) -> str:

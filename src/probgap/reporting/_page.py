@@ -14,11 +14,17 @@ from probgap._core.errors import load_library
 from probgap._core.output import fixed, is_open, percent, whole
 from probgap.plotting import Chart, Figure, Point, brief, draw_histogram, ticks
 from probgap.reporting._rows import MOST_ROWS, hash_source, page_data
-from probgap.reporting._verdicts import all_checks, chance_of, overall
+from probgap.reporting._verdicts import (
+    all_checks,
+    chance_of,
+    describe_looked,
+    overall,
+)
 
 _N_CHECKED = 50  # rows for a person to check
 _NUMERAL = re.compile(r"[+-]?[\d,.\s]*\d[\d,.]*(e[+-]?\d+)?%?", re.IGNORECASE)
-_FILTERS = "clip duration fixed moment p_words percent plural signed whole"
+_FILTERS = "clip duration fixed joined moment p_words percent plural signed whole"
+_GROUP, _BAR = 48, 0.62  # pixels of a group, and how deep its bar lies
 _LINE = 0.62  # how high the line of an interval lies
 # Where an axis of shares may end; a quarter of each is a whole number of percent.
 _TOPS = (0.04, 0.12, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -40,7 +46,10 @@ def render_report(tree: dict[str, Any], rows: Any = None, cells: Any = None) -> 
     if (strong or verdict["state"] == "against") and not words.startswith("No"):
         words = f"Perhaps {words[0].lower()}{words[1:]}"
     text: str = environment.get_template("report.html").render(
-        **{name: part for name, part in tree.items() if name != "table"},
+        **{
+            name: part for name, part in tree.items() if name not in ("table", "looked")
+        },
+        looked=describe_looked(tree.get("looked")),
         file=file,
         headline=words,
         no_upper_end=is_open(found["hidden_interval"][1], found["unlabelled"]),
@@ -141,6 +150,7 @@ def draw_figures(tree: dict[str, Any]) -> dict[str, Figure | None]:
     return {
         "count": _draw_count(tree["found"]),
         "recall": _draw_recall(tree),
+        "looked": _draw_looked(tree.get("looked")),
         "labelling": _draw_labelling(tree["belief"]["labelling"]),
         "reliability": _draw_reliability(tree["decision"]["reliability"]),
         "gaps": draw_histogram(tree["decision"]["histogram"], bound),
@@ -172,6 +182,35 @@ def _draw_recall(tree: dict[str, Any]) -> Figure | None:
     chart.line((chance, 0.0), (chance, 0.2), "chance")
     chart.text((chance, 0.2), f"by chance {percent(chance)}", shift=(0, -6))
     return _draw_interval(chart, recall, held_out["recall_interval"], percent)
+
+
+def _draw_looked(looked: dict[str, Any] | None) -> Figure | None:
+    """Draw how often positives of each group were labelled, as bars with intervals."""
+    charts, shown = [], []
+    for column in describe_looked(looked):
+        groups = column["groups"]
+        label = (
+            f"How often positives of each {column['name']} were labelled, relatively."
+        )
+        chart = Chart((0.0, 1.0), (0.0, len(groups)), _GROUP * len(groups), label)
+        chart.x_axis((tick, percent(tick)) for tick in _quarters(1.0))
+        for top, group in zip(range(len(groups), 0, -1), groups, strict=True):
+            ends = [percent(group[end]) for end in ("rate", "rate_low", "rate_high")]
+            words = f"{ends[0]} ({ends[1]} to {ends[2]})"
+            words = ends[0] if ends[1] == ends[2] else words
+            level = output.clip(group["level"], 24)
+            chart.text((0.0, top), level, "end", shift=(0, 18), anchor="start")
+            chart.text((1.0, top), words, shift=(0, 18), anchor="end")
+            middle, high = top - _BAR, group["rate_high"]
+            chart.box((0.0, middle - 0.12), (group["rate"], middle + 0.12), "bar")
+            chart.line((group["rate_low"], middle), (high, middle), "fit")
+            chart.dot((group["rate"], middle), "own", 4)
+        charts.append(chart)
+        shown += groups
+    if not shown:
+        return None
+    data = {name: [group[name] for group in shown] for name in shown[0]}
+    return Figure(charts, data, charts[0].label, margins=(20, 24, 40, 24))
 
 
 def _draw_labelling(curve: dict[str, Any] | None) -> Figure | None:

@@ -240,8 +240,10 @@ def report(
     if fit.classifier.row_weight_ is None and tree["found"]["unlabelled"]:
         cells = fit.inputs[[name for name in telling if name in fit.inputs]]
         unlabelled = ranked.index[ranked["rank"] != ""]
-        posterior = fit.classifier.posterior_[unlabelled]
-        expected = expect_positives(fit.classifier.estimate_, posterior)
+        chances = [fit.classifier.posterior_[unlabelled]]
+        if fit.classifier.labelling_ is not None:
+            chances.append(fit.classifier.probability_[unlabelled])
+        expected = expect_positives(fit.classifier.estimate_, *chances)
     tree = {
         "table": fit.table | {"rows": tree["found"]["rows"]},
         "found": tree.pop("found"),

@@ -161,11 +161,15 @@ def _pandas() -> Any:
 
 
 def expect_positives(
-    estimate: HiddenEstimate, posterior: ArrayLike
+    estimate: HiddenEstimate,
+    posterior: ArrayLike,
+    probability: Vector | None = None,
 ) -> dict[str, list[float]]:
     """Return how many positives to expect among the top rows, by the curves of a fit.
 
-    ``posterior`` is P(Y=1 | x) of the unlabelled rows, in the order of their rank. For each
+    ``posterior`` is P(Y=1 | x) of the unlabelled rows, in the order of their rank, and
+    ``probability`` the same given that nobody labelled them, where not everybody was looked
+    at alike: beyond what the curves explain, a row may have been overlooked. For each
     number ``k`` of rows from the top, from 1 to all, there are the ends ``low`` and ``high``
     of the 90% interval of the positives among them, and the ``mean``. Each curve gives such
     a number; the interval is that of all curves by weight, each with its spread and luck.
@@ -185,10 +189,18 @@ def expect_positives(
     curves = estimate.curves.unfolded(estimate.scores)
     first = np.cumsum([0, *(len(part) for part in points[:-1])])
     share = np.repeat(sizes / [len(part) for part in points], [len(p) for p in points])
-    sums = np.add.reduceat(curves.each(odds) * share, first, axis=1).cumsum(axis=1)
+    hidden, by_rates = curves.each(odds), np.zeros(steps.size)
+    if probability is not None:
+        mean = curves.weights @ hidden
+        missed = np.clip((probability[chosen] - mean) / (1.0 - mean), 0.0, 1.0)
+        hidden = missed + (1.0 - missed) * hidden
+        missed = np.add.reduceat(missed * share, first).cumsum()
+        by_rates = estimate.overlooked_deviation * missed / max(missed[-1], 1.0)
+    sums = np.add.reduceat(hidden * share, first, axis=1).cumsum(axis=1)
     shares = np.clip(sums / steps, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
     by_luck = 1.0 / (steps * shares * (1.0 - shares) + 1.0)
-    deviations = np.sqrt(curves.spread[:, None] ** 2 + by_luck)
+    by_rates = by_rates / (steps * shares * (1.0 - shares))
+    deviations = np.sqrt(curves.spread[:, None] ** 2 + by_luck + by_rates**2)
     columns = zip(logit(shares).T, deviations.T, strict=True)
     ends = [mixture_interval(curves.weights, *column) for column in columns]
     low, high = steps * np.transpose(ends)

@@ -8,6 +8,7 @@ Anything else that can be measured of a bad fit looks as in a good one (docs/des
 """
 
 import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -15,7 +16,7 @@ from importlib.resources import files
 from statistics import median
 from typing import Any
 
-from probgap._core.output import joined, p_words, percent, plural, whole
+from probgap._core.output import clip, joined, p_words, percent, plural, whole
 
 _WORDS = {
     "fits": "Good sign",
@@ -28,6 +29,8 @@ _GOOD_RECALL, _POOR_RECALL = 0.75, 0.5
 _FACTOR, _FEW = 1.5, 5
 _OVERLAP = 0.6  # share of the rows found by either of two methods that both find
 
+_NEARLY_EQUAL = 0.99
+_MOST_GROUPS = 10  # of a column to show
 _HIGHEST_AUC = 0.999
 # One column explains this share of the AUC above chance, and the next less than this
 # share of what it explains.
@@ -151,6 +154,44 @@ def _judge_others(others: list[Tree], n_compared: int) -> Outcome:
         "fewest": whole(min(counts)),
         "most": whole(max(counts)),
         "compared": plural(n_compared, "row"),
+    }
+
+
+def describe_looked(looked: Tree | None) -> list[Tree]:
+    """Return what the rates by each column say, and the groups to show.
+
+    Of more than ten groups those with the most hidden positives; ``left`` sums up others.
+    """
+    words, found = _sentences()["looked"], []
+    looked = looked or {"columns": ()}
+    for name in looked["columns"]:
+        groups = [group for group in looked["groups"] if group["column"] == name]
+        order = sorted(groups, key=lambda group: -float(group["hidden"]))
+        shown = groups if len(groups) <= _MOST_GROUPS else order[:_MOST_GROUPS]
+        left = [group for group in order if group not in shown]
+        less = [group for group in order if group["rate_high"] < _NEARLY_EQUAL]
+        column = {"column": clip(name, 40)}
+        says = words["equal"].format(**column)
+        if less:
+            says = words["says"].format(**column, **_words_of(less[0], groups))
+        kept = "both" if name in looked["kept"] else "alone"
+        assumes = words[kept].format(**column)
+        left_out = {"n": len(left), "hidden": sum(group["hidden"] for group in left)}
+        part = {"name": name, "groups": shown, "left": left_out}
+        part["command"] = f"probgap audit . --by {shlex.quote(name)}"
+        found.append(part | {"says": says, "assumes": assumes})
+    return found
+
+
+def _words_of(group: Tree, groups: Sequence[Tree]) -> dict[str, str]:
+    best = max(groups, key=lambda other: float(other["rate"]))
+    return {
+        "level": clip(group["level"], 40),
+        "best": clip(best["level"], 40),
+        "rate": percent(group["rate"]),
+        "positives": whole(group["labelled"] + group["hidden"]),
+        "labelled": whole(group["labelled"]) if group["labelled"] else "none",
+        "are": "is" if group["labelled"] < 2 else "are",
     }
 
 

@@ -17,10 +17,12 @@ from probgap._core._sklearn import HasMethods, fit_context, num_samples
 from probgap._core.checks import ObservedLabels, check_observed_labels
 from probgap._core.errors import refuse
 from probgap._core.types import Vector
+from probgap.labelling import Declared, make_factor
 from probgap.pgpu import PGPUClassifier
 from probgap.pgpu.classifier import fit_table
 from probgap.tables._cells import Frame, check_columns, pa, pd, to_frame
 from probgap.tables._drift import describe_ranges
+from probgap.tables._kinds import plain_values
 from probgap.tables._labels import LabelColumn, read_labels, require_labels
 from probgap.tables._plan import plan_columns
 from probgap.tables._steps import make_preprocessor, read_inputs
@@ -56,7 +58,14 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     category : iterable of str, default=()
         Columns to take for categories: codes that happen to be numbers.
     keep : iterable of str, default=()
-        Columns to learn from although they would be left out, as codes and ids are.
+        Columns to learn from although they would be left out, as codes, ids and the columns
+        of ``labelled_by`` are.
+    labelled_by : iterable of str, default=()
+        Columns that say who was looked at: a clinic, a year, who labelled. They leave the
+        model of the truth, unless they are kept, too, and how often positives of each of
+        their groups were labelled is estimated (``labelling_``), as
+        :class:`probgap.PGPUClassifier` does it and under its assumptions. New rows need not
+        have them.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive, or a tuple of several that do;
         handed on to an estimator that leaves it open. ``None`` takes the greater of the
@@ -82,6 +91,8 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         :mod:`probgap.diagnostics` and :mod:`probgap.inspection` that take a pipeline.
     estimate_ : HiddenEstimate
         How many positives are hidden, if the classifier tells, as the default does.
+    labelling_ : Labelling or None
+        Who was looked at: rates and hidden positives of each group of ``labelled_by``.
     ranges_ : dict
         What is usual in each column, by which ``probgap predict`` notices drift.
     classes_ : ndarray of shape (2,)
@@ -135,6 +146,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         "drop": "no_validation",  # checked by plan_columns
         "category": "no_validation",
         "keep": "no_validation",
+        "labelled_by": "no_validation",
         "pos_label": "no_validation",
         "neg_label": "no_validation",
         "class_prior": "no_validation",  # checked by the estimator
@@ -148,6 +160,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     drop: Iterable[str] = ()
     category: Iterable[str] = ()
     keep: Iterable[str] = ()
+    labelled_by: Iterable[str] = ()
     pos_label: object = None
     neg_label: object = None
     class_prior: float | tuple[float, float] | None = None
@@ -205,6 +218,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             drop=self.drop,
             category=self.category,
             keep=self.keep,
+            labelled_by=self.labelled_by,
         )
         inputs = read_inputs(frame, self.plan_)
         if hasattr(self, "feature_names_in_"):  # of a frame, those alone are needed
@@ -214,11 +228,15 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             ("classifier", estimator),
         ]
         self.pipeline_ = Pipeline(steps)
-        if weight is None:
+        if weight is None and not self.labelled_by:
             self.pipeline_.fit(inputs, observed)
         else:
             samples = steps[0][1].fit_transform(inputs)
-            estimator._fit_weighted(samples, observed, weight)
+            declared = self._declare(frame, inputs)
+            if weight is None:
+                estimator._fit_known(samples, observed, looked=declared)
+            else:
+                estimator._fit_weighted(samples, observed, weight, declared)
         self.classes_ = self.pipeline_.classes_
         self.ranges_ = describe_ranges(inputs, self.plan_)
         return self
@@ -260,6 +278,11 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     def estimate_(self) -> Any:
         """How many positives are hidden, by the classifier."""
         return self.pipeline_[-1].estimate_
+
+    @property
+    def labelling_(self) -> Any:
+        """Who was looked at, by the columns of ``labelled_by``; None without."""
+        return self.pipeline_[-1].labelling_
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the true label of each row.

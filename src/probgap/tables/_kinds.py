@@ -96,9 +96,11 @@ def judge(
     return use, why, day_first, codes, values if numeric else codes
 
 
-def plain_values(column: Series) -> Array:
+def plain_values(column: Series, *, text: bool = False) -> Array:
     """Return a column as numbers, as dates or as text, with empty cells as NaN, NaT, None."""
     cells = to_cells(column)
+    if text:
+        return np.array(to_levels(cells).to_pylist(), dtype=object)
     use, _, day_first, _, values = judge(column, cells, np.zeros(len(column), bool))
     if use == "date":
         days = to_days(cells, day_first=day_first)[0]

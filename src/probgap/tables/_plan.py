@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from probgap.tables._cells import (
 from probgap.tables._kinds import OR_DROP, judge, min_frequency
 from probgap.tables._labels import read_labels
 
+LOOKED = "who was looked at"  # the use of a column that says it
 # With so few labelled rows, a column that agrees with them may do so by chance.
 _FEW_LABELLED = 3
 _SOME_LABELLED = 10
@@ -40,7 +41,7 @@ class ColumnUse:
     ----------
     name : str
         Name of the column.
-    use : {"number", "date", "category", "text", "label", "id", "left out"}
+    use : {"number", "date", "category", "text", "label", "id", "who was looked at", "left out"}
         What it is taken as.
     why : str
         The reason, in words.
@@ -121,6 +122,7 @@ def plan_columns(
     positive: str | None = None,
     category: Iterable[str] = (),
     keep: Iterable[str] = (),
+    labelled_by: Iterable[str] = (),
     labelled: Mask | None = None,
 ) -> ColumnPlan:
     """Decide for every column whether a model learns from it, and as what.
@@ -168,6 +170,8 @@ def plan_columns(
     keep : iterable of str, default=()
         Columns to learn from even if they would be left out: as numbers if they are
         numbers, and else as categories.
+    labelled_by : iterable of str, default=()
+        Columns that say who was looked at. A model learns from those that are kept, too.
     labelled : ndarray of shape (n_rows,), default=None
         Which rows are labelled; ``None`` reads it from the label column.
 
@@ -191,13 +195,19 @@ def plan_columns(
     won | label | marks the known positives
     """
     drop, category, keep = tuple(drop), tuple(category), tuple(keep)
+    looked = tuple(labelled_by)
     apart = tuple(name for name in (label, id) if name is not None)
-    _check_names(frame, *apart, *drop, *category, *keep)
+    _check_names(frame, *apart, *drop, *category, *keep, *looked)
     if labelled is None:
         labelled = _find_labelled(frame, label, positive)
     if taken := [name for name in keep if name in (*apart, *drop)]:
         refuse(
             f"A kept column must be neither label, id nor dropped. Got {taken[0]!r}."
+        )
+    if taken := [name for name in looked if name in (*apart, *drop)]:
+        refuse(
+            "labelled_by must hold columns that are neither label, id nor dropped. Got "
+            f"{taken[0]!r}."
         )
     if label is not None and (label == id or label in drop):
         refuse(f"The label column must be neither id nor dropped. Got {label!r}.")
@@ -205,17 +215,26 @@ def plan_columns(
     fixed |= dict.fromkeys(drop, ("left out", "dropped on request"))
     fixed |= {} if id is None else {id: ("id", "names the rows")}
     fixed |= {} if label is None else {label: ("label", "marks the known positives")}
+    declared = LOOKED, "declared; its groups may have been labelled less or more often"
+    fixed |= {name: declared for name in looked if name not in keep}
     seen: dict[bytes, str] = {}
-    uses = [
-        _use_of(frame[name], fixed.get(name), labelled, seen, keep=name in keep)
-        for name in frame.columns
-    ]
+    # Declared columns first: what tells the same as one of them is left out.
+    found = {
+        name: _use_of(frame[name], fixed.get(name), labelled, seen, keep=name in keep)
+        for name in sorted(frame.columns, key=lambda name: name not in looked)
+    }
+    for name in set(looked).intersection(keep):
+        why = f"{found[name].why}; declared to say who was looked at, too"
+        found[name] = replace(found[name], why=why)
+    uses = [found[name] for name in frame.columns]
     plan = ColumnPlan(tuple(uses), len(frame))
-    if not plan.inputs:
+    if not set(plan.inputs).difference(looked):
         out = [f"{c.name!r} ({c.why})" for c in uses if c.use == "left out"]
         more = f" and {len(out) - 5} more" if len(out) > 5 else ""
         why = ", ".join(out[:5]) + more if out else "the table has no other column"
-        besides = "" if label is None else f" besides {label!r}"
+        others = [] if label is None else [repr(label)]
+        others += ["those of labelled_by"] if looked else []
+        besides = f" besides {' and '.join(others)}" if others else ""
         refuse(f"There is no column to learn from{besides}: {why}.")
     return plan
 
@@ -251,16 +270,22 @@ def _use_of(
     except NestedCellsError:
         if keep:
             refuse(f"Column {name!r} cannot be kept: its cells hold lists or the like.")
+        if fixed and fixed[0] == LOOKED:
+            refuse(f"labelled_by must hold columns of single values. Got {name!r}.")
         use, why = fixed or ("left out", "nested: lists or the like")
         return ColumnUse(name, use, why, 0, 0, "")
     if fixed:
         use, why = fixed
         codes = encode_levels(cells)[1]
+        if use == LOOKED:
+            codes, values = judge(column, cells, labelled)[3:]
+            seen.setdefault(_fingerprint(values), name)
+            if mirrors := _mirror(codes, labelled):
+                refuse(f"labelled_by must not hold {name!r}, which {mirrors}.")
     else:
         use, why, day_first, codes, values = judge(column, cells, labelled)
         if use != "left out":
-            key = hashlib.sha256(values.tobytes()).digest()
-            twin = seen.setdefault(key, name)
+            twin = seen.setdefault(_fingerprint(values), name)
             same = f"tells the same as {twin!r}" if twin != name else ""
             if redundant := _mirror(codes, labelled) or same:
                 use, why = "left out", redundant
@@ -278,6 +303,10 @@ def _use_of(
     if present.size:
         example = shorten(to_text(cells.slice(int(present[0]), 1))[0].as_py(), 40)
     return ColumnUse(name, use, why, *counts, example, day_first)
+
+
+def _fingerprint(values: NDArray[Any]) -> bytes:
+    return hashlib.sha256(values.tobytes()).digest()
 
 
 def _mirror(codes: NDArray[np.int64], labelled: Mask) -> str:
