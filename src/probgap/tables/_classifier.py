@@ -241,6 +241,23 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         self.ranges_ = describe_ranges(inputs, self.plan_)
         return self
 
+    def _declare(self, frame: Frame, inputs: Frame) -> Declared | None:
+        """Read the declared columns, and find those that are kept among the samples."""
+        names = list(self.labelled_by)
+        if not names:
+            return None
+        prepare, kept = self.pipeline_[0].transform, set(self.keep).intersection(names)
+        samples = prepare(inputs) if kept else None
+        found, later = {}, np.roll(np.arange(len(inputs)), 1)
+        for name in sorted(kept):
+            moved = prepare(inputs.assign(**{name: inputs[name].to_numpy()[later]}))
+            found[name] = np.flatnonzero((moved != samples).any(axis=0))
+        factors = tuple(
+            make_factor(name, plain_values(frame[name], text=name in self.category))
+            for name in names
+        )
+        return Declared(factors, found)
+
     def _make_estimator(self) -> tuple[Any, object, object]:
         """Return the classifier to fit, and labels that are said to mean what they mean."""
         estimator = (
@@ -250,6 +267,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         ours = {name: getattr(self, name) for name in _HANDED_ON}
         left_open = {name: ours[name] for name in ours if own.get(name, 0) is None}
         estimator.set_params(**left_open)
+        declares = getattr(estimator, "labelled_by", "unknown") is None
+        if self.labelled_by and not declares:
+            refuse(
+                "estimator must be None or a PGPUClassifier without labelled_by where "
+                f"labelled_by is given. Got {estimator!r}."
+            )
         named = [own.get(name) for name in ("pos_label", "neg_label")]
         given = zip(named, (self.pos_label, self.neg_label), strict=True)
         pos_label, neg_label = (ours if one is None else one for one, ours in given)
