@@ -86,16 +86,35 @@ def test_several_kinds_of_positives_and_rows_that_were_checked(
     assert result.exit_code == 0, result.stderr
     said = " ".join(result.stdout.split())
     assert "If 'fine' means checked and found negative, add --negative fine" in said
-    result = probgap(*words, "--negative", "fine", "--force")
+    result = probgap(*words, "--negative", "fine", "--kinds", "--force")
     assert result.exit_code == 0, result.stderr
     said = " ".join(result.stdout.split())
     assert f"'fine' ({checked.sum()} rows) as checked and negative" in said
+    assert re.search(
+        r"By kind, expected: (card|identity) \d+, (card|identity) \d+", said
+    )
+    tree = json.loads((out / "run.json").read_text())
     scores = read(out / "scores.csv").set_index("row")
+    for each in tree["kinds"]:
+        assert each["labelled"] == (scores["observed_label"] == each["kind"]).sum()
+        first = scores[(scores["kind"] == each["kind"]) & (scores["rank"] != "")]
+        assert each["first"] == first["id"].tolist()[:3]
+    assert sum(each["hidden"] for each in tree["kinds"]) == pytest.approx(
+        tree["found"]["hidden"]
+    )
+    assert "likeliest rows" in (out / "report.html").read_text()
     assert set(scores.index[scores["observed_label"] == "negative"] - 1) == set(
         np.flatnonzero(checked)
     )
     for rows in (read(out / "label_next.csv")["row"], audited(probgap, out)):
         assert not checked[rows - 1].any()
+
+
+def test_kinds_need_several_positives(table, probgap, tmp_path):
+    words = ("fit", table, "--label", "found", "--out", tmp_path / "out", "--kinds")
+    result = probgap(*words)
+    assert result.exit_code != 0
+    assert "--kinds requires --positive several times" in result.stderr
 
 
 def audited(probgap, out):

@@ -295,3 +295,28 @@ def test_a_table_classifier_needs_no_more_than_its_frame(framed):
     assert report.tree["table"]["sentence"].startswith("Reading 'fraud' (196")
     top = report.ranked.iloc[0]
     assert top["id"] == f"C-{top['row'] - 1}"
+
+
+def test_hidden_positives_are_broken_down_by_kind():
+    rng = np.random.default_rng(0)
+    truth, kind = rng.random(300) < 0.5, rng.random(300) < 0.3
+    X = rng.normal(size=(300, 3))
+    X[:, 0] += 3.0 * truth
+    X[:, 1] += 4.0 * (truth & kind)
+    known = truth & (rng.random(300) < 0.5)
+    y = np.where(known, np.where(kind, "card", "identity"), "ok")
+    model = probgap.PGPUClassifier(pos_label=("card", "identity"), random_state=0)
+    report = probgap.report(model.fit(X, y), X, y, fast=True, kinds=True)
+    ranked = report.ranked[report.ranked["rank"] != ""].head(50)
+    right = np.where(kind[ranked.index], "card", "identity") == ranked["kind"]
+    assert right.mean() > 0.9
+    found = {each["kind"]: each for each in report.tree["kinds"]}
+    assert found["card"]["labelled"] == (y == "card").sum()
+    hidden = (truth & ~known & kind).sum() / (truth & ~known).sum()
+    share = found["card"]["hidden"] / report.tree["found"]["hidden"]
+    assert abs(share - hidden) < 0.1
+    plain = probgap.report(model, X, y, fast=True)
+    assert "kind" not in plain.ranked
+    assert "kinds" not in plain.to_dict()
+    with pytest.raises(InvalidInputError, match="needs several values"):
+        probgap.report(model, X, np.isin(y, ["card", "identity"]), kinds=True)

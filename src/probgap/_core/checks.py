@@ -180,8 +180,11 @@ def _decode_several(
         refuse(f"pos_label must name a value of y. Got {pos_label!r}.")
     marks = [_index_of(one, kinds) for one in several if one is not None]
     negative = np.zeros(values.size, dtype=bool)
+    if neg_label is not None and not np.any(kinds == neg_label):
+        warn(f"neg_label={neg_label!r} is no value of y: no sample counts as checked.")
+        neg_label = None
     if neg_label is not None:
-        negative = code == _index_of(neg_label, kinds, "neg_label")
+        negative = code == _index_of(neg_label, kinds)
     if negative[np.isin(code, marks)].any():
         refuse(f"neg_label must not be one of pos_label. Got {neg_label!r} for both.")
     values = values.astype(object)
@@ -319,11 +322,11 @@ def is_number(value: Any) -> bool:
         return False
 
 
-def _index_of(label: object, classes: NDArray[Any], name: str = "pos_label") -> int:
+def _index_of(label: object, classes: NDArray[Any]) -> int:
     same = np.asarray(classes == label)
     if not same.any():
         refuse(
-            f"{name} must be a value found in y. Got {label!r}, y holds {classes.tolist()!r}."
+            f"pos_label must be a value found in y. Got {label!r}, y holds {classes.tolist()!r}."
         )
     return int(same.argmax())
 

@@ -83,6 +83,10 @@ _NEGATIVE = (
     "The value of the label column that marks a row somebody checked and found negative. "
     "Such rows are learnt from, and never ranked."
 )
+_KINDS = (
+    "Say which of several --positive values each row looks like, and how many hidden "
+    "positives to expect of each."
+)
 _ID = "A column that identifies the rows; kept in the results, never learnt from."
 _DROP = "Columns to leave out, separated by commas; may be repeated."
 _KEEP = (
@@ -129,6 +133,7 @@ Table = Annotated[str, typer.Argument(metavar="TABLE", help=_FILE + _STDIN)]
 Label = Annotated[str, column(_LABEL)]
 Positive = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=_POSITIVE)]
 Negative = Annotated[str | None, typer.Option(metavar="VALUE", help=_NEGATIVE)]
+Kinds = Annotated[bool, typer.Option("--kinds", help=_KINDS)]
 Id = Annotated[str | None, column(_ID, "--id")]
 Drop = Annotated[list[str] | None, column(_DROP, metavar="COLUMNS")]
 Keep = Annotated[list[str] | None, column(_KEEP, metavar="COLUMNS")]

@@ -29,6 +29,9 @@ def show_summary(report: Report, out: Path) -> None:
         console.print("\nWho was looked at", style="dim")
         for column in looked:
             console.print(escape(column["says"]))
+    if tree["kinds"]:
+        kinds = (f"{one_line(k['kind'])} {k['hidden']:,.0f}" for k in tree["kinds"])
+        console.print(escape(f"By kind, expected: {', '.join(kinds)}"))
     console.print("\nLikeliest hidden positives", style="dim")
     warnings = [
         " ".join(split_sentence(part)[0] for part in (one["what"], one["do"])).strip()

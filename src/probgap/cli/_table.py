@@ -31,6 +31,7 @@ class Options:
     truth: str | None = None  # a column to judge by, never to learn from
     negative: str | None = None
     labelled_by: Sequence[str] | None = None
+    kinds: bool = False  # whether the report tells several positive values apart
     class_prior: tuple[float, float] | None = None
     answers: Path | None = None  # of an earlier audit
     seed: int = 0

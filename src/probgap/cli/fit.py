@@ -39,6 +39,7 @@ def fit(
     out: given.Folder,
     positive: given.Positive = None,
     negative: given.Negative = None,
+    kinds: given.Kinds = False,
     id_column: given.Id = None,
     drop: given.Drop = None,
     keep: given.Keep = None,
@@ -89,6 +90,8 @@ def fit(
             refuse("--answers requires --engine memory.")
         from probgap.cli._table import Options
 
+        if kinds and len(set(positive or ())) < 2:
+            refuse("--kinds requires --positive several times, once for each kind.")
         options = Options(
             table,
             label,
@@ -100,6 +103,7 @@ def fit(
             negative=negative,
             answers=answers,
             labelled_by=labelled_by,
+            kinds=kinds,
             class_prior=prior,
             seed=seed,
             jobs=jobs,
@@ -177,6 +181,7 @@ def analyse(
                 "answers": learnt,
             },
             fast=options.fast,
+            kinds=options.kinds,
             random_state=options.seed,
             n_jobs=options.jobs,
             progress=progress.advance,

@@ -12,6 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from probgap._core.checks import decode_labels
 from probgap._core.errors import load_library, refuse
@@ -44,6 +47,7 @@ _MOST_HELD_OUT, _N_FOLDS_HELD_OUT = 20_000, 3
 _N_SCAR = 59
 _N_REPEATS, _MOST_COLUMNS = 2, 30
 _N_NEXT = 50
+_N_FIRST = 3
 _ABOUT_EVEN = 0.1
 _SIDES = ("n_negative", "n_undecided", "n_positive")
 _OF_BOUNDARY = ("value", "rule", "spread", "fallback")
@@ -64,6 +68,7 @@ class Fit:
     cells: Any
     ids: NDArray[Any] | None
     table: dict[str, Any]
+    kinds: NDArray[Any]  # the value that marks each labelled row, "" of the others
 
     @cached_property
     def negative(self) -> Mask:
@@ -87,7 +92,8 @@ def read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> Fit:
             f"or a pipeline that ends in one. Got {type(classifier).__name__}."
         )
     facts = _describe_table(model, classifier, y, table)
-    labelled = check_rows(X, _read_observed(model, classifier, X, y))
+    kinds = _read_observed(model, classifier, X, y, facts["positive"])
+    labelled = check_rows(X, kinds != "")
     if (n_fitted := classifier.observed_gap_.size) != labelled.size:
         refuse(f"X must hold the {n_fitted} rows of the fit. Got {labelled.size}.")
     inputs = _as_frame(X) if pipeline is model else model.read_inputs(X)
@@ -98,26 +104,35 @@ def read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> Fit:
         ids = ids_of(cells, model.id)
     ids = None if ids is None else np.asarray(ids, dtype=object)
     seen = X if pipeline is model else inputs
-    return Fit(pipeline, seen, labelled, inputs, cells, ids, facts)
+    return Fit(pipeline, seen, labelled, inputs, cells, ids, facts, kinds)
 
 
-def _read_observed(model: Any, classifier: Any, X: Any, y: Any) -> Any:
-    """Return the mask of labelled rows, from labels as they were given to the fit."""
+def _read_observed(
+    model: Any, classifier: Any, X: Any, y: Any, positive: str
+) -> NDArray[Any]:
+    """Return the value of each labelled row, from labels as they were given to the fit.
+
+    That is ``positive`` if there is but one, and "" of rows that are not labelled.
+    """
     if y is None:
         label = getattr(model, "label_", None)
         if label is None or label not in getattr(X, "columns", ()):
             refuse(
                 "y must be given: X has no column that the model took for its label."
             )
-        return model.labels_.find(_as_frame(X)[label])
+        kinds = model.labels_.find_kinds(_as_frame(X)[label])
+        one = len(model.labels_.kinds) == 1
+        return np.where(kinds != "", positive, "") if one else kinds
     if getattr(y, "dtype", None) == bool:
-        return y
+        return np.where(np.asarray(y), positive, "")
     names, at = classifier.classes_.tolist(), classifier.positive_index_
     several = getattr(model, "pos_label", None)  # of a TableClassifier, or none
     several = several if isinstance(several, tuple | list) else classifier.pos_label
-    positive = several if isinstance(several, tuple | list) else names[at]
+    marks = several if isinstance(several, tuple | list) else (names[at],)
     negative = None if classifier.negative_ is None else names[1 - at]
-    return decode_labels(y, positive, negative).labelled
+    labelled = decode_labels(y, tuple(marks), negative).labelled
+    values = np.asarray(y, dtype=object).ravel() if len(marks) > 1 else positive
+    return np.where(labelled, values, "").astype(str)
 
 
 def _as_frame(X: Any) -> Any:
@@ -225,6 +240,50 @@ def headline(found: Evidence) -> str:
         return f"Any number of hidden positives {among}"
     noun = "positive" if words.endswith(" 1") else "positives"
     return f"{words[0].upper()}{words[1:]} more {noun} {among}"
+
+
+def tell_kinds(fit: Fit) -> tuple[NDArray[Any], list[Evidence]]:
+    """Return which kind of positive each row looks like, and what is expected of each kind.
+
+    By a linear classifier of the labelled rows alone: hidden positives of a kind are
+    assumed to look like labelled ones.
+    """
+    names, counts = np.unique(fit.kinds[fit.labelled], return_counts=True)
+    if names.size < 2:
+        refuse(
+            "kinds (--kinds) needs several values that mean positive (--positive). Got "
+            f"{names.tolist()}."
+        )
+    classifier = fit.classifier
+    samples = classifier._without_declared(samples_of(fit.pipeline, fit.X))
+    model = make_pipeline(
+        StandardScaler(with_mean=False), LogisticRegression(max_iter=1000)
+    )
+    share = model.fit(samples[fit.labelled], fit.kinds[fit.labelled]).predict_proba(
+        samples
+    )
+    kind = np.where(fit.labelled, fit.kinds, names[share.argmax(axis=1)])
+    kind[fit.negative] = ""
+    chance, weight = classifier.probability_, classifier.row_weight_
+    free = np.where(fit.labelled | fit.negative, 0.0, chance)
+    expected = (free if weight is None else weight * free) @ share
+    likeliest = np.argsort(-free, kind="stable")
+    found = []
+    for at, name in enumerate(names.tolist()):
+        rows = likeliest[(kind[likeliest] == name) & (free[likeliest] > 0.0)][:_N_FIRST]
+        found.append(
+            {
+                "kind": name,
+                "labelled": int(counts[at]),
+                "hidden": float(expected[at]),
+                "first": [_name_row(fit, row) for row in rows.tolist()],
+            }
+        )
+    return kind, sorted(found, key=lambda each: -each["hidden"])
+
+
+def _name_row(fit: Fit, row: int) -> str:
+    return str(fit.cells.index[row] + 1 if fit.ids is None else fit.ids[row])
 
 
 def _describe_weights(fit: Fit) -> Evidence:

@@ -25,6 +25,7 @@ from probgap.reporting._evidence import (
     make_checks,
     plain,
     read_fit,
+    tell_kinds,
 )
 from probgap.reporting._page import draw_figures, render_report
 from probgap.reporting._rows import expect_positives, label_next, likeliest, rank_rows
@@ -58,7 +59,7 @@ class Report:
         All rows of the fit by rank, labelled ones last, as in ``scores.csv``: ``row``
         (from 1), perhaps ``id``, ``observed_label``, ``gap``, ``decided``,
         ``probability`` with its 90% interval from ``probability_low`` to
-        ``probability_high``, ``predicted_label`` and ``rank``.
+        ``probability_high``, ``predicted_label`` and ``rank``; with ``kinds``, ``kind``.
     label_next : DataFrame
         Rows that would teach the model most, whole, as in ``label_next.csv``.
     """
@@ -109,6 +110,8 @@ class Report:
             Plain data.
         """
         tree = {"format": _FORMAT} | self.tree
+        if tree.get("kinds") is None:
+            tree.pop("kinds", None)
         for part, name in _ONLY_IF_KNOWN:
             tree[part] = {k: v for k, v in tree[part].items() if k != name or v}
         return tree
@@ -168,6 +171,7 @@ def report(
     table: Table | None = None,
     run: Mapping[str, Any] | None = None,
     fast: bool = False,
+    kinds: bool = False,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -198,6 +202,11 @@ def report(
     fast : bool, default=False
         Leave out the checks that fit something else: whether labels fell at random, what
         other methods say, and which columns matter. A warning says so.
+    kinds : bool, default=False
+        Where several values mean positive: say which of these kinds each row looks like,
+        and how many hidden positives are expected of each. By a linear classifier of the
+        labelled rows alone, which assumes that hidden positives of a kind look like
+        labelled ones.
     random_state : int, Generator, RandomState or None, default=None
         Seeds everything. The same integer gives the same numbers whatever ``n_jobs``.
     n_jobs : int, default=None
@@ -236,7 +245,8 @@ def report(
     driving = [each["column"] for each in drivers["columns"]] if drivers else []
     used = map(str, input_columns(fit.pipeline, fit.X))
     telling = list(dict.fromkeys([*driving, *used]))
-    ranked, cells, expected = rank_rows(fit), None, None
+    kind, by_kind = tell_kinds(fit) if kinds else (None, None)
+    ranked, cells, expected = rank_rows(fit, kind), None, None
     if fit.classifier.row_weight_ is None and tree["found"]["unlabelled"]:
         cells = fit.inputs[[name for name in telling if name in fit.inputs]]
         unlabelled = ranked.index[ranked["rank"] != ""]
@@ -248,6 +258,7 @@ def report(
         "table": fit.table | {"rows": tree["found"]["rows"]},
         "found": tree.pop("found"),
         "ranked": likeliest(ranked, fit.cells, telling),
+        "kinds": by_kind,
         "expected": expected,
         **tree,
         "warnings": warned,

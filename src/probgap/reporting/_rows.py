@@ -87,13 +87,14 @@ def rank_hidden(probability: Vector, gap: Vector, known: Mask) -> NDArray[np.int
     return rows[np.lexsort((rows, -gap[rows], -probability[rows]))]
 
 
-def rank_rows(fit: Fit) -> pd.DataFrame:
+def rank_rows(fit: Fit, kind: NDArray[Any] | None = None) -> pd.DataFrame:
     """Return all rows by rank, those that are known last; indexed by their place."""
     classifier, labelled, negative = fit.classifier, fit.labelled, fit.negative
     gap, chance = classifier.observed_gap_, classifier.probability_
     table = score_rows(classifier, gap, chance, labelled, negative)
-    observed = np.select([labelled, negative], [fit.table["positive"], "negative"], "")
-    table.insert(0, "observed_label", observed)
+    if kind is not None:
+        table.insert(0, "kind", kind)
+    table.insert(0, "observed_label", np.where(negative, "negative", fit.kinds))
     if fit.ids is not None:
         table.insert(0, "id", fit.ids)
     table.insert(0, "row", fit.cells.index.to_numpy() + 1)  # as in the whole table
