@@ -14,6 +14,7 @@ from sklearn.model_selection import (
 from sklearn.svm import SVC
 
 from probgap import PGPUClassifier
+from probgap.exceptions import InvalidInputError
 from probgap.methods import NaiveClassifier
 from probgap.metrics import pu_score
 from probgap.model_selection import (
@@ -62,6 +63,20 @@ def test_a_scorer_knows_which_value_is_positive(task, metric, values, pos_label)
     assert found == pytest.approx(plain)
 
 
+def test_folds_have_their_share_of_every_kind():
+    y = np.array(["card"] * 6 + ["identity"] * 4 + ["no"] * 9 + [None] * 21, object)
+    for _, test in PUStratifiedKFold(4, shuffle=True, random_state=0).split(y, y):
+        kinds = [np.count_nonzero(y[test] == k) for k in ("card", "identity", "no")]
+        assert 1 <= kinds[0] <= 2
+        assert kinds[1] == 1
+        assert 2 <= kinds[2] <= 3
+    assert PUStratifiedKFold(5).get_n_splits(y=y) == 4
+    with pytest.raises(InvalidInputError, match="2 of any third kind"):
+        PUStratifiedKFold(5).get_n_splits(y=np.append(y, "other"))
+    with pytest.raises(InvalidInputError, match="two values"):
+        PUStratifiedKFold(5).get_n_splits(y=np.arange(100) // 4)
+
+
 @pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
 def test_a_scorer_takes_several_values_as_positive(task, metric):
     X, s, _ = task
@@ -71,6 +86,17 @@ def test_a_scorer_takes_several_values_as_positive(task, metric):
     model = NaiveClassifier(LogisticRegression(), random_state=0)
     named = clone(model).set_params(pos_label=("card", "identity")).fit(X, kinds)
     assert several(named, X, kinds) == pytest.approx(plain(model.fit(X, s), X, s))
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "roc_auc"])
+def test_to_a_scorer_checked_samples_are_not_labelled(task, metric):
+    X, s, y = task
+    told = np.where((y == 0) & (X[:, 0] > 0.0), -1, s)
+    model = LogisticRegression().fit(X, np.where(s == 1, 1, -1))
+    how = {"class_prior": 0.4, "pos_label": 1}
+    found = make_pu_scorer(metric, neg_label=-1, **how)(model, X, told)
+    plain = LogisticRegression().fit(X, s)
+    assert found == pytest.approx(make_pu_scorer(metric, **how)(plain, X, s))
 
 
 def test_a_search_by_an_estimate_finds_more_than_one_by_observed_labels(task):

@@ -77,6 +77,7 @@ def pu_score(
     *,
     class_prior: float | None = None,
     pos_label: object = None,
+    neg_label: object = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Estimate a score against the true labels from observed labels.
@@ -122,7 +123,12 @@ def pu_score(
         below the labelled share, as happens in small samples, is raised to it, and 1 is
         lowered so that one sample is negative.
     pos_label : object, default=None
-        The value of ``y`` that marks labelled positives. ``None`` takes the greater.
+        The value of ``y`` that marks labelled positives, or a tuple of several. ``None``
+        takes the greater.
+    neg_label : object, default=None
+        The value of ``y`` that marks samples that were checked and are not positive. They
+        count among those that are not labelled; that they are negative is not used, for who
+        was checked is seldom a random sample.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the samples.
 
@@ -161,7 +167,7 @@ def pu_score(
     0.7
     """
     check_metric(metric, class_prior)
-    rows = _Rows.of(y, y_pred, metric, pos_label, sample_weight)
+    rows = _Rows.of(y, y_pred, metric, (pos_label, neg_label), sample_weight)
     if metric in _WITHOUT_PRIOR:
         return _BY_COUNTS[metric](rows.recall, rows.called, 1.0)
     return rows.estimate(metric, rows.check_prior(class_prior)[0])
@@ -186,6 +192,7 @@ def pu_score_range(
     class_prior: float | tuple[float, float] | None = None,
     scar: bool = False,
     pos_label: object = None,
+    neg_label: object = None,
     sample_weight: ArrayLike | None = None,
 ) -> tuple[float, float]:
     """Bound a score against the true labels of these samples.
@@ -208,7 +215,7 @@ def pu_score_range(
         from the labelled share to all samples but one.
     scar : bool, default=False
         Whether labelled positives are a random sample of the positives.
-    pos_label, sample_weight : object
+    pos_label, neg_label, sample_weight : object
         As in :func:`pu_score`.
 
     Returns
@@ -228,7 +235,7 @@ def pu_score_range(
     (0.4, 0.9)
     """
     check_metric(metric, 0.0)
-    rows = _Rows.of(y, y_pred, metric, pos_label, sample_weight)
+    rows = _Rows.of(y, y_pred, metric, (pos_label, neg_label), sample_weight)
     if metric in BY_RANK and not scar:
         refuse(f"scar must be True for metric={metric!r}. Got {scar!r}.")
     low, high = rows.check_prior((0.0, 1.0) if class_prior is None else class_prior)
@@ -252,10 +259,10 @@ class _Rows:
         y: ArrayLike,
         y_pred: ArrayLike,
         metric: str,
-        pos_label: object,
+        named: tuple[object, object],
         sample_weight: ArrayLike | None,
     ) -> _Rows:
-        labels, output = decode_labels(y, pos_label), np.asarray(y_pred)
+        labels, output = decode_labels(y, *named), np.asarray(y_pred)
         labelled = labels.labelled
         if output.shape != labelled.shape:
             refuse(

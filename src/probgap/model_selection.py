@@ -13,16 +13,18 @@ from probgap._core.checks import (
     Fold,
     decode_labels,
     group_folds,
+    is_missing,
     number_alone,
     read_groups,
-    smaller_group,
 )
 from probgap._core.errors import ProbgapWarning, refuse
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
-from probgap._core.types import Mask
+from probgap._core.types import Rows
 from probgap.metrics import BY_RANK, check_metric, pu_score
 
 __all__ = ["PUStratifiedGroupKFold", "PUStratifiedKFold", "make_pu_scorer"]
+
+_MOST_KINDS = 20  # values of y that folds have a share of
 
 
 def make_pu_scorer(
@@ -30,6 +32,7 @@ def make_pu_scorer(
     *,
     class_prior: float | None = None,
     pos_label: object = None,
+    neg_label: object = None,
 ) -> Any:
     """Make a scorer that estimates a score against true labels from observed ones.
 
@@ -42,7 +45,7 @@ def make_pu_scorer(
 
     Parameters
     ----------
-    metric, class_prior, pos_label : str, float, object
+    metric, class_prior, pos_label, neg_label : str, float, object, object
         As in :func:`probgap.metrics.pu_score`. "recall" is highest for a model that
         predicts every sample as positive.
 
@@ -71,29 +74,38 @@ def make_pu_scorer(
     """
     check_metric(metric, class_prior)
     how: dict[str, Any] = {"metric": metric, "class_prior": class_prior}
-    if pos_label is not None:
-        # Not as pos_label, which scikit-learn looks for among the classes.
-        how["positive"] = pos_label
+    # Not as pos_label, which scikit-learn looks for among the classes.
+    named = {"positive": pos_label, "negative": neg_label}
+    how |= {name: label for name, label in named.items() if label is not None}
     ranks = metric in BY_RANK
     methods = ("decision_function", "predict_proba") if ranks else "predict"
     return make_scorer(_score, response_method=methods, **how)
 
 
 def _score(
-    y: ArrayLike, y_pred: ArrayLike, *, metric: str, positive: object = None, **how: Any
+    y: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    metric: str,
+    positive: object = None,
+    negative: object = None,
+    **how: Any,
 ) -> float:
     # scikit-learn passes the scores of the last class.
-    if metric in BY_RANK and decode_labels(y, positive).positive == 0:
+    if metric in BY_RANK and decode_labels(y, positive, negative).positive == 0:
         y_pred = -np.asarray(y_pred)
-    return pu_score(y, y_pred, metric, pos_label=positive, **how)
+    how |= {"pos_label": positive, "neg_label": negative}
+    return pu_score(y, y_pred, metric, **how)
 
 
 class PUStratifiedKFold(BaseCrossValidator):
     """Split into folds with the same share of labelled samples, up to one sample.
 
     ``y`` may be what the classifiers of this package take: two values, or one beside
-    missing entries. Where fewer samples are labelled than ``n_splits``, there are as many
-    folds as labelled samples, so that every fold has some to score and some to learn from.
+    missing entries, or more, of which some mean positive or checked and negative: every
+    fold then has its share of each. Where fewer samples are labelled than ``n_splits``, there
+    are as many folds as labelled samples, so that every fold has some to score and some to
+    learn from.
 
     Parameters
     ----------
@@ -151,9 +163,11 @@ class PUStratifiedKFold(BaseCrossValidator):
         del X, groups
         if y is None:
             return int(self.n_splits)
-        fewest = smaller_group(_one_kind(y))
+        fewest = int(np.bincount(_kinds(y)).min())
         if fewest < 2:
-            rule = "at least 2 labelled and 2 unlabelled samples"
+            rule = (
+                "at least 2 labelled and 2 unlabelled samples, and 2 of any third kind"
+            )
             refuse(f"y must hold {rule}. Got {fewest}.")
         return min(int(self.n_splits), fewest)
 
@@ -182,7 +196,7 @@ class PUStratifiedKFold(BaseCrossValidator):
         n_splits = self.get_n_splits(y=y)
         seed = draw_seed(as_generator(self.random_state)) if self.shuffle else None
         folds = StratifiedKFold(n_splits, shuffle=self.shuffle, random_state=seed)
-        yield from folds.split(X, _one_kind(y))
+        yield from folds.split(X, _kinds(y))
 
 
 class PUStratifiedGroupKFold(PUStratifiedKFold):
@@ -263,7 +277,7 @@ class PUStratifiedGroupKFold(PUStratifiedKFold):
         if y is None or groups is None:
             missing = "y" if y is None else "groups"
             refuse(f"{missing} must be given to split by groups. Got None.")
-        labelled = _one_kind(y)
+        labelled = _kinds(y) > 0
         group = number_alone(read_groups(groups, labelled.size))
         rng = as_generator(self.random_state) if self.shuffle else None
         fold = group_folds(labelled, group, int(self.n_splits), rng)
@@ -271,8 +285,21 @@ class PUStratifiedGroupKFold(PUStratifiedKFold):
             yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
 
-def _one_kind(y: ArrayLike) -> Mask:
-    """Return which samples are of one kind; for folds it does not matter which."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ProbgapWarning)
-        return decode_labels(y, ask=False).labelled
+def _kinds(y: ArrayLike) -> Rows:
+    """Return the kind of each sample, from 0: missing, or a value of y.
+
+    Beside labelled and unlabelled samples there may be checked ones, and several values that
+    mean positive.
+    """
+    values = np.asarray(y, dtype=object).ravel()
+    missing = is_missing(values)
+    present, code = np.unique(
+        np.asarray(values[~missing].tolist()), return_inverse=True
+    )
+    if not 2 < present.size + missing.any() <= _MOST_KINDS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ProbgapWarning)
+            return decode_labels(y, ask=False).labelled.astype(np.intp)
+    kinds = np.zeros(values.size, dtype=np.intp)
+    kinds[~missing] = code + int(missing.any())
+    return kinds
