@@ -80,6 +80,35 @@ def test_groups_are_counted_one_by_one(folder, probgap, cases):
     assert kept["estimate"]["n_asked"] == 70
 
 
+def test_a_fit_that_knows_who_was_looked_at_is_audited_by_that(
+    probgap, cases, tmp_path
+):
+    hidden = (cases["colour"] == "red") & (cases.index % 4 > 0)
+    frame = cases.assign(found=cases["audited"].where(~hidden, "").replace("no", ""))
+    words = ("--id", "case", "--labelled-by", "colour")
+    result, out = refit(probgap, frame, tmp_path, *words)
+    assert result.exit_code == 0, result.stderr
+    probgap("audit", out, "--budget", 60)
+    fill(out / "audit.csv", cases).to_csv(out / "audit.csv", index=False)
+    result = probgap("audit", out, "--answers", out / "audit.csv", "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["by"] == "colour"
+    rates = {each["group"]: each["model_rate"] for each in found["groups"]}
+    assert rates["red"] == min(rates.values()) < 0.6
+    page = (out / "audit.html").read_text()
+    held = all(each["rate_holds"] for each in found["groups"])
+    assert ("rates held in every group" in page) == held
+    # Where the column tells no unlabelled rows apart, all of them are counted.
+    shutil.rmtree(out)
+    frame["found"] = frame["found"].where(frame["colour"] == "red", "yes")
+    result, out = refit(probgap, frame, tmp_path, *words)
+    assert result.exit_code == 0, result.stderr
+    result = probgap("audit", out, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["groups"] == []
+
+
 @pytest.mark.parametrize("column", ["opened", "noise"])  # one is dates, one numbers
 def test_groups_are_ranges_of_dates_and_numbers(column, folder, probgap):
     result = probgap("audit", folder, "--budget", 40, "--by", column, "--json")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from probgap._core.errors import load_library, refuse
+from probgap._core.errors import InvalidInputError, load_library, refuse
 from probgap._core.output import whole_file
 from probgap.audit import Design, design, estimate
 from probgap.cli._fitted import FittedTable
@@ -145,13 +145,17 @@ def draw(
             model = fit.correct(answers)
     inputs = fit.inputs if kind == "teach" else None
     how: Any = {"budget": budget, "kind": kind, "random_state": seed}
-    labelling = getattr(fit.model[-1], "labelling_", None)
+    labelling, column = fit.model[-1].labelling_, by
     if by is None and kind == "audit" and labelling is not None:
-        by = min(labelling.groups, key=lambda group: group.rate).column
-    if by is not None:
-        how["groups"] = _read_groups(fit, by)
+        column = min(labelling.groups, key=lambda group: group.rate).column
+    groups = None if column is None else _read_groups(fit, column)
     with caught_warnings():
-        drawn = design(model, inputs, known, **how)
+        try:
+            drawn = design(model, inputs, known, groups=groups, **how)
+        except InvalidInputError:
+            if column == by:
+                raise
+            drawn = design(model, inputs, known, **how)  # the groups are too small
     return AuditFile.of(fit, drawn, since if before is None else before.since)
 
 
@@ -162,7 +166,8 @@ def _read_groups(fit: FittedTable, by: str) -> Any:
     from probgap.tables import plain_values
 
     require_column("--by", by, list(fit.cells.columns))
-    return pd.Series(plain_values(fit.cells[by]), name=by)
+    coded = by in fit.table_model.category
+    return pd.Series(plain_values(fit.cells[by], text=coded), name=by)
 
 
 def write_questions(fit: FittedTable, rows: Sequence[int], target: Path) -> None:

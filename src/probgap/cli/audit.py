@@ -23,7 +23,7 @@ _ANSWERS = "The file of questions, filled in: yes, no or unknown, in the column 
 _MORE = "Draw this many more rows, most where answers so far differ."
 _BY = (
     "A column whose groups are to be counted one by one, such as the clinic: each gets rows "
-    "of its own, and a line with its count."
+    "of its own, and a line with its count. By default that of --labelled-by, if fit had it."
 )
 _OUT = "File for the questions: .csv or .xlsx; audit.csv in the folder by default."
 
