@@ -112,6 +112,7 @@ class Factor:
     code: Rows
     levels: tuple[str, ...]
     ordered: bool = False  # neighbouring levels are alike
+    cut: bool = False  # levels are ranges of numbers or dates
 
     @property
     def precision(self) -> Array:
@@ -131,7 +132,8 @@ def make_factor(name: str, cells: NDArray[Any]) -> Factor:
     present = cells[~missing]
     values, numeric = _as_numbers(present)
     code = np.empty(cells.size, dtype=np.intp)
-    if numeric is not None and _is_continuous(numeric):
+    cut = numeric is not None and _is_continuous(numeric)
+    if numeric is not None and cut:
         code[~missing], levels = _cut(numeric, values)
     else:
         code[~missing], levels = _take_levels(present)
@@ -145,7 +147,7 @@ def make_factor(name: str, cells: NDArray[Any]) -> Factor:
         code[missing] = len(levels)
         levels = [*levels, MISSING]
     ordered = numeric is not None and not missing.any() and OTHER not in levels
-    return Factor(name, code, tuple(levels), ordered)
+    return Factor(name, code, tuple(levels), ordered, cut)
 
 
 def _as_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], Vector | None]:

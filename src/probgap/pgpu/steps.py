@@ -104,7 +104,8 @@ def fit_pgpu(rows: TrainingRows, steps: Steps, rng: Generator) -> FittedSteps:
     gap = steps.estimate_gap(rows, rng)  # 1  who gets labelled
     looked = steps.find_rates(gap, rows, rng)  # and who was looked at
     features = steps.map_features(samples, labelled, rng)
-    estimate = read_gap(gap, looked, rows, steps.class_prior)
+    scores = gap._training_log_odds()
+    estimate = read_gap(scores, looked, rows, steps.class_prior)
     curve = steps.place_boundary(gap, labelled, estimate, weight, rng)  # 2  boundary
     curve = curve if looked is None else replace(curve, missed=looked.missed)
     relabelling = steps.relabel(curve, gap, labelled)  # 3  Bayesian optimal relabelling
@@ -139,7 +140,7 @@ def fit_pgpu(rows: TrainingRows, steps: Steps, rng: Generator) -> FittedSteps:
 
 
 def read_gap(
-    gap: GapClassifier, looked: LabellingFit | None, rows: TrainingRows, prior: Any
+    scores: Vector, looked: LabellingFit | None, rows: TrainingRows, prior: Any
 ) -> HiddenEstimate:
     """Estimate the hidden positives from the log-odds of being labelled.
 
@@ -147,7 +148,7 @@ def read_gap(
     that it would be, and as unlabelled with the rest. One that is known to be negative hides
     nothing.
     """
-    scores, labelled, weight = gap._training_log_odds(), rows.labelled, rows.weight
+    labelled, weight = rows.labelled, rows.weight
     if looked is None and rows.negative is None:
         return read(scores, labelled, class_prior=prior, sample_weight=weight)
     weight = np.ones(labelled.size) if weight is None else weight

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from probgap.tables._kinds import TOO_RARE as TOO_RARE
 from probgap.tables._kinds import plain_values as plain_values
 from probgap.tables._labels import LabelColumn, read_labels
 from probgap.tables._labels import count_levels as count_levels

@@ -41,6 +41,7 @@ _ENOUGH_LABELLED = 30
 # statistic by Kolmogorov and Smirnov: each is exceeded by chance in 1 column of 100.
 _RANKS, _SPREAD = 2.58, 1.63
 _SAMPLE = 1_000
+TOO_RARE = "every value is too rare to learn from"
 # Words of two letters or more; in scripts without spaces, single characters.
 TOKEN = r"(?u)[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\b\w\w+\b"
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}]{4}"
@@ -231,7 +232,7 @@ def _judge_text(
     if n_distinct > 2 and n_distinct >= _MOSTLY_DISTINCT * n_present:
         return "left out", "id-like: nearly all values differ"
     if rare:
-        return "left out", "every value is too rare to learn from"
+        return "left out", TOO_RARE
     if _ID_NAME.search(str(name)) and n_distinct > 0.5 * n_present:
         return "left out", "id-like: by its name, and most values differ"
     return "category", f"{n_distinct:,} value{'s' if n_distinct > 1 else ''}"
