@@ -15,7 +15,6 @@ from scipy.sparse import issparse
 from probgap._core._sklearn import safe_indexing
 from probgap._core.checks import is_missing
 from probgap._core.errors import InvalidInputError, refuse
-from probgap._core.output import number
 from probgap._core.types import Array, Mask, Rows, Vector
 
 __all__ = ["GroupRate", "Labelling"]
@@ -185,7 +184,7 @@ def _cut(numeric: Vector, values: NDArray[Any]) -> tuple[Rows, list[str]]:
 def _shown(value: Any) -> str:
     if isinstance(value, np.datetime64):
         return str(value.astype("M8[D]"))
-    return number(float(value), 4)
+    return f"{value:.10g}" if float(value).is_integer() else f"{value:.4g}"
 
 
 def _take_levels(present: NDArray[Any]) -> tuple[Rows, list[str]]:

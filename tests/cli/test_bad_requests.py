@@ -124,6 +124,21 @@ BAD_REQUESTS = {
     "id is the label": (nothing, FIT + " --id found", "--id must name another column"),
     "no such column to drop": (nothing, FIT + " --drop siz", "Did you mean 'size'?"),
     "kept and dropped": (nothing, FIT + " --keep size --drop size", "nor dropped"),
+    "declared column misspelt": (
+        nothing,
+        FIT + " --labelled-by color",
+        "--labelled-by must name a column of the table, which",
+    ),
+    "declared column is the label": (
+        nothing,
+        FIT + " --labelled-by found",
+        "neither label, id nor dropped",
+    ),
+    "all columns declared": (
+        nothing,
+        FIT + " --drop case --labelled-by colour,size",
+        "no column to learn from besides 'found' and those of labelled_by",
+    ),
     "everything dropped": (
         nothing,
         FIT + " --drop case,size,colour",

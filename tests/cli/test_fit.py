@@ -548,3 +548,31 @@ def test_codes_may_be_taken_for_categories(cases, probgap, tmp_path):
     result = probgap(*words, "--category", "color", "--force")
     assert result.exit_code == 1
     assert "Did you mean 'colour'?" in result.stderr
+
+
+def test_columns_that_say_who_was_looked_at_are_declared(
+    cases, table, probgap, tmp_path
+):
+    out, path = tmp_path / "results", tmp_path / "new.csv"
+    declared = ("--labelled-by", "colour,opened", "--keep", "opened")
+    result = probgap(
+        "fit", table, "--label", "found", "--id", "case", *declared, "--out", out
+    )
+    assert result.exit_code == 0, result.stderr
+    assert "Who was looked at" in result.stdout
+    looked = json.loads((out / "run.json").read_text())["looked"]
+    assert (looked["columns"], looked["kept"]) == (["colour", "opened"], ["opened"])
+    groups = [group for group in looked["groups"] if group["column"] == "colour"]
+    assert [group["level"] for group in groups] == ["blue", "green", "red"]
+    assert sum(group["rows"] for group in groups) == len(cases)
+    page = (out / "report.html").read_text()
+    assert "colour and opened say who was looked at" in page
+    assert "probgap audit . --by colour" in page
+    model = io.load(out / "model.probgap")
+    assert "colour" not in model.plan_.inputs
+    assert "opened" in model.plan_.inputs
+    cases.drop(columns=["colour", "found"]).to_csv(path, index=False)
+    scored = probgap(
+        "predict", out / "model.probgap", path, "--out", tmp_path / "s.csv"
+    )
+    assert scored.exit_code == 0, scored.stderr
