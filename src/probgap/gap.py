@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,7 +19,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from probgap._core._sklearn import Interval, StrOptions
+from probgap._core._sklearn import Interval, StrOptions, check_parameters
 from probgap._core.checks import (
     DEFAULT_FOLDS,
     ObservedLabels,
@@ -28,6 +28,8 @@ from probgap._core.checks import (
     fold_of_rows,
     group_folds,
     make_splitter,
+    number_alone,
+    read_groups,
     smaller_group,
 )
 from probgap._core.defaults import DEFAULTS
@@ -56,6 +58,31 @@ class GapClassifier(TransformerMixin, PUClassifier):
     observed_gap_: Vector  # of the training samples; ``_fit`` sets it
     # Added to log-odds to correct for labelled samples that were drawn more often.
     log_odds_shift_: float = 0.0
+
+    def fit(self, X: Matrix, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Fit to observed labels.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Samples.
+        y : array-like of shape (n_samples,)
+            *Observed* labels, as for :class:`~probgap.PGPUClassifier`.
+        groups : array-like of shape (n_samples,), default=None
+            Which samples belong together, and are held out together.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+        """
+        check_parameters(self)
+        samples, labels = self._check_fit(X, y)
+        if groups is not None:
+            group = number_alone(read_groups(groups, labels.labelled.size))
+            labels = replace(labels, group=group)
+        self._fit(samples, labels, as_generator(self.random_state))
+        return self
 
     def _fit_checked(
         self,

@@ -16,7 +16,12 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import Bunch, gen_batches
 
 from probgap._core._sklearn import num_samples
-from probgap._core.checks import is_missing, require_groups
+from probgap._core.checks import (
+    group_folds,
+    groups_of,
+    is_missing,
+    require_groups,
+)
 from probgap._core.errors import refuse
 from probgap._core.estimators import (
     as_matrix,
@@ -41,7 +46,7 @@ __all__ = [
 ]
 
 _SCORED_BY = "ROC AUC of held-out labelled rows against unlabelled ones"
-_HELD_OUT = 0.4
+_HELD_OUT, _N_FOLDS = 0.4, 5
 _FEWEST_TO_HOLD_OUT = 5
 _N_GROUPS = 8
 # The most cells to score at once, and the most rows to score in all.
@@ -59,6 +64,7 @@ def column_importance(
     n_repeats: int = 5,
     max_columns: int = 100,
     max_rows: int = 5000,
+    groups: ArrayLike | None = None,
     random_state: RandomStateLike = None,
 ) -> Bunch:
     """Measure permutation importance of input columns, on held-out rows.
@@ -84,6 +90,8 @@ def column_importance(
         Of more columns, only those most associated with the model's score are tried.
     max_rows : int, default=5000
         Larger data are sampled down to so many rows, stratified by label.
+    groups : array-like of shape (n_samples,), default=None
+        Which rows belong together: they are held out together.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the split, the fit and the shuffles.
 
@@ -112,10 +120,19 @@ def column_importance(
     require_groups(mask, _FEWEST_TO_HOLD_OUT, "hold some out")
     rng = as_generator(random_state)
     rows = sample_rows(mask, max_rows, rng)
-    how = {"test_size": _HELD_OUT, "stratify": mask[rows]}
-    train, test = train_test_split(rows, **how, random_state=draw_seed(rng))
-    seen = samples_of(model, take_rows(X, train))
-    copy = refit(classifier_of(model).gap_estimator_, seen, mask[train], draw_seed(rng))
+    group, together = groups_of(groups, rows, mask.size), None
+    if group is None:
+        how = {"test_size": _HELD_OUT, "stratify": mask[rows]}
+        train, test = train_test_split(rows, **how, random_state=draw_seed(rng))
+    else:
+        fold = group_folds(mask[rows], group, _N_FOLDS, rng)
+        held_out = fold < max(1, int(_HELD_OUT * (fold.max() + 1)))
+        train, test, together = rows[~held_out], rows[held_out], group[~held_out]
+    seen, gap = (
+        samples_of(model, take_rows(X, train)),
+        classifier_of(model).gap_estimator_,
+    )
+    copy = refit(gap, seen, mask[train], draw_seed(rng), together)
     unseen, known = _as_table(take_rows(X, test)), mask[test]
     chance = chance_positive(copy, samples_of(model, unseen))
     columns = input_columns(model, unseen)

@@ -576,3 +576,24 @@ def test_columns_that_say_who_was_looked_at_are_declared(
         "predict", out / "model.probgap", path, "--out", tmp_path / "s.csv"
     )
     assert scored.exit_code == 0, scored.stderr
+
+
+def test_rows_of_a_group_are_held_out_together(cases, probgap, tmp_path):
+    source, rng = tmp_path / "visits.csv", np.random.default_rng(0)
+    visits = cases.loc[cases.index.repeat(2)].reset_index(drop=True)
+    visits["patient"] = [f"P{row // 2}" for row in range(len(visits))]
+    visits["strength"] += 0.01 * rng.normal(size=len(visits))
+    visits.to_csv(source, index=False)
+    told = {}
+    for group in ([], ["--group", "patient"]):
+        out = tmp_path / f"out{len(group)}"
+        asked = ["fit", source, "--label", "found", "--out", out, "--fast", *group]
+        assert probgap(*asked).exit_code == 0
+        found = json.loads((out / "run.json").read_text())
+        told[len(group)] = found["belief"]["held_out"]["roc_auc"]
+        offered = [w["do"] for w in found["warnings"] if w["code"] == "repeats"]
+        assert bool(offered) == (not group)
+        assert group or any("--group patient" in do for do in offered)
+    uses = {column["name"]: column["use"] for column in found["table"]["columns"]}
+    assert uses["patient"] == "group"
+    assert told[2] < told[0]

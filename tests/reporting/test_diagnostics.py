@@ -13,6 +13,7 @@ from probgap.diagnostics import (
 )
 from probgap.diagnostics._scar import judge_randomness
 from probgap.exceptions import InvalidInputError
+from probgap.inspection import column_importance
 from probgap.methods import NaiveClassifier
 
 
@@ -183,3 +184,36 @@ def test_a_comparison_refuses_what_it_cannot_use(fitted):
         compare_methods(X, labelled, truth=[True])
     with pytest.raises(InvalidInputError, match=r"n_splits must be at least 2\. Got 1"):
         compare_methods(X, labelled, n_splits=1)
+
+
+@pytest.fixture(scope="module")
+def copies():
+    """Return rows of which three each are copies but for noise; labels are a coin's."""
+    rng = np.random.default_rng(0)
+    s, group = rng.random(150) < 0.4, np.repeat(np.arange(150), 3)
+    X = np.repeat(rng.normal(size=(150, 5)), 3, axis=0)
+    return X + 0.02 * rng.normal(size=X.shape), s[group], group
+
+
+@pytest.mark.filterwarnings("ignore::probgap.exceptions.ProbgapWarning")
+def test_checks_hold_groups_out(copies):
+    X, s, group = copies
+    model = PGPUClassifier(random_state=0).fit(X, s)
+    how = {"random_state": 0}
+    scores = []
+    for groups in (None, group):
+        found = held_out_calibration(model, X, s, n_splits=3, groups=groups, **how)
+        ranked = column_importance(model, X, s, n_repeats=1, groups=groups, **how)
+        names = ["probgap", "naive forest"]
+        rows = compare_methods(X, s, methods=names, n_splits=2, groups=groups, **how)
+        aucs = [row["labelled_auc"] for row in rows]
+        scores.append([found.roc_auc, ranked.score, *aucs])
+    assert min(scores[0]) > 0.8
+    assert max(scores[1]) < 0.65
+
+
+def test_a_test_of_random_labels_takes_one_row_of_each_group(copies):
+    X, s, group = copies
+    found = scar_test(X, s, n_resamples=19, groups=group, random_state=0)
+    assert found.n_rows <= 150
+    assert scar_test(X, s, n_resamples=19, random_state=0).n_rows > 150

@@ -320,3 +320,26 @@ def test_hidden_positives_are_broken_down_by_kind():
     assert "kinds" not in plain.to_dict()
     with pytest.raises(InvalidInputError, match="needs several values"):
         probgap.report(model, X, np.isin(y, ["card", "identity"]), kinds=True)
+
+
+def test_an_id_that_repeats_is_offered_as_a_group():
+    from probgap.tables import TableClassifier  # noqa: PLC0415
+
+    rng = np.random.default_rng(0)
+    customer, x = np.repeat(np.arange(60), 5), rng.normal(size=(300, 3))
+    s = (x[:, 0] > 0) & (rng.random(300) < 0.6)
+    frame = pd.DataFrame(x, columns=list("abc"))
+    frame = frame.assign(**{"customer no": [f"C{k}" for k in customer]})
+    light = PGPUClassifier(
+        gap_estimator=LogisticRegression(), estimator=LogisticRegression()
+    )
+    said = {}
+    for group in (None, "customer no"):
+        model = TableClassifier(light, group=group, random_state=0).fit(frame, s)
+        found = probgap.report(model, frame, s, fast=True, random_state=0)
+        said[group] = [w for w in found.warnings if w["code"] == "repeats"]
+    assert not said["customer no"]
+    (offer,) = said[None]
+    assert "60 values repeat" in offer["what"]
+    assert "--group 'customer no'" in offer["do"]
+    assert "--keep 'customer no'" in offer["do"]

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
@@ -204,3 +205,56 @@ def test_it_tells_the_count_and_remembers_what_was_usual(table, probgap, tmp_pat
     said = probgap(*words, "--strict")
     assert said.exit_code == 1
     assert "Column 'age' left its training range" in said.stderr
+
+
+@pytest.fixture(scope="module")
+def visits():
+    """Return a table with three rows of each customer, alike but for noise."""
+    rng, n = np.random.default_rng(1), 120
+    customer = np.repeat(np.arange(n), 3)
+    traits = np.repeat(rng.normal(size=(n, 4)), 3, axis=0)
+    frame = pd.DataFrame(traits + 0.05 * rng.normal(size=traits.shape))
+    frame.columns = list("abcd")
+    known = np.repeat(rng.random(n) < 0.4, 3)  # by a coin
+    return frame.assign(customer=[f"C-{k:03}" for k in customer]), known
+
+
+def test_rows_of_a_group_are_held_out_together(visits):
+    frame, known = visits
+    rest = frame.drop(columns="customer")
+    model = TableClassifier(group="customer", random_state=0).fit(frame, known)
+    assert {c.name: c.use for c in model.plan_.columns}["customer"] == "group"
+    assert list(model.plan_.inputs) == list("abcd")
+    told = TableClassifier(random_state=0).fit(rest, known, groups=frame["customer"])
+    gaps = [each.pipeline_[-1].observed_gap_ for each in (model, told)]
+    assert_array_equal(*gaps)
+    assert roc_auc_score(known, gaps[0]) < 0.65
+    apart = TableClassifier(random_state=0).fit(rest, known)
+    assert roc_auc_score(known, apart.pipeline_[-1].observed_gap_) > 0.9
+    assert_array_equal(model.predict(rest), model.predict(frame))
+    kept = TableClassifier(group="a", keep=["a"], random_state=0).fit(frame, known)
+    assert "a" in kept.plan_.inputs
+
+
+def test_groups_that_cannot_be_used_are_refused(visits):
+    frame, known = visits
+    with pytest.raises(InvalidInputError, match="groups must be None if group names"):
+        TableClassifier(group="customer").fit(frame, known, groups=known)
+    with pytest.raises(InvalidInputError, match="'nobody'"):
+        TableClassifier(group="nobody").fit(frame, known)
+    with pytest.raises(InvalidInputError, match="must take groups in fit"):
+        TableClassifier(LogisticRegression(), group="customer").fit(frame, known)
+    with pytest.raises(InvalidInputError, match="another one than the label"):
+        TableClassifier(group="known").fit(frame.assign(known=known), "known")
+
+
+def test_ids_that_repeat_are_noticed(visits):
+    frame, known = visits
+    number = frame["customer"].str[2:].astype(int)
+    once = [f"R-{row}" for row in range(len(frame))]
+    twice = [f"H-{row // 2}" for row in range(len(frame))]
+    frame = frame.assign(customer_id=number, order=once, size=number % 5, home=twice)
+    plan = plan_columns(frame, labelled=known)
+    uses = {c.name: c.use for c in plan.repeated_ids}
+    assert uses == {"customer": "category", "customer_id": "number", "home": "left out"}
+    assert not plan_columns(frame, labelled=known, group="customer").repeated_ids

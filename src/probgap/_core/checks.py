@@ -463,6 +463,13 @@ def read_groups(groups: ArrayLike, n_samples: int) -> Rows:
     return group
 
 
+def groups_of(groups: ArrayLike | None, rows: Rows, n_samples: int) -> Rows | None:
+    """Return the numbers of the groups of some rows; None if there are no groups."""
+    if groups is None:
+        return None
+    return number_alone(read_groups(groups, n_samples)[rows])
+
+
 def number_alone(group: Rows) -> Rows:
     """Give each row without a group a number of its own."""
     alone = group < 0

@@ -295,11 +295,17 @@ def check_rows(X: Any, labelled: ArrayLike) -> Mask:
 
 
 def refit(
-    classifier: Any, samples: Matrix, labelled: Mask, seed: int, looked: Any = None
+    classifier: Any,
+    samples: Matrix,
+    labelled: Mask,
+    seed: int,
+    group: Rows | None = None,
+    looked: Any = None,
 ) -> Any:
     """Fit a copy on other rows with labels 0 and 1, quietly and on one thread.
 
-    ``looked`` are the columns that say who was looked at, which samples are without.
+    If it can, it holds rows of a ``group`` out together. ``looked`` are the columns that say
+    who was looked at, which samples are without.
     """
     copy = clone(classifier)
     known = copy.get_params(deep=False)
@@ -309,9 +315,12 @@ def refit(
     with one_thread(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         observed = labelled.astype(np.int8)
+        how: dict[str, Any] = {}
+        if group is not None and has_fit_parameter(copy, "groups"):
+            how["groups"] = group
         if looked is not None:
-            return copy._fit_known(samples, observed, looked=looked)
-        return copy.fit(samples, observed)
+            return copy._fit_known(samples, observed, looked=looked, **how)
+        return copy.fit(samples, observed, **how)
 
 
 def chance_positive(classifier: Any, samples: Matrix) -> Vector:

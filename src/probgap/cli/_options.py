@@ -88,6 +88,10 @@ _KINDS = (
     "positives to expect of each."
 )
 _ID = "A column that identifies the rows; kept in the results, never learnt from."
+_GROUP = (
+    "A column that names what several rows belong to, such as a customer or patient: "
+    "rows of one value are held out together; not learnt from unless it is kept."
+)
 _DROP = "Columns to leave out, separated by commas; may be repeated."
 _KEEP = (
     "Columns to learn from although they would be left out, such as numbers that look "
@@ -135,6 +139,7 @@ Positive = Annotated[list[str] | None, typer.Option(metavar="VALUE", help=_POSIT
 Negative = Annotated[str | None, typer.Option(metavar="VALUE", help=_NEGATIVE)]
 Kinds = Annotated[bool, typer.Option("--kinds", help=_KINDS)]
 Id = Annotated[str | None, column(_ID, "--id")]
+Group = Annotated[str | None, column(_GROUP)]
 Drop = Annotated[list[str] | None, column(_DROP, metavar="COLUMNS")]
 Keep = Annotated[list[str] | None, column(_KEEP, metavar="COLUMNS")]
 LabelledBy = Annotated[list[str] | None, column(_LABELLED_BY, metavar="COLUMNS")]

@@ -25,6 +25,7 @@ class Options:
     label: str
     positive: Sequence[str] | None = None
     id: str | None = None
+    group: str | None = None
     drop: Sequence[str] | None = None
     category: Sequence[str] | None = None
     keep: Sequence[str] | None = None
@@ -54,9 +55,12 @@ class Options:
                         f"{name!r} for both."
                     )
                 taken[name] = option
+        if self.group is not None:
+            require_column("--group", self.group, names)
         drop = _split_columns("--drop", self.drop, names)
         return {
             "id": self.id,
+            "group": self.group,
             "drop": drop if self.truth is None else [*drop, self.truth],
             "category": _split_columns("--category", self.category, names),
             "keep": _split_columns("--keep", self.keep, names),

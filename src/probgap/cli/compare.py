@@ -57,6 +57,7 @@ def compare(
     truth: Annotated[str | None, given.column(_TRUTH)] = None,
     positive: given.Positive = None,
     id_column: given.Id = None,
+    group: given.Group = None,
     drop: given.Drop = None,
     keep: given.Keep = None,
     category: given.Category = None,
@@ -89,7 +90,9 @@ def compare(
         check_libraries()
         from probgap.cli._table import Options, read_rows
 
-        asked = Options(table, label, positive, id_column, drop, category, keep, truth)
+        asked = Options(
+            table, label, positive, id_column, group, drop, category, keep, truth
+        )
         with terminal.Progress(_COSTS, shown=not (quiet or as_json)) as progress:
             progress.begin("Reading the table")
             frame = read_rows(asked).frame
@@ -118,6 +121,8 @@ def compare(
             }
             if truth is not None:
                 options["truth"] = _read_truth(frame[truth], labelled, labels.kinds)
+            if group is not None:
+                options["groups"] = frame[group].to_numpy(dtype=object)
             inputs = tables.read_inputs(frame, plan)
             with terminal.caught_warnings():
                 rows = diagnostics.compare_methods(inputs, labelled, **options)

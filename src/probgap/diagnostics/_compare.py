@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 
 from probgap import methods as pu
-from probgap._core.checks import check_labelled
+from probgap._core.checks import check_labelled, groups_of
 from probgap._core.errors import refuse
 from probgap._core.estimators import check_rows, refit, sample_rows, take_rows
 from probgap._core.runtime import RandomStateLike, as_generator, draw_seed
@@ -70,6 +70,7 @@ def compare_methods(
     preprocessor: Any = None,
     methods: Iterable[str] | Mapping[str, Any] | None = None,
     n_splits: int = 5,
+    groups: ArrayLike | None = None,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -97,6 +98,8 @@ def compare_methods(
         ours. ``None`` takes all; "PGPUcv (paper)" takes longer than the others together.
     n_splits : int, default=5
         Number of folds; fewer where fewer rows are labelled.
+    groups : array-like of shape (n_samples,), default=None
+        Which rows belong together: they are held out together, inside ours as well.
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds and methods.
     n_jobs : int, default=None
@@ -144,12 +147,14 @@ def compare_methods(
         )
     tell = progress or (lambda _done, _total, _what: None)
     rng = as_generator(random_state)
-    folds = split(mask, n_splits, draw_seed(rng))
+    group = groups_of(groups, np.arange(mask.size), mask.size)
+    folds = split(mask, n_splits, draw_seed(rng), group)
     parts = []
     for train, test in folds:
         drawn = train[sample_rows(mask[train], _MOST_TO_LEARN_FROM, rng)]
         seen, unseen = _prepare(preprocessor, X, drawn, test)
-        parts.append((seen, mask[drawn], unseen, draw_seed(rng)))
+        together = None if group is None else group[drawn]
+        parts.append((seen, mask[drawn], unseen, draw_seed(rng), together))
     jobs = [(name, part) for part in parts for name in names]
     results = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_fit_and_predict)(choices[name], *part) for name, part in jobs
@@ -174,13 +179,18 @@ def compare_methods(
 
 
 def compare_with_fit(
-    methods: Iterable[str], samples: Any, labelled: Mask, called: Mask, seed: int
+    methods: Iterable[str],
+    samples: Any,
+    labelled: Mask,
+    called: Mask,
+    seed: int,
+    group: Rows | None = None,
 ) -> dict[str, Any]:
     """Compare methods, fitted on half of the rows, with what a fit calls the others.
 
     Return how many rows were compared, and how many unlabelled ones the fit calls positive.
     """
-    train, test = split(labelled, 2, seed)[0]
+    train, test = split(labelled, 2, seed, group)[0]
     seen, unseen = take_rows(samples, train), take_rows(samples, test)
     rows = []
     for name in methods:
@@ -201,13 +211,19 @@ def _prepare(preprocessor: Any, X: Any, train: Rows, test: Rows) -> tuple[Any, A
 
 
 def _fit_and_predict(
-    method: Any, seen: Any, labelled: Mask, unseen: Any, seed: int
+    method: Any,
+    seen: Any,
+    labelled: Mask,
+    unseen: Any,
+    seed: int,
+    group: Rows | None = None,
 ) -> tuple[Outcome, float]:
     """Return decisions, or why there are none, and the CPU seconds they took."""
     started = time.process_time()
     outcome: Outcome
     try:
-        outcome = refit(method, seen, labelled, seed).decision_function(unseen)
+        copy = refit(method, seen, labelled, seed, group)
+        outcome = copy.decision_function(unseen)
     except Exception as error:  # noqa: BLE001 (a failure is an outcome to report)
         outcome = str(error) or type(error).__name__
     return outcome, time.process_time() - started

@@ -9,10 +9,15 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest, mannwhitneyu, spearmanr
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import PredefinedSplit, StratifiedKFold
 from sklearn.utils import Bunch
 
-from probgap._core.checks import require_groups, smaller_group
+from probgap._core.checks import (
+    group_folds,
+    groups_of,
+    require_groups,
+    smaller_group,
+)
 from probgap._core.errors import refuse
 from probgap._core.estimators import (
     chance_positive,
@@ -47,6 +52,7 @@ def held_out_calibration(
     n_bins: int = 10,
     n_splits: int = 5,
     max_rows: int = 20_000,
+    groups: ArrayLike | None = None,
     random_state: RandomStateLike = None,
     n_jobs: int | None = None,
 ) -> Bunch:
@@ -73,6 +79,8 @@ def held_out_calibration(
         Number of folds; fewer if fewer rows are labelled.
     max_rows : int, default=20000
         Larger data are sampled down to so many rows, stratified by label.
+    groups : array-like of shape (n_samples,), default=None
+        Which rows belong together: they are held out together.
     random_state : int, Generator, RandomState or None, default=None
         Seeds the folds and the fits.
     n_jobs : int, default=None
@@ -110,7 +118,8 @@ def held_out_calibration(
     >>> found.labelling["bins"][0]["frequency"] < 0.1
     True
     """
-    held = hold_out(model, X, labelled, n_splits, max_rows, random_state, n_jobs)
+    how = n_splits, max_rows, random_state, n_jobs, groups
+    held = hold_out(model, X, labelled, *how)
     return calibrate(*held, n_bins=n_bins)
 
 
@@ -137,6 +146,7 @@ def hold_out(
     max_rows: int,
     random_state: RandomStateLike,
     n_jobs: int | None,
+    groups: ArrayLike | None = None,
 ) -> HeldOut:
     """Fit copies of a model on folds, and predict the rows that each has not seen."""
     mask, rng = check_rows(X, labelled), as_generator(random_state)
@@ -149,12 +159,14 @@ def hold_out(
         )
     rows = sample_rows(mask, max_rows, rng)
     samples, known = samples_of(model, take_rows(X, rows)), mask[rows]
-    folds, seed = split(known, n_splits, draw_seed(rng)), draw_seed(rng)
+    group = groups_of(groups, rows, mask.size)
+    folds, seed = split(known, n_splits, draw_seed(rng), group), draw_seed(rng)
 
     def predict(train: Rows, test: Rows) -> tuple[Vector, Vector]:
         seen, unseen = take_rows(samples, train), take_rows(samples, test)
         own = None if looked is None else looked.take(rows[train])
-        copy = refit(classifier, seen, known[train], seed, own)
+        together = None if group is None else group[train]
+        copy = refit(classifier, seen, known[train], seed, together, own)
         chance = 0.5 * (1.0 + copy.gap_estimator_.transform(unseen)[:, 0])
         if looked is not None:
             chance *= classifier.labelling_.rate[rows[test]]
@@ -166,13 +178,19 @@ def hold_out(
     return known, chance, posterior
 
 
-def split(labelled: Mask, n_splits: int, seed: int) -> list[tuple[Rows, Rows]]:
+def split(
+    labelled: Mask, n_splits: int, seed: int, group: Rows | None = None
+) -> list[tuple[Rows, Rows]]:
     """Return folds with labelled positives in each, as many as these allow."""
     if n_splits < 2:
         refuse(f"n_splits must be at least 2. Got {n_splits}.")
     # Each fit needs two of either kind.
     fewest = 3 if n_splits > 2 else 4
     require_groups(labelled, fewest, f"hold some out in {n_splits} folds")
+    if group is not None:
+        rng = np.random.default_rng(seed)
+        fold = group_folds(labelled, group, n_splits, rng)
+        return list(PredefinedSplit(fold).split())
     n_folds = min(n_splits, smaller_group(labelled))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=seed)
     return list(folds.split(np.zeros(labelled.size), labelled))

@@ -10,7 +10,7 @@ from scipy.stats import mannwhitneyu
 from sklearn.model_selection import KFold
 from sklearn.utils import Bunch
 
-from probgap._core.checks import require_groups
+from probgap._core.checks import groups_of, require_groups
 from probgap._core.errors import refuse
 from probgap._core.estimators import as_matrix, check_rows, sample_rows, take_rows
 from probgap._core.kernels import KernelFeatures, scale_gamma
@@ -42,6 +42,7 @@ def scar_test(
     *,
     n_resamples: int = 199,
     max_rows: int = 2000,
+    groups: ArrayLike | None = None,
     random_state: RandomStateLike = None,
 ) -> Bunch:
     """Test whether labels fell at random among the positives ("SCAR").
@@ -62,6 +63,9 @@ def scar_test(
         How often to draw labels at random.
     max_rows : int, default=2000
         Larger data are sampled down to so many rows, stratified by label.
+    groups : array-like of shape (n_samples,), default=None
+        Which rows belong together: one row of each group is drawn, as labels of the
+        others are no evidence of their own.
     random_state : int, Generator, RandomState or None, default=None
         Seeds folds, draws and kernel features.
 
@@ -107,7 +111,11 @@ def scar_test(
     if n_resamples < 1:
         refuse(f"n_resamples must be at least 1. Got {n_resamples!r}.")
     rng = as_generator(random_state)
-    rows = sample_rows(mask, max_rows, rng)
+    rows = np.arange(mask.size)
+    if (group := groups_of(groups, rows, mask.size)) is not None:
+        order = rng.permutation(mask.size)
+        rows = np.sort(order[np.unique(group[order], return_index=True)[1]])
+    rows = rows[sample_rows(mask[rows], max_rows, rng)]
     known = mask[rows]
     require_groups(known, _FEWEST_TO_TEST, "test how labels fell")
     samples = as_matrix(take_rows(X, rows))

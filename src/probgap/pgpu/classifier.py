@@ -9,7 +9,12 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from probgap._core._sklearn import HasMethods, StrOptions, check_parameters
-from probgap._core.checks import ObservedLabels, check_predict_input, in_double
+from probgap._core.checks import (
+    ObservedLabels,
+    check_predict_input,
+    in_double,
+    number_alone,
+)
 from probgap._core.errors import warn
 from probgap._core.estimators import PUClassifier, log_odds
 from probgap._core.output import fact_table, is_open, number, share
@@ -23,7 +28,7 @@ from probgap.gap import (
     gap_of,
 )
 from probgap.labelling import Declared, Labelling, declare, take_columns
-from probgap.pgpu._rows import GatheredRows, gather_rows, know_rows
+from probgap.pgpu._rows import GatheredRows, gather_rows, know_rows, take
 from probgap.pgpu.steps import (
     Steps,
     TrainingRows,
@@ -481,7 +486,8 @@ class PGPUClassifier(BasePGPU):
         if self.row_weight_ is not None:
             share = share / self.row_weight_
         self.sample_weight_ = weight * rows.spread(share, 0.0)
-        self.row_weight_, self.group_ = labels.weight, labels.group
+        self.row_weight_ = labels.weight
+        self.group_ = None if labels.group is None else number_alone(labels.group)
         self.negative_ = labels.negative
         if self.labelling_ is not None:
             rate = rows.spread(self.labelling_.rate, np.nan)
@@ -493,13 +499,17 @@ class PGPUClassifier(BasePGPU):
         X: Matrix,
         y: ArrayLike,
         weight: Vector | None,
+        groups: ArrayLike | None = None,
         looked: Declared | None = None,
     ) -> Self:
         """Fit to rows drawn from a larger table, each of which represents several."""
         check_parameters(self)
         rng = as_generator(self.random_state)
         samples, labels = self._check_fit(X, y)
-        labels = replace(labels, weight=weight, looked=looked or labels.looked)
+        labels = replace(
+            know_rows(labels, samples, None, groups), looked=looked or labels.looked
+        )
+        labels = take(labels, slice(None), weight)
         self._fit_gathered(GatheredRows(samples, labels, self.cv, labels), rng)
         return self
 

@@ -81,6 +81,11 @@ class Fit:
         """The classifier at the end of the pipeline."""
         return classifier_of(self.pipeline)
 
+    def groups(self, rows: Any = slice(None)) -> Rows | None:
+        """Return which rows belong together; None if none do."""
+        group = self.classifier.group_
+        return None if group is None else group[rows]
+
 
 def read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> Fit:
     """Find out what was fitted on which rows, or refuse it."""
@@ -329,7 +334,7 @@ def make_checks(
 
 
 def _check_held_out(tree: Evidence, fit: Fit, seed: int, n_jobs: int | None) -> None:
-    how = (_N_FOLDS_HELD_OUT, _MOST_HELD_OUT, seed, n_jobs)
+    how = (_N_FOLDS_HELD_OUT, _MOST_HELD_OUT, seed, n_jobs, fit.groups())
     held = held_out_by_fit(fit.classifier, fit.labelled)
     held = held or hold_out(fit.pipeline, fit.X, fit.labelled, *how)
     found = plain(calibrate(*held))
@@ -343,8 +348,9 @@ def _check_held_out(tree: Evidence, fit: Fit, seed: int, n_jobs: int | None) -> 
 
 def _check_scar(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     rng = np.random.default_rng(seed)
-    _, samples, known = _draw(fit, _MOST_TO_DRAW_LABELS, rng)
-    found = scar_test(samples, known, n_resamples=_N_SCAR, random_state=rng)
+    rows, samples, known = _draw(fit, _MOST_TO_DRAW_LABELS, rng)
+    how: Any = {"n_resamples": _N_SCAR, "groups": fit.groups(rows)}
+    found = scar_test(samples, known, random_state=rng, **how)
     tree["belief"]["scar"] = plain(found)
 
 
@@ -352,7 +358,8 @@ def _check_others(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     most = _share_of(fit.labelled.size, *_TO_COMPARE)
     rows, samples, known = _draw(fit, most, np.random.default_rng(seed))
     called = fit.classifier.posterior_[rows] > 0.5
-    tree["belief"] |= compare_with_fit(_OTHERS, samples, known, called, seed)
+    data = samples, known, called, seed, fit.groups(rows)
+    tree["belief"] |= compare_with_fit(_OTHERS, *data)
 
 
 def _draw(fit: Fit, most: int, rng: Any) -> tuple[Rows, Any, Mask]:
@@ -365,7 +372,7 @@ def _draw(fit: Fit, most: int, rng: Any) -> tuple[Rows, Any, Mask]:
 def _check_columns(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     most = _share_of(fit.labelled.size, *_TO_SHUFFLE)
     how: Any = {"n_repeats": _N_REPEATS, "max_columns": _MOST_COLUMNS}
-    how |= {"max_rows": most, "random_state": seed}
+    how |= {"max_rows": most, "random_state": seed, "groups": fit.groups()}
     found = plain(column_importance(fit.pipeline, fit.X, fit.labelled, **how))
     lists = (found.pop(key) for key in ("columns", "importance", "spread"))
     found["columns"] = [

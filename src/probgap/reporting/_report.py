@@ -240,7 +240,10 @@ def report(
     tell = progress or (lambda _done, _total, _what: None)
     failures = make_checks(tree, fit, fast=fast, tell=tell, **options)
     doubts = [*find_doubts(fit.classifier, fit.labelled), *caught]
-    warned = all_warnings(tree, failures, FITTING if fast else (), doubts)
+    plan = getattr(model, "plan_", None)
+    told = plan is None or fit.classifier.group_ is not None
+    repeated = () if told else getattr(plan, "repeated_ids", ())
+    warned = all_warnings(tree, failures, FITTING if fast else (), doubts, repeated)
     drivers = tree["drivers"]
     driving = [each["column"] for each in drivers["columns"]] if drivers else []
     used = map(str, input_columns(fit.pipeline, fit.X))

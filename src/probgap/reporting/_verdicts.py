@@ -2,8 +2,8 @@
 
 ``sentences.toml`` has the words. Warnings of ``fit``, with their codes, are those of the fit:
 "few" and "indistinct" told bad fits from good. Of those that the report finds itself, "leak",
-a column that gives the label away, is right by construction; "boundary", "fast" and "not_run"
-state what was done.
+a column that gives the label away, is right by construction; "boundary", "repeats", "fast" and
+"not_run" state what was done.
 Anything else that can be measured of a bad fit looks as in a good one (docs/design/default.md).
 """
 
@@ -200,12 +200,18 @@ def all_warnings(
     failures: Mapping[str, str],
     left_out: Sequence[str],
     caught: Iterable[Warning],
+    repeated: Iterable[Any] = (),
 ) -> list[dict[str, str]]:
     """Return the warnings of a report, the gravest first.
 
-    ``failures`` are the checks that failed, and why; ``left_out`` those not tried.
+    ``failures`` are the checks that failed, and why; ``left_out`` those not tried;
+    ``repeated`` are columns that may say which rows belong together.
     """
     found = list(_find(tree))
+    for one in repeated:
+        kind = "repeats left out" if one.use == "left out" else "repeats"
+        words = {"name": repr(one.name), "option": shlex.quote(one.name)}
+        found.append(_warning("repeats", kind, values=whole(one.n_distinct), **words))
     if left_out:
         found.append(_warning("fast", names=joined(list(left_out))))
     for name, error in failures.items():

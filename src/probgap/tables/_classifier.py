@@ -11,7 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from probgap._core._sklearn import HasMethods, fit_context, num_samples
 from probgap._core.checks import ObservedLabels, check_observed_labels
@@ -53,6 +57,9 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         Fitted to the prepared columns. ``None`` takes :class:`probgap.PGPUClassifier`.
     id : str, default=None
         A column that names the rows, which is not learnt from.
+    group : str, default=None
+        A column that names what several rows belong to: a patient, a customer, a site.
+        Rows of one value are held out together. Not learnt from unless it is kept, too.
     drop : iterable of str, default=()
         Columns to leave out.
     category : iterable of str, default=()
@@ -143,6 +150,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "id": [str, None],
+        "group": [str, None],
         "drop": "no_validation",  # checked by plan_columns
         "category": "no_validation",
         "keep": "no_validation",
@@ -157,6 +165,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     estimator: Any = None
     _: KW_ONLY
     id: str | None = None
+    group: str | None = None
     drop: Iterable[str] = ()
     category: Iterable[str] = ()
     keep: Iterable[str] = ()
@@ -168,8 +177,12 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
     n_jobs: int | None = None
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: str | ArrayLike) -> Self:
+    def fit(self, X: Any, y: str | ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Decide how columns are used, prepare them, and fit the classifier.
+
+        There are no sample weights: medians, scales and rare levels of columns go by rows.
+        For weights, fit :class:`probgap.PGPUClassifier` to what
+        :func:`make_preprocessor` returns.
 
         Parameters
         ----------
@@ -181,13 +194,17 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             ``X``, whose cells are understood as by :func:`read_labels`; or the labels
             themselves: two values, of which the greater is positive (or see
             ``pos_label``), or one value beside NaN, None or pandas.NA.
+        groups : array-like of shape (n_samples,), default=None
+            What each row belongs to, if that is no column of ``X`` (``group``).
 
         Returns
         -------
         TableClassifier
             The fitted classifier.
         """
-        return self._fit_rows(self._as_frame(X, reset=True), y)
+        if groups is not None and self.group is not None:
+            refuse(f"groups must be None if group names a column. Got {self.group!r}.")
+        return self._fit_rows(self._as_frame(X, reset=True), y, groups=groups)
 
     def _fit_weighted(self, frame: Frame, y: str, weight: Vector | None) -> Self:
         """Fit to rows drawn from a larger table, which their index numbers."""
@@ -195,7 +212,11 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
         return self._fit_rows(frame, y, weight)
 
     def _fit_rows(
-        self, frame: Frame, y: str | ArrayLike, weight: Vector | None = None
+        self,
+        frame: Frame,
+        y: str | ArrayLike,
+        weight: Vector | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit to rows, each of which represents as many as ``weight`` says."""
         self.label_ = y if isinstance(y, str) else None
@@ -215,6 +236,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             labelled=labels.labelled,
             label=self.label_,
             id=self.id,
+            group=self.group,
             drop=self.drop,
             category=self.category,
             keep=self.keep,
@@ -228,15 +250,25 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
             ("classifier", estimator),
         ]
         self.pipeline_ = Pipeline(steps)
-        if weight is None and not self.labelled_by:
+        if self.group is not None:
+            groups = frame[self.group].to_numpy(dtype=object)
+        if weight is None and groups is None and not self.labelled_by:
             self.pipeline_.fit(inputs, observed)
         else:
+            if groups is not None and not has_fit_parameter(estimator, "groups"):
+                refuse(
+                    "estimator must take groups in fit to hold them out together. "
+                    f"Got {estimator!r}."
+                )
             samples = steps[0][1].fit_transform(inputs)
             declared = self._declare(frame, inputs)
-            if weight is None:
-                estimator._fit_known(samples, observed, looked=declared)
+            if weight is not None:
+                estimator._fit_weighted(samples, observed, weight, groups, declared)
+            elif declared is None:
+                estimator.fit(samples, observed, groups=groups)
             else:
-                estimator._fit_weighted(samples, observed, weight, declared)
+                known: Any = {"groups": groups, "looked": declared}
+                estimator._fit_known(samples, observed, **known)
         self.classes_ = self.pipeline_.classes_
         self.ranges_ = describe_ranges(inputs, self.plan_)
         return self

@@ -117,6 +117,11 @@ def min_frequency(n_rows: int) -> int:
     return max(2, min(10, n_rows // 100))
 
 
+def is_id_name(name: object) -> bool:
+    """Return whether a column is called an id, index or key."""
+    return _ID_NAME.search(str(name)) is not None
+
+
 def _may_be_dates(name: object, values: Vector) -> bool:
     """Return whether numbers look like 20200131, in many rows or by the column's name."""
     named = re.search(r"(?i)date|day|datum", str(name)) is not None
@@ -172,7 +177,7 @@ def _judge_numbers(name: object, values: Vector, n_distinct: int) -> tuple[str, 
         one_way = bool(np.all(steps > 0.0) or np.all(steps < 0.0))
         if one_way and 10.0 * float(np.mean(np.abs(steps))) <= len(steps):
             return "left out", "numbers the rows, with gaps"
-        if _ID_NAME.search(str(name)) and n_distinct > 0.5 * len(values):
+        if is_id_name(name) and n_distinct > 0.5 * len(values):
             return "left out", "id-like: by its name, and nearly all values differ"
     return "number", "numbers"
 
@@ -233,7 +238,7 @@ def _judge_text(
         return "left out", "id-like: nearly all values differ"
     if rare:
         return "left out", TOO_RARE
-    if _ID_NAME.search(str(name)) and n_distinct > 0.5 * n_present:
+    if is_id_name(name) and n_distinct > 0.5 * n_present:
         return "left out", "id-like: by its name, and most values differ"
     return "category", f"{n_distinct:,} value{'s' if n_distinct > 1 else ''}"
 

@@ -23,7 +23,7 @@ from probgap.tables._cells import (
     to_cells,
     to_text,
 )
-from probgap.tables._kinds import OR_DROP, judge, min_frequency
+from probgap.tables._kinds import OR_DROP, is_id_name, judge, min_frequency
 from probgap.tables._labels import read_labels
 
 LOOKED = "who was looked at"  # the use of a column that says it
@@ -31,6 +31,11 @@ LOOKED = "who was looked at"  # the use of a column that says it
 _FEW_LABELLED = 3
 _SOME_LABELLED = 10
 _FEW_VALUES = 10
+# Columns that may tell which rows belong together: the reasons for which they are left out;
+# the fewest values, the most values in a row, where one cell of twenty is repeated, and the
+# most rows of a value in a column that is not called an id.
+_LIKE_IDS = ("id-like", "every value is too rare")
+_FEW_LEVELS, _MOST_DISTINCT, _MOST_ROWS = 24, 0.95, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,8 @@ class ColumnUse:
     ----------
     name : str
         Name of the column.
-    use : {"number", "date", "category", "text", "label", "id", "who was looked at", "left out"}
+    use : {"number", "date", "category", "text", "label", "id", "group", "who was looked at", \
+            "left out"}
         What it is taken as.
     why : str
         The reason, in words.
@@ -102,6 +108,23 @@ class ColumnPlan:
         """The fewest rows with which a level of a category gets its own column."""
         return min_frequency(self.n_rows)
 
+    @property
+    def repeated_ids(self) -> tuple[ColumnUse, ...]:
+        """Columns that look like names, but of several rows each: of customers, of sites."""
+        if self.names("group"):
+            return ()
+        found = []
+        for column in self.columns:
+            n_present = self.n_rows - column.n_missing
+            likely = column.use == "left out" and column.why.startswith(_LIKE_IDS)
+            likely |= column.use in ("number", "category") and is_id_name(column.name)
+            rare = _MOST_ROWS * column.n_distinct >= n_present
+            likely |= column.use == "category" and rare
+            most = _MOST_DISTINCT * n_present
+            if likely and _FEW_LEVELS < column.n_distinct <= most:
+                found.append(column)
+        return tuple(found)
+
     def as_dicts(self) -> list[dict[str, Any]]:
         """Return the columns as plain data, fit for JSON.
 
@@ -118,6 +141,7 @@ def plan_columns(
     *,
     label: str | None = None,
     id: str | None = None,
+    group: str | None = None,
     drop: Iterable[str] = (),
     positive: str | None = None,
     category: Iterable[str] = (),
@@ -161,6 +185,8 @@ def plan_columns(
         The column that marks the labelled positives; ``None`` if it is not in the table.
     id : str, default=None
         A column that names the rows.
+    group : str, default=None
+        A column that names what several rows belong to, which are held out together.
     drop : iterable of str, default=()
         Columns to leave out.
     positive : str or sequence of str, default=None
@@ -197,7 +223,8 @@ def plan_columns(
     drop, category, keep = tuple(drop), tuple(category), tuple(keep)
     looked = tuple(labelled_by)
     apart = tuple(name for name in (label, id) if name is not None)
-    _check_names(frame, *apart, *drop, *category, *keep, *looked)
+    together = () if group is None else (group,)
+    _check_names(frame, *apart, *together, *drop, *category, *keep, *looked)
     if labelled is None:
         labelled = _find_labelled(frame, label, positive)
     if taken := [name for name in keep if name in (*apart, *drop)]:
@@ -211,8 +238,12 @@ def plan_columns(
         )
     if label is not None and (label == id or label in drop):
         refuse(f"The label column must be neither id nor dropped. Got {label!r}.")
+    if label is not None and label == group:
+        refuse(f"The group column must be another one than the label. Got {label!r}.")
     fixed = dict.fromkeys(category, ("category", "taken for a category on request"))
     fixed |= dict.fromkeys(drop, ("left out", "dropped on request"))
+    if group is not None and group not in keep:
+        fixed |= {group: ("group", "rows of one value are held out together")}
     fixed |= {} if id is None else {id: ("id", "names the rows")}
     fixed |= {} if label is None else {label: ("label", "marks the known positives")}
     declared = LOOKED, "declared; its groups may have been labelled less or more often"
