@@ -13,6 +13,8 @@ results. Parts:
   "true labels" are the default's learners on true labels and without added columns.
 - negatives: 30 checked negatives for 100 labels, from the top quarter of the unlabelled rows or
   from all; the positives that the checks found are labelled, with negatives told and without.
+  "list" are all rows without a label, among which the negatives are if they are not told, and
+  "rest" those that nobody checked.
 - groups: each row three times with noise, all labelled or none.
 """
 
@@ -80,9 +82,9 @@ def fit(name, case, seed):
     return seconds, model, X_test, getattr(model, scores)
 
 
-def found_hidden(y, s, scores, of=True):
+def found_hidden(y, s, scores):
     """Return the average precision of the hidden among unlabelled rows."""
-    unlabelled = (s != 1) & of
+    unlabelled = s != 1
     return {
         "AP": 100.0 * float(average_precision_score(y[unlabelled], scores[unlabelled]))
     }
@@ -157,9 +159,14 @@ def measure_negatives(cell, methods):
             )
             chance = model.predict_proba(drawn.X_test)[:, -1]
         row = {"method": name, "seconds": seconds, "checked": int((told < 0).sum())}
-        row |= found_hidden(drawn.y, s, model.probability_, told == 0)
         row |= on_test(model, drawn.X_test, drawn.y_test)
-        row["Brier"] = 100.0 * float(brier_score_loss(drawn.y_test, chance))
+        row["Brier, test"] = 100.0 * float(brier_score_loss(drawn.y_test, chance))
+        for where, rows in (("list", s == 0), ("rest", told == 0)):
+            known, given = drawn.y[rows], model.probability_[rows]
+            ranked = average_precision_score(known, given)
+            row[f"AP, {where}"] = 100.0 * float(ranked)
+            row[f"Brier, {where}"] = 100.0 * float(np.mean((given - known) ** 2))
+        row["AP"] = row["AP, rest"]
         yield row | count(model, drawn.y.sum() - s.sum())
 
 
@@ -256,7 +263,10 @@ PARTS = {
         ("top", "random"),
         ("labels alone", "negatives"),
         [("negatives", "labels alone")],
-        ("AP", "Brier", "AUC", "accuracy", "checked"),
+        (
+            *("AP, list", "Brier, list", "AP, rest", "Brier, rest"),
+            *("Brier, test", "AUC", "accuracy", "checked"),
+        ),
     ),
     "groups": (
         measure_groups,

@@ -59,7 +59,7 @@ def test_what_they_say_holds_for_rows_like_them():
     others = odd & (told == 0)
     plain = PGPUClassifier(random_state=0).fit(X, y).probability_[others]
     model = PGPUClassifier(neg_label=NO, random_state=0).fit(X, told)
-    assert model.probability_[others].mean() < plain.mean() - 0.05
+    assert model.probability_[others].mean() < plain.mean() - 0.02
 
 
 def test_where_all_were_checked_it_is_the_same_learners(task):

@@ -558,9 +558,7 @@ def _boundary(boundary: Boundary) -> str:
 
 def _weights(matching: KMMResult | None, weight: Vector) -> str:
     if matching is None:
-        most = float(weight.max())
-        checked = f"; those checked and negative {number(most)}" if most > 1.0 else ""
-        return f"all 1 (reweight=None){checked}"
+        return "all 1 (reweight=None)"
     used = weight[weight > 0.0]
     if used.size and np.ptp(used) == 0.0:
         return f"all {number(float(used[0]))}"

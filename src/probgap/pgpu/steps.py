@@ -62,8 +62,6 @@ _N_REFITS = 2
 # predicted better than by their frequency, without a warning.
 _FEWEST_LABELLED = 12
 _FEWEST_ERRORS = 1.0
-# The most that a row which was checked and is negative weighs.
-_MOST_WEIGHT = 10.0
 # Probabilities are clipped here, or one wrong label would decide a log-likelihood.
 _LEAST_PROBABILITY = 1e-6
 
@@ -113,7 +111,7 @@ def fit_pgpu(rows: TrainingRows, steps: Steps, rng: Generator) -> FittedSteps:
     matching, weights = steps.reweigh(  # 4  kernel mean matching
         samples, relabelling.decided, weight, features
     )
-    share, weights = relabelling.positive_share, weigh_negatives(weights, rows)
+    share = relabelling.positive_share
     data = SoftLabels(samples, share, weights, labelled, features, rows.group)
     classifier = steps.classify(data, rng)  # 5  weighted classifier
     averages = steps.averages and estimate.n_unlabelled > 0.0
@@ -166,23 +164,6 @@ def read_gap(
     if prior is None or estimate.n_unlabelled == 0.0:
         return estimate
     return estimate.update(class_prior=prior)
-
-
-def weigh_negatives(weights: Vector, rows: TrainingRows) -> Vector:
-    """Weight rows that are known to be negative more than those that are believed to be.
-
-    All together weigh as much as the labelled ones, if they are fewer; the less, the fewer
-    rows are unlabelled. Where every row was checked, all are alike.
-    """
-    if rows.negative is None:
-        return weights
-    count = np.ones(weights.size) if rows.weight is None else rows.weight
-    kinds = (rows.labelled, rows.negative, ~rows.labelled)
-    n_labelled, n_negative, n_others = (float(count[kind].sum()) for kind in kinds)
-    most = np.clip(n_labelled / n_negative, 1.0, _MOST_WEIGHT)
-    checked = n_negative / n_others
-    more = checked + most * (1.0 - checked)
-    return np.where(rows.negative, more * weights, weights)
 
 
 def decide(model: Any, samples: Matrix) -> Vector:
