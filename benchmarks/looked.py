@@ -31,10 +31,11 @@ HALVES = {  # tables, rates of hide_labels by seed, first seed
         7000,
     ),
 }
+TELLS = 0.1  # a feature of the truth: its AUC is that far from one half
 DISTINCT = 20  # values of a feature that is a number
 
 
-# --- kinds: columns to add to the rows of a draw, and rates of labelling
+# --- kinds: columns to add to the rows of a draw, or one of its own, and rates of labelling
 
 
 class Draw(NamedTuple):
@@ -52,11 +53,14 @@ class Draw(NamedTuple):
         return (self.rng.random((self.y.size, 1)) > ends[:, :-1]).sum(axis=1)
 
 
-def best_feature(X, y):
-    """Return the feature that says most of the truth, a number if there is one."""
-    auc = np.array([roc_auc_score(y, column) for column in X.T])
-    numbers = np.array([np.unique(column).size >= DISTINCT for column in X.T])
-    return int(np.argmax(abs(auc - 0.5) + numbers))
+def some_feature(draw):
+    """Return a feature that says something of the truth, a number if one does."""
+    auc = np.array([roc_auc_score(draw.y, column) for column in draw.X.T])
+    number = np.array([np.unique(column).size >= DISTINCT for column in draw.X.T])
+    says = (abs(auc - 0.5) > TELLS) & number
+    if not says.any():
+        return int(np.argmax(abs(auc - 0.5)))
+    return int(draw.rng.choice(np.flatnonzero(says)))
 
 
 def by_level(rates, chances=lambda _: None):
@@ -83,9 +87,9 @@ def by_truth(draw):
 
 
 def by_number(draw):
-    column = draw.X[:, best_feature(draw.X, draw.y)]
-    rank = rankdata(column) / column.size
-    return draw.X[:, :0], np.where(rank > 0.6, 0.7, 0.05)
+    place = some_feature(draw)
+    rank = rankdata(draw.X[:, place]) / draw.y.size
+    return place, np.where(rank > 0.6, 0.7, 0.05)
 
 
 def by_two(table):
@@ -120,7 +124,7 @@ SEVEN = {
     "never looked": by_level((0.7, 0.6, 0.0, 0.0)),
     "two columns": by_two(0.8 * np.outer([1.0, 0.4, 0.1], [1.0, 0.5, 0.2])),
     "date": by_date(lambda date: 0.8 * (1.15 - date) ** 1.5),
-    "nothing": lambda draw: (draw.X[:, :0], np.full(draw.y.size, 0.5)),
+    "nothing": lambda draw: (some_feature(draw), np.full(draw.y.size, 0.5)),
 }
 HARDER = {
     "interaction": by_two(0.1 + 0.7 * np.eye(3)),
@@ -160,11 +164,12 @@ class Case:
         )
         self.rate = rate[:n]
         self.s = label(drawn, HALVES[cell["half"]], seed, rng, self.rate)
-        width = X.shape[1]
-        self.real = X, drawn.X_test
-        self.full = np.hstack([X, columns[:n]]), np.hstack([drawn.X_test, columns[n:]])
-        self.declared = list(range(width, width + columns.shape[1]))
-        self.declared = self.declared or [best_feature(X, self.y)]
+        self.real = self.full = X, drawn.X_test
+        self.declared = [columns]
+        if not isinstance(columns, int):
+            parts = columns[:n], columns[n:]
+            self.full = tuple(map(np.hstack, zip(self.real, parts, strict=True)))
+            self.declared = list(range(X.shape[1], X.shape[1] + columns.shape[1]))
 
     @property
     def left_out(self):

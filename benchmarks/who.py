@@ -43,6 +43,7 @@ METHODS = (DEFAULT, LEFT, TOLD, DECLARED, KEPT, CLEAN)
 PER_LABEL, TOP = 0.3, 0.25  # checked negatives, and the share of rows that is the top
 LOOKED_AT = 0.5  # of the positives that were easy enough, in the other two parts
 COPIES, NOISE = 3, 0.2  # of a row in a group, and their standard deviation
+ROUND = 0.01  # relative rates are shown as whole percent
 CELL = ["kind", "data", "seed"]
 
 
@@ -92,7 +93,7 @@ def found_hidden(y, s, scores):
 
 def on_test(model, X_test, y_test):
     with harness.quietly():
-        right = np.mean(model.predict(X_test) == y_test)
+        right = np.mean((model.predict(X_test) == 1) == y_test)
         score = model.decision_function(X_test)
     auc = 100.0 * float(roc_auc_score(y_test, score))
     return {"AUC": auc, "accuracy": 100.0 * float(right)}
@@ -122,7 +123,7 @@ def rates(model, case):
         truth = case.rates_of(factor.code)
         truth = {factor.levels[code]: rate for code, rate in truth.items()}
         held += [
-            group.rate_low - 1e-9 <= truth[group.level] <= group.rate_high + 1e-9
+            group.rate_low - ROUND < truth[group.level] < group.rate_high + ROUND
             for group in groups
             if group.column == name and group.level in truth
         ]
