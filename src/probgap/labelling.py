@@ -91,6 +91,9 @@ class Labelling:
     evidence : float
         Log-likelihood of the labels less that with equal rates, penalised for the number of
         groups. 0 where rates were taken for equal.
+    hidden_as_features : tuple of float or None
+        90% interval of the number of hidden positives if the columns were features and
+        nothing else, where that explains held-out labels much better; else None.
     """
 
     columns: tuple[str, ...]
@@ -98,6 +101,7 @@ class Labelling:
     groups: tuple[GroupRate, ...]
     rate: Vector
     evidence: float
+    hidden_as_features: tuple[float, float] | None = None
 
 
 # --- groups ----------------------------------------------------------------------------
@@ -275,6 +279,20 @@ class Declared:
             levels = tuple(factor.levels[k] for k in used)
             factors.append(replace(factor, code=code, levels=levels))
         return replace(self, factors=tuple(factors))
+
+    def as_features(self, most: int) -> Array | None:
+        """Return a column of 0 and 1 for each level, or the place of ordered ones.
+
+        None if that would be more columns than ``most``.
+        """
+        parts = [
+            factor.code[:, None] / len(factor.levels)
+            if factor.ordered
+            else factor.code[:, None] == np.arange(len(factor.levels))
+            for factor in self.factors
+        ]
+        width = sum(part.shape[1] for part in parts)
+        return None if width > most else np.hstack(parts).astype(np.float64)
 
     @property
     def kept_at(self) -> Rows:
@@ -495,6 +513,7 @@ class LabellingFit:
     declared: Declared
     labelled: Mask
     weight: Vector
+    as_features: tuple[float, float] | None = None  # see Labelling.hidden_as_features
 
     @property
     def missed(self) -> Vector:
@@ -564,6 +583,7 @@ class LabellingFit:
             groups=tuple(groups),
             rate=rate,
             evidence=self.rates.evidence,
+            hidden_as_features=self.as_features,
         )
 
 

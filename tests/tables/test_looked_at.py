@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from probgap import PGPUClassifier, io, report
 from probgap.diagnostics import held_out_calibration
-from probgap.exceptions import InvalidInputError
+from probgap.exceptions import InvalidInputError, UnreliableFitWarning
 from probgap.inspection import column_importance
 from probgap.tables import TableClassifier, plan_columns
 
@@ -283,3 +283,32 @@ def test_a_notebook_shows_the_rates(model):
     shown = model._repr_html_inner()
     assert "rates by clinic" in shown
     assert "A 100%" in shown
+
+
+def test_a_column_without_which_the_truth_cannot_be_told_is_warned_of():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(500, 2)), rng.integers(0, 2, 500)])
+    labelled = (X[:, 0] * (2.0 * X[:, 2] - 1.0) > 0.2) & (rng.random(500) < 0.7)
+    model = PGPUClassifier(labelled_by=[2], random_state=0)
+    with pytest.warns(UnreliableFitWarning, match="among the features") as caught:
+        model.fit(X, labelled)
+    assert [each.message.code for each in caught] == ["declared"]
+    plain = PGPUClassifier(random_state=0).fit(X, labelled)
+    ends = np.array(model.labelling_.hidden_as_features)
+    assert np.abs(ends - plain.estimate_.n_hidden_interval).max() < 40.0
+    words = [warning["code"] for warning in report(model, X, labelled).warnings]
+    assert words.count("declared") == 1
+
+
+def test_rows_drawn_from_a_larger_table_count_as_many(cases):
+    frame, labelled, _ = cases
+    frame = frame.assign(found=np.where(labelled, "yes", None))
+    model = TableClassifier(labelled_by=["clinic"], random_state=0)
+    model._fit_weighted(frame, "found", np.where(labelled, 1.0, 5.0))
+    groups = groups_of(model)
+    rows = sum(group.rows for group in groups.values())
+    assert rows == labelled.sum() + 5 * (~labelled).sum()
+    assert groups["C"].rate < groups["B"].rate < groups["A"].rate
+    held_out = report(model, frame, random_state=0).tree["decision"]["reliability"]
+    mean = np.mean([each["predicted"] for each in held_out])
+    assert mean == pytest.approx(labelled.mean(), abs=0.05)

@@ -65,7 +65,8 @@ class UnreliableFitWarning(ProbgapWarning):
     """The method may not work on these data.
 
     ``code`` says why: "indistinct" if labels look random, "few" if too few positives are
-    labelled for a count. The design notes of the default have the evidence for each.
+    labelled for a count, "declared" if columns say who is positive rather than who was
+    looked at. The design notes of the default have the evidence for each.
     """
 
     def __init__(self, message: str, code: str = "") -> None:

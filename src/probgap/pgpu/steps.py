@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 from scipy.optimize import minimize_scalar
+from scipy.sparse import hstack as sparse_columns
+from scipy.sparse import issparse
 from scipy.special import expit, logit, xlogy
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -31,6 +33,7 @@ from probgap._core.kernels import (
     rbf_gamma,
 )
 from probgap._core.mixture import MixedClassifier
+from probgap._core.output import count_range, joined
 from probgap._core.runtime import draw_seed, one_thread, spread_rows, stage
 from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.types import Mask, Matrix, Rows, Vector
@@ -58,6 +61,10 @@ _LOG_SLOPES = (-10.0, 10.0)
 # How often the gap is fitted anew where columns say who was looked at: with one more the
 # average precision of hidden positives changed by less than 0.1 on the choosing tables.
 _N_REFITS = 2
+# As features, the columns declared have at most so many columns; held-out labels are much
+# better explained by so many natural units, and so many standard errors.
+_MOST_AS_FEATURES = 60
+_CLEARLY, _CLEAR_ERRORS = 15.0, 3.0
 # Fewest labelled positives, and fewest standard errors by which held-out labels are
 # predicted better than by their frequency, without a warning.
 _FEWEST_LABELLED = 12
@@ -416,7 +423,34 @@ def fit_labelling(gap: GapClassifier, rows: TrainingRows, seed: int) -> Labellin
             rates = fit_rates(declared, chance, labelled, weight, seed)
             chance = rates.first_chance(chance, declared)
         found = given(rates, chance)
-    return found
+    return replace(found, as_features=count_with_features(gap, rows, found))
+
+
+def count_with_features(
+    gap: GapClassifier, rows: TrainingRows, found: LabellingFit
+) -> tuple[float, float] | None:
+    """Return the interval of the count if the declared columns are features.
+
+    None unless held-out labels are much better explained then. Of 56 fits (``looked.py``, the
+    choosing tables), 40 to columns that said who was looked at and 16 to others, two were:
+    both of the second kind, where the truth could not be told without the column.
+    """
+    declared, weight = found.declared, found.weight / found.weight.mean()
+    columns = declared.as_features(_MOST_AS_FEATURES)
+    if declared.kept or columns is None:
+        return None
+    samples, labelled = rows.samples, rows.labelled
+    beside = sparse_columns if issparse(samples) else np.hstack
+    own = rows.weight, rows.group
+    other = clone(gap)._fit_checked(beside([samples, columns]), labelled, *own)
+    scores = other._training_log_odds()
+    by_rates = found.chance * np.exp(found.rates.log_rate())
+    gain = _log_likelihood(expit(scores), labelled)
+    gain = weight * (gain - _log_likelihood(by_rates, labelled))
+    error = np.sqrt(gain.size) * gain.std()
+    if gain.sum() < max(_CLEARLY, _CLEAR_ERRORS * error):
+        return None
+    return read(scores, labelled, sample_weight=rows.weight).n_hidden_interval
 
 
 def choose_steps(model: Any, n_samples: int, boundary: Any, cv: Any = None) -> Steps:
@@ -569,6 +603,18 @@ def find_doubts(model: Any, labelled: Mask) -> Iterator[UnreliableFitWarning]:
             f"{_FEWEST_ERRORS:.0f} is the least to ask for. Check the label column, and "
             "add features that could tell a positive from the rest.",
             code="indistinct",
+        )
+    looked = model.labelling_
+    if looked is not None and looked.hidden_as_features is not None:
+        columns = joined([repr(name) for name in looked.columns])
+        low, high = looked.hidden_as_features
+        other = count_range(low, high, model.estimate_.n_unlabelled)
+        yield UnreliableFitWarning(
+            f"Held-out labels are much better explained with {columns} among the features "
+            f"than by who was looked at. Hidden positives: {model.estimate_.hidden_range} as "
+            f"declared, {other} with features alone. If the truth depends on what was "
+            "declared, keep it, too, or fit without labelled_by.",
+            code="declared",
         )
     n_labelled = model.estimate_.n_labelled
     if model.boundary_.rule == "auto" and n_labelled < _FEWEST_LABELLED:

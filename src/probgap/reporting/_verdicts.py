@@ -29,7 +29,7 @@ _GOOD_RECALL, _POOR_RECALL = 0.75, 0.5
 _FACTOR, _FEW = 1.5, 5
 _OVERLAP = 0.6  # share of the rows found by either of two methods that both find
 
-_NEARLY_EQUAL = 0.99
+_MUCH_LESS = 0.8  # upper end of a rate that is worth a sentence
 _MOST_GROUPS = 10  # of a column to show
 _HIGHEST_AUC = 0.999
 # One column explains this share of the AUC above chance, and the next less than this
@@ -169,7 +169,7 @@ def describe_looked(looked: Tree | None) -> list[Tree]:
         order = sorted(groups, key=lambda group: -float(group["hidden"]))
         shown = groups if len(groups) <= _MOST_GROUPS else order[:_MOST_GROUPS]
         left = [group for group in order if group not in shown]
-        less = [group for group in order if group["rate_high"] < _NEARLY_EQUAL]
+        less = [group for group in order if group["rate_high"] < _MUCH_LESS]
         column = {"column": clip(name, 40)}
         says = words["equal"].format(**column)
         if less:
