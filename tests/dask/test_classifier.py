@@ -366,3 +366,19 @@ def test_without_dask_one_sentence_says_what_to_install():
     last = found.stderr.strip().splitlines()[-1]
     assert "dask must be installed" in last
     assert "pip install 'probgap[dask]'" in last
+
+
+def test_a_declared_column_says_who_was_looked_at_in_blocks_as_in_memory(table):
+    X, _, s = table
+    clinic = np.arange(len(s)) % 3
+    known = s * (clinic < 2)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(clinic=clinic.astype(float))
+    own = PGPUClassifier(labelled_by=["clinic"], random_state=7)
+    parts = dd.from_pandas(frame, npartitions=3)
+    labels = dd.from_pandas(pd.Series(known), npartitions=3)
+    model = DaskPGPUClassifier(own, random_state=7).fit(parts, labels)
+    inner = own.fit(frame, known)
+    assert model.model_.labelling_.groups == inner.labelling_.groups
+    assert inner.labelling_.groups[2].rate_high < 0.3
+    found = model.predict(parts[list("abcd")]).compute()
+    assert_array_equal(found, inner.predict(frame))
