@@ -115,7 +115,7 @@ class Factor:
     code: Rows
     levels: tuple[str, ...]
     ordered: bool = False  # neighbouring levels are alike
-    cut: bool = False  # levels are ranges of numbers or dates
+    measured: bool = False  # levels are ranges of numbers
 
     @property
     def precision(self) -> Array:
@@ -135,8 +135,8 @@ def make_factor(name: str, cells: NDArray[Any]) -> Factor:
     present = cells[~missing]
     values, numeric = _as_numbers(present)
     code = np.empty(cells.size, dtype=np.intp)
-    cut = numeric is not None and _is_continuous(numeric)
-    if numeric is not None and cut:
+    cut = False
+    if numeric is not None and (cut := _is_continuous(numeric)):
         code[~missing], levels = _cut(numeric, values)
     else:
         code[~missing], levels = _take_levels(present)
@@ -150,7 +150,8 @@ def make_factor(name: str, cells: NDArray[Any]) -> Factor:
         code[missing] = len(levels)
         levels = [*levels, MISSING]
     ordered = numeric is not None and not missing.any() and OTHER not in levels
-    return Factor(name, code, tuple(levels), ordered, cut)
+    measured = cut and values.dtype.kind != "M"
+    return Factor(name, code, tuple(levels), ordered, measured)
 
 
 def _as_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], Vector | None]:

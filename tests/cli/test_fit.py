@@ -128,7 +128,7 @@ def test_fast_says_that_checks_were_left_out(table, probgap, tmp_path):
     words = ("fit", table, "--label", "found", "--id", "case", "--out", out, "--fast")
     result = probgap(*words)
     assert result.exit_code == 0, result.stderr
-    said = "Three checks were left out to save time (--fast)"
+    said = "Four checks were left out to save time (--fast)"
     assert said in " ".join(result.stdout.split())
     assert said in (out / "report.html").read_text(encoding="utf-8")
     assert {path.name for path in out.iterdir()} == FILES
@@ -597,3 +597,27 @@ def test_rows_of_a_group_are_held_out_together(cases, probgap, tmp_path):
     uses = {column["name"]: column["use"] for column in found["table"]["columns"]}
     assert uses["patient"] == "group"
     assert told[2] < told[0]
+
+
+def test_the_terminal_asks_who_was_looked_at(probgap, tmp_path):
+    rng = np.random.default_rng(0)
+    signs = rng.normal(size=(500, 4))
+    clinic = rng.choice(["north", "south"], 500)
+    sick = signs.sum(axis=1) > 1.0
+    found = sick & (rng.random(500) < np.where(clinic == "north", 0.9, 0.05))
+    frame = pd.DataFrame(signs, columns=["a", "b", "c", "d"])
+    frame = frame.assign(clinic=clinic, found=np.where(found, "yes", ""))
+    table = tmp_path / "cases.csv"
+    frame.to_csv(table, index=False)
+    words = ("fit", table, "--label", "found", "--out")
+    said = " ".join(probgap(*words, tmp_path / "first").stdout.split())
+    assert "Rows of clinic north are labelled" in said
+    assert "as often as rows of clinic south that are alike otherwise" in said
+    assert "--labelled-by clinic" in said
+    asked = json.loads((tmp_path / "first" / "run.json").read_text())["question"]
+    told = probgap(*words, tmp_path / "told", "--labelled-by", "clinic")
+    assert "--labelled-by clinic." not in told.stdout
+    run = json.loads((tmp_path / "told" / "run.json").read_text())
+    assert run["question"] is None
+    low, high = asked["n_hidden_interval"]
+    assert low < run["found"]["hidden"] < high

@@ -33,7 +33,7 @@ def tree(made):
 def test_the_tree_is_plain_data_with_every_key(made):
     plain = made.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
-    parts = "format table found ranked expected boundary decision belief drivers next"
+    parts = "format table found ranked expected boundary decision belief drivers question next"
     assert set(plain) == {*parts.split(), "warnings", "run"}
     keys = {name: set(part) for name, part in plain.items() if isinstance(part, dict)}
     assert keys["found"] >= {"rows", "labelled", "unlabelled", "hidden", "level"}

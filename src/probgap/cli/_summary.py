@@ -10,10 +10,11 @@ from rich.markup import escape
 from rich.text import Text
 
 from probgap.cli._terminal import one_line, plain_table
-from probgap.reporting import Report, describe_looked, split_sentence
+from probgap.reporting import Report, ask, describe_looked, split_sentence
 
 _N_SHOWN = 10
 _MOST_WARNINGS = 3
+_LONGEST = 1000  # characters of a paragraph
 _WIDE = 60  # characters; on a narrower terminal the row's own values are left out
 
 
@@ -32,6 +33,10 @@ def show_summary(report: Report, out: Path) -> None:
     if tree["kinds"]:
         kinds = (f"{one_line(k['kind'])} {k['hidden']:,.0f}" for k in tree["kinds"])
         console.print(escape(f"By kind, expected: {', '.join(kinds)}"))
+    question = ask(tree)
+    if question is not None:
+        console.print("\nA question to you", style="dim")
+        console.print(escape(one_line(" ".join(question.values()), _LONGEST)))
     console.print("\nLikeliest hidden positives", style="dim")
     warnings = [
         " ".join(split_sentence(part)[0] for part in (one["what"], one["do"])).strip()
@@ -41,7 +46,7 @@ def show_summary(report: Report, out: Path) -> None:
     if left > 0:
         warnings[_MOST_WARNINGS:] = [f"{left} more in the report."]
     # Rows give way to warnings, so that all fits one screen.
-    n_shown = _N_SHOWN - 2 * max(0, len(warnings) - 2)
+    n_shown = _N_SHOWN - 2 * max(0, len(warnings) - 2) - 4 * (question is not None)
     n_values = 2 if console.width >= _WIDE else 0
     console.print(_ranked_table(tree["ranked"][:n_shown], n_values=n_values))
     for warning in warnings:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,10 +46,11 @@ from probgap.tables import TOO_RARE, plain_values
 
 # Fewest rows of either kind, and fewest labelled rows to ask about a column.
 _FEWEST = 5
-# Evidence that a column must have to be asked about, in all and for each labelled row:
-# of values, and of ranges of numbers and dates. What makes a positive is more often one of
-# these, above all if it tells more of the labels than all other columns together.
-_LEAST_EVIDENCE, _LEAST_PER_LABEL, _LEAST_CUT = 8.0, 0.1, 0.15
+# Evidence that a column must have to be asked about, in all and for each labelled row; and
+# for each labelled row if it is a measured number. What makes a positive is more often one
+# of these: then it is not asked about if it tells more of the labels than all other columns
+# together, or is not so many times stronger than the next (benchmarks/who.py).
+_LEAST_EVIDENCE, _LEAST_PER_LABEL, _LEAST_MEASURED, _STANDS_OUT = 8.0, 0.1, 0.15, 2.0
 # Columns to try by a forest; of so many that a linear model knows; by as many rows.
 _N_TRIED, _MOST_COLUMNS, _MOST_ROWS = 3, 100, 5000
 _N_FOLDS = 5
@@ -163,8 +164,20 @@ def labelling_columns(
             known.judge(factors[name], known.chance_without(name))
             for name in known.choose(factors, max_columns)
         ]
-    unequal = [one for one in found if one.evidence > 0.0]
+    unequal = [one for one in _tell_apart(found, factors) if one.evidence > 0.0]
     return tuple(sorted(unequal, key=lambda one: (not one.strong, -one.evidence)))
+
+
+def _tell_apart(
+    found: list[LabellingColumn], factors: dict[Any, Factor]
+) -> Iterator[LabellingColumn]:
+    """Yield columns; of measured numbers, none is strong beside another that nearly is."""
+    measured = {factor.name for factor in factors.values() if factor.measured}
+    for one in found:
+        others = [each for each in found if each is not one and each.name in measured]
+        next_best = max((each.evidence for each in others), default=0.0)
+        alike = one.name in measured and one.evidence < _STANDS_OUT * next_best
+        yield replace(one, strong=one.strong and not alike)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -256,9 +269,9 @@ class _Known:
         """Fit a rate to each group, and count as if they said who was looked at."""
         declared, rows = Declared((factor,), {}), (self.labelled, self.weight)
         rates = fit_rates(declared, chance, *rows, self.seed)
-        least = _LEAST_CUT if factor.cut else _LEAST_PER_LABEL
+        least = _LEAST_MEASURED if factor.measured else _LEAST_PER_LABEL
         least = max(_LEAST_EVIDENCE, least * float(self.weight @ self.labelled))
-        most = self._told_by(chance) if factor.cut else np.inf
+        most = self._told_by(chance) if factor.measured else np.inf
         chance = rates.first_chance(chance, declared)
         weight = self.scale * self.weight
         looked = LabellingFit(rates, chance, declared, self.labelled, weight)

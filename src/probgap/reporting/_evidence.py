@@ -32,6 +32,8 @@ from probgap.audit import suggest
 from probgap.diagnostics._compare import Progress, compare_with_fit
 from probgap.diagnostics._held_out import LEVEL, calibrate, held_out_by_fit, hold_out
 from probgap.diagnostics._scar import scar_test
+from probgap.diagnostics._who_looked import labelling_columns
+from probgap.gap import MixedGapEstimator
 from probgap.inspection import column_importance
 from probgap.pgpu import PGPUClassifier, PGPUClassifierCV
 from probgap.plotting import count_gaps
@@ -69,6 +71,7 @@ class Fit:
     ids: NDArray[Any] | None
     table: dict[str, Any]
     kinds: NDArray[Any]  # the value that marks each labelled row, "" of the others
+    given: tuple[Any, Any]  # the model and its rows, as they were given
 
     @cached_property
     def negative(self) -> Mask:
@@ -109,7 +112,7 @@ def read_fit(model: Any, X: Any, y: Any, ids: Any, table: Any) -> Fit:
         ids = ids_of(cells, model.id)
     ids = None if ids is None else np.asarray(ids, dtype=object)
     seen = X if pipeline is model else inputs
-    return Fit(pipeline, seen, labelled, inputs, cells, ids, facts, kinds)
+    return Fit(pipeline, seen, labelled, inputs, cells, ids, facts, kinds, (model, X))
 
 
 def _read_observed(
@@ -223,6 +226,7 @@ def describe_fit(fit: Fit) -> Evidence:
         },
         "belief": belief | {"others": [], "n_compared": 0, "n_called": 0},
         "drivers": None,
+        "question": None,
         "next": [],
     }
 
@@ -382,6 +386,19 @@ def _check_columns(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     tree["drivers"] = found
 
 
+def _check_looked(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
+    """Find the column of which to ask whether it says who was looked at."""
+    if not isinstance(fit.classifier.gap_estimator_, MixedGapEstimator):
+        return  # that could not be declared
+    for first in labelling_columns(*fit.given, fit.labelled, random_state=seed)[:1]:
+        if first.strong:
+            told = fit.classifier.labelling_
+            names = [*(() if told is None else told.columns), first.name]
+            if not hasattr(fit.given[1], "columns"):
+                names = [int(name) if name.isdigit() else name for name in names]
+            tree["question"] = plain(first) | {"declared": names}
+
+
 def _choose_next(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     gap, chance = fit.classifier.observed_gap_, fit.classifier.probability_
     known: dict[str, Any] = {"labelled": fit.labelled | fit.negative}
@@ -408,6 +425,7 @@ _CHECKS: Mapping[str, tuple[int, Callable[..., None]]] = {
     "other methods": (20, _check_others),
     "columns": (45, _check_columns),
     "what to label next": (10, _choose_next),
+    "who was looked at": (30, _check_looked),
 }
 # Those that fit something else.
-FITTING = ("random labelling", "other methods", "columns")
+FITTING = ("random labelling", "other methods", "columns", "who was looked at")

@@ -16,11 +16,13 @@ from probgap.plotting import Chart, Figure, Point, brief, draw_histogram, ticks
 from probgap.reporting._rows import MOST_ROWS, hash_source, page_data
 from probgap.reporting._verdicts import (
     all_checks,
+    ask,
     chance_of,
     describe_looked,
     overall,
 )
 
+_IN_WORDS = ("table", "looked", "question")  # parts that the page has in other words
 _N_CHECKED = 50  # rows for a person to check
 _NUMERAL = re.compile(r"[+-]?[\d,.\s]*\d[\d,.]*(e[+-]?\d+)?%?", re.IGNORECASE)
 _FILTERS = "clip duration fixed joined moment p_words percent plural signed whole"
@@ -46,10 +48,9 @@ def render_report(tree: dict[str, Any], rows: Any = None, cells: Any = None) -> 
     if (strong or verdict["state"] == "against") and not words.startswith("No"):
         words = f"Perhaps {words[0].lower()}{words[1:]}"
     text: str = environment.get_template("report.html").render(
-        **{
-            name: part for name, part in tree.items() if name not in ("table", "looked")
-        },
+        **{name: part for name, part in tree.items() if name not in _IN_WORDS},
         looked=describe_looked(tree.get("looked")),
+        question=ask(tree),
         file=file,
         headline=words,
         no_upper_end=is_open(found["hidden_interval"][1], found["unlabelled"]),

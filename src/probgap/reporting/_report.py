@@ -54,7 +54,9 @@ class Report:
         to expect among the first ``k`` rows (None for a sample of rows), ``boundary`` and ``decision`` how
         rows were decided, ``belief`` the checks, ``drivers`` the columns that matter most,
         ``next`` the rows worth labelling, ``warnings`` what to heed, ``table`` and ``run``
-        where it all comes from. A check that failed is None, with a warning.
+        where it all comes from. ``question`` is None, or the column that labels go by
+        beyond what all others explain, with the count if it says who was looked at
+        (:func:`probgap.diagnostics.labelling_columns`). A check that failed is None, with a warning.
     ranked : DataFrame
         All rows of the fit by rank, labelled ones last, as in ``scores.csv``: ``row``
         (from 1), perhaps ``id``, ``observed_label``, ``gap``, ``decided``,
@@ -201,7 +203,8 @@ def report(
         Facts about the run, such as ``command``, ``started``, ``seed`` and ``files``.
     fast : bool, default=False
         Leave out the checks that fit something else: whether labels fell at random, what
-        other methods say, and which columns matter. A warning says so.
+        other methods say, which columns matter, and by which of them labels go. A
+        warning says so.
     kinds : bool, default=False
         Where several values mean positive: say which of these kinds each row looks like,
         and how many hidden positives are expected of each. By a linear classifier of the

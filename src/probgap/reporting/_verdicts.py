@@ -16,7 +16,15 @@ from importlib.resources import files
 from statistics import median
 from typing import Any
 
-from probgap._core.output import clip, joined, p_words, percent, plural, whole
+from probgap._core.output import (
+    clip,
+    count_range,
+    joined,
+    p_words,
+    percent,
+    plural,
+    whole,
+)
 
 _WORDS = {
     "fits": "Good sign",
@@ -27,6 +35,8 @@ _WORDS = {
 _GOOD_RECALL, _POOR_RECALL = 0.75, 0.5
 # Two counts that differ by at most this factor, or this many rows, count as the same.
 _FACTOR, _FEW = 1.5, 5
+# A rate is given with a decimal below the first, and never as greater than the second.
+_FEW_TIMES, _MOST_TIMES = 3.0, 50.0
 _OVERLAP = 0.6  # share of the rows found by either of two methods that both find
 
 _MUCH_LESS = 0.8  # upper end of a rate that is worth a sentence
@@ -192,6 +202,36 @@ def _words_of(group: Tree, groups: Sequence[Tree]) -> dict[str, str]:
         "positives": whole(group["labelled"] + group["hidden"]),
         "labelled": whole(group["labelled"]) if group["labelled"] else "none",
         "are": "is" if group["labelled"] < 2 else "are",
+    }
+
+
+def ask(tree: Tree) -> dict[str, str] | None:
+    """Return the question whether a column says who was looked at, in sentences."""
+    question, found = tree.get("question"), tree["found"]
+    if question is None:
+        return None
+    rates = sorted(question["groups"], key=lambda group: float(group["rate"]))
+    least, most = rates[0], rates[-1]
+    times = min(1.0 / max(least["rate"], 0.01), _MOST_TIMES)
+    option = f"labelled_by={question['declared']!r}"
+    if tree["run"]["command"]:
+        names = (
+            f"--labelled-by {shlex.quote(str(name))}" for name in question["declared"]
+        )
+        option = " ".join(names)
+    ends = found["hidden_interval"], question["n_hidden_interval"]
+    first, second = (count_range(low, high, found["unlabelled"]) for low, high in ends)
+    words = {
+        "column": clip(question["name"], 40),
+        "least": clip(least["level"], 40),
+        "most": clip(most["level"], 40),
+        "times": f"{times:.1f}" if times < _FEW_TIMES else f"{times:.0f}",
+        "option": option,
+        "first": first,
+        "second": second,
+    }
+    return {
+        name: text.format(**words) for name, text in _sentences()["question"].items()
     }
 
 
