@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from probgap._core.checks import check_gap, check_labelled
 from probgap._core.errors import load_library, refuse
-from probgap._core.output import fixed, whole
+from probgap._core.output import fixed, harmless, whole
 from probgap._core.runtime import spread_rows
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Chart:
         x, y = self._place(at)
         self._marks.append(
             f'<text class="{kind}" x="{x}%" y="{y}%" dx="{shift[0]}" dy="{shift[1]}" '
-            f'text-anchor="{anchor}">{escape(words)}</text>'
+            f'text-anchor="{anchor}">{escape(str(harmless(words)))}</text>'
         )
 
     def legend(self, entries: Iterable[tuple[str, str]]) -> None:
@@ -117,7 +117,7 @@ class Chart:
 
     def svg(self, place: str = 'role="img" width="100%"') -> str:
         """Return the chart; ``place`` is where it stands, as attributes."""
-        label = f'aria-label="{escape(self.label)}"'
+        label = f'aria-label="{escape(str(harmless(self.label)))}"'
         head = f'<svg class="chart" {place} {label} height="{self.height}">'
         return head + "".join(self._marks) + "</svg>"
 

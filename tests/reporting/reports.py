@@ -54,6 +54,28 @@ def other(method="m", **numbers):
     return OTHER | {"method": method} | numbers
 
 
+def looked(*columns, levels, kept=()):
+    """Who was looked at, by columns of some levels."""
+    rates = np.linspace(1.0, 0.01, len(levels))
+    groups = [
+        {
+            "column": name,
+            "level": level,
+            "rows": 40,
+            "labelled": k % 4,
+            "rate": rate,
+            "rate_low": rate / 2,
+            "rate_high": min(1.0, rate + 0.1),
+            "hidden": 20.5 - 15.0 * rate,
+            "hidden_low": 1.0,
+            "hidden_high": 30.0,
+        }
+        for name in columns
+        for k, (level, rate) in enumerate(zip(levels, rates.tolist(), strict=True))
+    ]
+    return {"columns": columns, "kept": kept, "groups": groups, "evidence": 30.0}
+
+
 def typical():
     """Everything is there, and nothing is wrong."""
     text = Path(__file__).with_name("typical.json").read_text(encoding="utf-8")
@@ -107,6 +129,7 @@ def unfit():
         "belief.scenarios.high": 190.0,
         "found.hidden_interval": [9.0, 240.0],
         "warnings": [warn("strong", "Two scenarios fit.", "Use the ranking.")],
+        "looked": looked("clinic", "year", levels=["A", "B", "C"], kept=["year"]),
     }
     return change(report, parts)
 
@@ -188,6 +211,10 @@ def hostile():
         "drivers.columns": loss,
         "belief.others": [other(EVIL, error=EVIL), *tree["belief"]["others"][1:]],
         "warnings": [warn("strong", EVIL, "{{ 7 * 7 }}")],
+        "looked": looked(
+            *names[:4],
+            levels=[f"{name} {k}" for k in range(30) for name in [*names, "{best}"]],
+        ),
         "table.name": EVIL,
         "table.label": "</title><script>alert(4)</script>",
         "table.sentence": f"Reading {EVIL} as labelled.",

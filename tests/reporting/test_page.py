@@ -17,6 +17,7 @@ from probgap.exceptions import MissingLibraryError
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
 TOOLS = runpy.run_path(str(Path(__file__).parent / "reports.py"))
 REPORTS, change, other = (TOOLS[name] for name in ("REPORTS", "change", "other"))
+LOOKED = TOOLS["looked"]
 TYPICAL = REPORTS["typical"]()
 VOID = {"meta", "link", "line", "rect", "circle", "path", "br", "input"}
 TAGS = """html head title style body a header main footer section nav div p span h1 h2 h3
@@ -405,3 +406,32 @@ def test_ticks_are_round(most, ticks):
     page = changed(found__hidden=most / 2, found__hidden_interval=[0.0, most])
     count_line = page[page.index("<svg") : page.index("</svg>")]
     assert re.findall(r'class="tick"[^>]*>([^<]*)<', count_line) == ticks
+
+
+def test_the_group_with_most_hidden_positives_and_the_assumption_are_said_in_words():
+    page = Outline(page_of("unfit")).text
+    assert "You said that clinic and year say who was looked at" in page
+    says = (
+        "Positives of clinic C were labelled 1% as often as those of A: about 22 there"
+    )
+    assert f"{says}, of whom 2 are labelled." in page
+    assert "does not depend on clinic once the other columns are known" in page
+    assert "Whether a row is positive may depend on year, too" in page
+    assert page.count("probgap audit . --by clinic") == 1
+
+
+def test_of_many_groups_ten_are_shown_and_the_rest_is_summed_up():
+    levels = [f"site {k}" for k in range(100)]
+    tree = LOOKED("site", levels=levels)
+    page = Outline(changed(looked=tree)).text
+    assert "90 more groups hold " in page
+    shown = re.findall(r"site \d+", page)
+    assert len(set(shown)) == 11  # and the best, which the sentence names
+
+
+def test_rates_that_may_be_equal_are_not_called_unequal():
+    tree = LOOKED("site", levels=["A", "B"])
+    for group in tree["groups"]:
+        group["rate_high"] = 1.0
+    page = Outline(changed(looked=tree)).text
+    assert "do not show that positives of some site were labelled much less" in page
