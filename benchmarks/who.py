@@ -16,6 +16,10 @@ results. Parts:
   "list" are all rows without a label, among which the negatives are if they are not told, and
   "rest" those that nobody checked.
 - groups: each row three times with noise, all labelled or none.
+- question: nothing is declared, and the column that labels go by is looked for, in tables whose
+  added columns are categories or dates. "first": it comes first; "asked": it is asked about;
+  "wrong": another column is; "covers" and "estimate" are of the count if it were declared, and
+  "cost" is CPU seconds of the question, relative to those of the fit.
 """
 
 from functools import partial
@@ -23,6 +27,7 @@ from functools import partial
 import harness
 import looked
 import numpy as np
+import pandas as pd
 import tables
 from looked import Case
 from sklearn.metrics import (
@@ -33,8 +38,10 @@ from sklearn.metrics import (
 
 from probgap import PGPUClassifier
 from probgap._core.mixture import MixedClassifier
+from probgap.diagnostics import labelling_columns
 from probgap.labelling import make_factor
 from probgap.methods import SAREMClassifier
+from probgap.tables import TableClassifier
 
 N_TRAIN = 1500
 DEFAULT, LEFT, TOLD, CLEAN = "default", "left out", "SAR-EM told", "true labels"
@@ -42,6 +49,7 @@ DECLARED, KEPT = "labelled_by", "labelled_by + keep"
 METHODS = (DEFAULT, LEFT, TOLD, DECLARED, KEPT, CLEAN)
 PER_LABEL, TOP = 0.3, 0.25  # checked negatives, and the share of rows that is the top
 LOOKED_AT = 0.5  # of the positives that were easy enough, in the other two parts
+ENOUGH = 30  # labels, for a column to be found
 COPIES, NOISE = 3, 0.2  # of a row in a group, and their standard deviation
 ROUND = 0.01  # relative rates are shown as whole percent
 CELL = ["kind", "data", "seed"]
@@ -195,6 +203,58 @@ def measure_groups(cell, methods):
         yield row | {"optimism": row["held-out AUC"] - row["AUC"]}
 
 
+# --- the question
+
+
+def measure_question(cell, methods):
+    del methods
+    case, seed = Case(cell), cell["seed"]
+    X, labelled = as_frame(case, cell["kind"]), case.s == 1
+    model = TableClassifier(random_state=seed)
+    with harness.quietly():
+        plain, _ = harness.cpu_seconds(model.fit, X, labelled)
+        ask = partial(labelling_columns, random_state=seed)
+        seconds, found = harness.cpu_seconds(ask, model, X, labelled)
+    depends = cell["kind"] != "nothing"
+    deciding = {str(X.columns[at]) for at in case.declared} if depends else set()
+    row = {"method": "question", "seconds": plain + seconds, "cost": seconds / plain}
+    row |= {"labelled": int(labelled.sum()), "first": False, "asked": False}
+    row |= {"wrong": bool(found) and found[0].strong}
+    if found and found[0].name in deciding:
+        row |= {"first": True, "asked": found[0].strong, "wrong": False}
+        hidden = int(case.y.sum() - case.s.sum())
+        low, high = found[0].n_hidden_interval
+        row["covers"] = bool(low - 0.5 <= hidden <= high + 0.5)
+        row["estimate"] = found[0].n_hidden / max(1, hidden)
+    yield row | {"evidence": found[0].evidence if found else 0.0}
+
+
+def as_frame(case, kind):
+    """Return the features, and the added columns as categories or dates."""
+    X, width = case.full[0], case.real[0].shape[1]
+    frame = pd.DataFrame(X).set_axis([f"x{at}" for at in range(X.shape[1])], axis=1)
+    for name in frame.columns[width:]:
+        if kind in ("date", "drift"):
+            days = pd.to_timedelta((1000 * frame[name]).astype(int), unit="D")
+            frame[name] = pd.Timestamp("2022-01-01") + days
+        else:
+            frame[name] = "site " + frame[name].astype(int).astype(str)
+    return frame
+
+
+def summarise_question(rows):
+    many = rows[rows["labelled"] >= ENOUGH]
+    for title, part in (("all cells", rows), (f"{ENOUGH} labels or more", many)):
+        shown = part.groupby("kind", sort=False)
+        table = shown[["first", "asked", "wrong", "covers"]].mean(numeric_only=False)
+        table["tables"] = shown.size()
+        for value in ("estimate", "evidence", "cost"):
+            table[value] = shown[value].median()
+        harness.show(table.astype(float), 2, f"The question, {title}")
+        depends = part[part["kind"] != "nothing"]
+        print(depends[["first", "asked", "wrong"]].mean().round(2).to_dict())
+
+
 # --- summaries
 
 
@@ -276,6 +336,7 @@ PARTS = {
         [("groups", "no groups")],
         ("AP", "AUC", "held-out AUC", "optimism", "accuracy"),
     ),
+    "question": (measure_question, looked.KINDS, ("question",), (), ()),
 }
 
 
@@ -298,8 +359,11 @@ def main():
         seed=range(first, first + (1 if quick else options.seeds)),
     )
     rows = harness.run_cells(cells, measure, options, options.methods or methods)
-    summarise(rows, pairs, means)
-    show_seconds(rows)
+    if options.part == "question":
+        summarise_question(rows)
+    else:
+        summarise(rows, pairs, means)
+        show_seconds(rows)
 
 
 if __name__ == "__main__":
