@@ -229,8 +229,9 @@ class MixedGapEstimator(GapClassifier):
     Parameters
     ----------
     cv : int, splitter or None, default=None
-        Folds of the learners but the forest, which predicts out of bag. ``None`` takes five
-        stratified folds, thrice up to 2,000 samples; three for boosting beyond 6,000.
+        Folds of the learners but the forest, which predicts out of bag unless ``fit`` is told
+        ``groups``. ``None`` takes five stratified folds, thrice up to 2,000 samples; three for
+        boosting beyond 6,000.
     pos_label : object, default=None
         The value of ``y`` that marks a labelled positive. ``None`` takes the greater.
     random_state : int, Generator, RandomState or None, default=None
