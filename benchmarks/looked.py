@@ -177,6 +177,20 @@ class Case:
         return [np.delete(X, self.declared, axis=1) for X in self.full]
 
     @property
+    def frame(self):
+        """Return training rows as a table, the added columns as categories or dates."""
+        X, width = self.full[0], self.real[0].shape[1]
+        frame = pd.DataFrame(X, columns=[f"x{at}" for at in range(X.shape[1])])
+        for name in frame.columns[width:]:
+            values = frame[name]
+            if (values % 1.0).any():
+                days = pd.to_timedelta((1000 * values).astype(int), unit="D")
+                frame[name] = pd.Timestamp("2022-01-01") + days
+            else:
+                frame[name] = "site " + values.astype(int).astype(str)
+        return frame
+
+    @property
     def levels(self):
         """Return the features, and a column for each level of those declared, and where."""
         rest = self.left_out

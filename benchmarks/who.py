@@ -1,8 +1,7 @@
 """Measure what it gains to tell what is known about the labels.
 
     PROBGAP_DATA=folder python benchmarks/who.py --half choosing    # for development
-    PROBGAP_DATA=folder python benchmarks/who.py --half reporting --jobs 16
-    PROBGAP_DATA=folder python benchmarks/who.py --part groups
+    PROBGAP_DATA=folder python benchmarks/who.py --half reporting --part all --jobs 16
     PROBGAP_DATA=folder python benchmarks/who.py --kinds clinic date --methods default --quick
 
 Tables and how their labels depended on columns are those of looked.py; docs/design/who.md has
@@ -27,14 +26,9 @@ from functools import partial
 import harness
 import looked
 import numpy as np
-import pandas as pd
 import tables
 from looked import Case
-from sklearn.metrics import (
-    average_precision_score,
-    brier_score_loss,
-    roc_auc_score,
-)
+from sklearn.metrics import average_precision_score, brier_score_loss, roc_auc_score
 
 from probgap import PGPUClassifier
 from probgap._core.mixture import MixedClassifier
@@ -153,28 +147,23 @@ def measure_negatives(cell, methods):
     if cell["kind"] == "top":
         pool = pool[: round(TOP * pool.size)]
     pool = rng.permutation(pool)
-    enough = np.cumsum(1 - drawn.y[pool]) <= round(PER_LABEL * s.sum())
-    checked = pool[enough]
+    checked = pool[np.cumsum(1 - drawn.y[pool]) <= round(PER_LABEL * s.sum())]
     s[checked[drawn.y[checked] == 1]] = 1
     told = s.copy()
     told[checked[drawn.y[checked] == 0]] = -1
     for name in methods:
-        model = PGPUClassifier(random_state=seed, pos_label=1)
-        if name == "negatives":
-            model.set_params(neg_label=-1)
+        known, negative = (told, -1) if name == "negatives" else (s, None)
+        model = PGPUClassifier(random_state=seed, pos_label=1, neg_label=negative)
         with harness.quietly():
-            seconds, _ = harness.cpu_seconds(
-                model.fit, drawn.X, told if name == "negatives" else s
-            )
+            seconds, _ = harness.cpu_seconds(model.fit, drawn.X, known)
             chance = model.predict_proba(drawn.X_test)[:, -1]
         row = {"method": name, "seconds": seconds, "checked": int((told < 0).sum())}
         row |= on_test(model, drawn.X_test, drawn.y_test)
         row["Brier, test"] = 100.0 * float(brier_score_loss(drawn.y_test, chance))
         for where, rows in (("list", s == 0), ("rest", told == 0)):
-            known, given = drawn.y[rows], model.probability_[rows]
-            ranked = average_precision_score(known, given)
-            row[f"AP, {where}"] = 100.0 * float(ranked)
-            row[f"Brier, {where}"] = 100.0 * float(np.mean((given - known) ** 2))
+            truth, given = drawn.y[rows], model.probability_[rows]
+            row[f"AP, {where}"] = 100.0 * float(average_precision_score(truth, given))
+            row[f"Brier, {where}"] = 100.0 * float(np.mean((given - truth) ** 2))
         row["AP"] = row["AP, rest"]
         yield row | count(model, drawn.y.sum() - s.sum())
 
@@ -209,7 +198,7 @@ def measure_groups(cell, methods):
 def measure_question(cell, methods):
     del methods
     case, seed = Case(cell), cell["seed"]
-    X, labelled = as_frame(case, cell["kind"]), case.s == 1
+    X, labelled = case.frame, case.s == 1
     model = TableClassifier(random_state=seed)
     with harness.quietly():
         plain, _ = harness.cpu_seconds(model.fit, X, labelled)
@@ -229,27 +218,15 @@ def measure_question(cell, methods):
     yield row | {"evidence": found[0].evidence if found else 0.0}
 
 
-def as_frame(case, kind):
-    """Return the features, and the added columns as categories or dates."""
-    X, width = case.full[0], case.real[0].shape[1]
-    frame = pd.DataFrame(X).set_axis([f"x{at}" for at in range(X.shape[1])], axis=1)
-    for name in frame.columns[width:]:
-        if kind in ("date", "drift"):
-            days = pd.to_timedelta((1000 * frame[name]).astype(int), unit="D")
-            frame[name] = pd.Timestamp("2022-01-01") + days
-        else:
-            frame[name] = "site " + frame[name].astype(int).astype(str)
-    return frame
-
-
 def summarise_question(rows):
-    many = rows[rows["labelled"] >= ENOUGH]
-    for title, part in (("all cells", rows), (f"{ENOUGH} labels or more", many)):
+    for title, part in (
+        ("all cells", rows),
+        (f"{ENOUGH} labels or more", rows[rows["labelled"] >= ENOUGH]),
+    ):
         shown = part.groupby("kind", sort=False)
         table = shown[["first", "asked", "wrong", "covers"]].mean(numeric_only=False)
         table["tables"] = shown.size()
-        for value in ("estimate", "evidence", "cost"):
-            table[value] = shown[value].median()
+        table = table.join(shown[["estimate", "evidence", "cost"]].median())
         harness.show(table.astype(float), 2, f"The question, {title}")
         depends = part[part["kind"] != "nothing"]
         print(depends[["first", "asked", "wrong"]].mean().round(2).to_dict())
@@ -289,20 +266,16 @@ def summarise(rows, pairs, means):
     for value in means:
         harness.show(by_kind(rows, value), 1, f"Mean {value}")
     harness.show(differences(rows, pairs), 1, "Mean paired differences in AP, and p")
-    rows = rows[~rows["method"].isin([TOLD, CLEAN])]
-    harness.show(by_kind(rows, "covers"), 2, "Share of ranges that cover the count")
+    counted = rows[~rows["method"].isin([TOLD, CLEAN])]
+    harness.show(by_kind(counted, "covers"), 2, "Share of ranges that cover the count")
     for value in ("width", "estimate"):
-        table = by_kind(rows, value, "median")
+        table = by_kind(counted, value, "median")
         harness.show(table, 2, f"The count's {value} / the truth, median")
     if "rates held" in rows:
         harness.show(by_kind(rows, "rates held"), 2, "Intervals of rates that hold")
-
-
-def show_seconds(rows):
     seconds = rows.pivot(index=CELL, columns="method", values="seconds")
     ratio = seconds.div(seconds[rows["method"].iloc[0]], axis=0).median()
     print("\nCPU seconds, ratio to the first method:", ratio.round(2).to_dict())
-    print(f"{rows['seconds'].sum() / 60.0:.0f} CPU minutes in fits")
 
 
 # --- parts: measure, kinds, methods, pairs to compare, and what to show means of
@@ -340,30 +313,36 @@ PARTS = {
 }
 
 
-def main():
-    parser = harness.parser(__doc__, out="who", seeds=2)
-    parser.add_argument("--half", default="choosing", choices=looked.HALVES)
-    parser.add_argument("--part", default="labelled_by", choices=PARTS)
-    parser.add_argument("--kinds", nargs="+", help="those of the part, if not told")
-    parser.add_argument("--methods", nargs="+", help="likewise")
-    parser.add_argument("--tables", nargs="+", help="those of the half, if not told")
-    options = harness.parse(parser)
-    measure, kinds, methods, pairs, means = PARTS[options.part]
+def chosen_cells(options, kinds):
     names, _, first = looked.HALVES[options.half]
     quick = options.quick
-    cells = harness.grid(
+    return harness.grid(
         half=[options.half],
         size=[600 if quick else N_TRAIN],
         kind=options.kinds or list(kinds)[: 2 if quick else None],
         data=options.tables or names[: 2 if quick else None],
         seed=range(first, first + (1 if quick else options.seeds)),
     )
-    rows = harness.run_cells(cells, measure, options, options.methods or methods)
-    if options.part == "question":
-        summarise_question(rows)
-    else:
-        summarise(rows, pairs, means)
-        show_seconds(rows)
+
+
+def main():
+    parser = harness.parser(__doc__, out="who", seeds=2)
+    parser.add_argument("--half", default="choosing", choices=looked.HALVES)
+    parser.add_argument("--part", nargs="+", default=["labelled_by"])
+    parser.add_argument("--kinds", nargs="+", help="those of the part, if not told")
+    parser.add_argument("--methods", nargs="+", help="likewise")
+    parser.add_argument("--tables", nargs="+", help="those of the half, if not told")
+    options = harness.parse(parser)
+    for part in PARTS if options.part == ["all"] else options.part:
+        measure, kinds, methods, pairs, means = PARTS[part]
+        cells = chosen_cells(options, kinds)
+        rows = harness.run_cells(cells, measure, options, options.methods or methods)
+        options.resume = True
+        print(f"\n== {part}, {rows['seconds'].sum() / 60.0:.0f} CPU minutes in fits")
+        if part == "question":
+            summarise_question(rows)
+        else:
+            summarise(rows, pairs, means)
 
 
 if __name__ == "__main__":
