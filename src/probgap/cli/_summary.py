@@ -29,7 +29,7 @@ def show_summary(report: Report, out: Path) -> None:
     if looked := describe_looked(tree.get("looked")):
         console.print("\nWho was looked at", style="dim")
         for column in looked:
-            console.print(escape(column["says"]))
+            console.print(escape(one_line(column["says"], _LONGEST)))
     if tree["kinds"]:
         kinds = (f"{one_line(k['kind'])} {k['hidden']:,.0f}" for k in tree["kinds"])
         console.print(escape(f"By kind, expected: {', '.join(kinds)}"))
