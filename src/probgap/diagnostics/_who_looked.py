@@ -284,7 +284,7 @@ class _Known:
         ends = estimate.n_hidden_interval
         return LabellingColumn(
             name=factor.name,
-            evidence=rates.evidence,
+            evidence=float(rates.evidence),
             strong=bool(least <= rates.evidence <= most),
             groups=looked.describe(hidden, *ends).groups,
             n_hidden=estimate.n_hidden,

@@ -388,8 +388,11 @@ def _check_columns(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
 
 def _check_looked(tree: Evidence, fit: Fit, seed: int, _: Any) -> None:
     """Find the column of which to ask whether it says who was looked at."""
-    if not isinstance(fit.classifier.gap_estimator_, MixedGapEstimator):
-        return  # that could not be declared
+    can_be_told = hasattr(fit.classifier, "labelled_by")
+    if not (
+        can_be_told and isinstance(fit.classifier.gap_estimator_, MixedGapEstimator)
+    ):
+        return
     for first in labelling_columns(*fit.given, fit.labelled, random_state=seed)[:1]:
         if first.strong:
             told = fit.classifier.labelling_
