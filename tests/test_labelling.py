@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from probgap.labelling import Declared, fit_rates, make_factor
+from probgap.labelling import Declared, fit_clear_rates, fit_rates, make_factor
 
 
 def draw(rates, n=4000, seed=0):
@@ -14,8 +14,8 @@ def draw(rates, n=4000, seed=0):
     return group, chance, labelled
 
 
-def fit(group, chance, labelled, kept=None):
-    declared = Declared((make_factor("clinic", group),), kept or {})
+def fit(group, chance, labelled):
+    declared = Declared((make_factor("clinic", group),), {})
     return fit_rates(declared, chance, labelled, np.ones(chance.size), 0)
 
 
@@ -65,15 +65,17 @@ def test_numbers_and_dates_are_cut_where_they_have_too_many_values():
     assert "(missing)" in make_factor("site", np.array(["a", None, "b"] * 9)).levels
 
 
-def test_of_columns_in_both_roles_the_clearest_rows_tell_the_rates():
-    """Rows of the second group are half as often positive, and half as often labelled."""
+@pytest.mark.parametrize("rate", [0.2, 0.8])
+def test_of_columns_in_both_roles_the_clearest_rows_tell_the_rates(rate):
+    """Rows of the second group are positive half as often or less, unless they are clear."""
     rng = np.random.default_rng(1)
     group, clear = rng.integers(2, size=6000), rng.random(6000)
-    positive = rng.random(6000) < np.where(group == 0, clear, clear**6)
-    labelled = positive & (rng.random(6000) < np.array([0.8, 0.4])[group])
-    chance = 0.5 * clear
-    everywhere = relative(fit(group, chance, labelled), group)[1]
-    clearest = relative(fit(group, chance, labelled, {"clinic": np.array([0])}), group)[
-        1
-    ]
-    assert everywhere < clearest < 0.55
+    positive = clear > np.where(group == 0, 0.4, 0.6)
+    labelled = positive & (rng.random(6000) < np.array([0.8, rate])[group])
+    others, observed = clear, np.where(positive, np.array([0.8, rate])[group], 0.0)
+    declared = Declared((make_factor("clinic", group),), {"clinic": np.array([0])})
+    known = labelled, np.ones(6000), 0
+    clearest = fit_clear_rates(declared, others, observed, *known)
+    everywhere = fit(group, 0.8 * clear, labelled)
+    assert relative(everywhere, group)[1] < 0.85 * rate / 0.8
+    assert relative(clearest, group)[1] == pytest.approx(rate / 0.8, rel=0.3)

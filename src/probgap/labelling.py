@@ -34,8 +34,12 @@ _ROWS_OF_CELL = 10
 _DEVIATIONS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 _LEAST_EVIDENCE = 3.0
 _MOST_CHANCE = 0.999
-# Of labelled rows, the share that the clearest unlabelled rows are as clear as.
-_CLEAR = 0.75
+# Rows are clear if they are as clear as these shares of the labelled ones; labels are as
+# likely as can be at this quantile of the labelled rows, and in groups whose log-rate is this
+# near to the greatest.
+_CLEAR, _SURELY, _NEARLY = (0.75, 0.5, 0.25), 0.9, 0.3
+# What share of impure clear rows could explain, in squares of its logarithm.
+_DOUBT, _MEANINGLESS = 2.0, 1e-9
 # Beyond this chance of a label a model that knows of no rates is not believed.
 _MOST_FIRST = 0.99
 # Log-rates are less sure than the labels say by this factor: chances are estimates, too.
@@ -295,6 +299,14 @@ class Declared:
         width = sum(part.shape[1] for part in parts)
         return None if width > most else np.hstack(parts).astype(np.float64)
 
+    def rate_of(self, rows: Rows, known: Rows, rate: Vector) -> Vector:
+        """Return rates of rows by those of other rows of the same groups; 1 without any."""
+        codes = np.stack([factor.code for factor in self.factors], axis=1)
+        group = np.unique(codes, axis=0, return_inverse=True)[1].ravel()
+        found = np.ones(group.max() + 1)
+        found[group[known]] = rate
+        return found[group[rows]]
+
     @property
     def kept_at(self) -> Rows:
         """Positions of the kept columns among the samples."""
@@ -354,14 +366,59 @@ def fit_rates(
 
     A row is labelled with ``chance`` times the rate of its groups. Log-rates are sums over
     columns and pairs of columns, with normal priors of which the evidence chooses the
-    widths. Of columns in both roles rates come from the clearest rows, as if these were all
-    alike: their chance says already how often their group was labelled.
+    widths.
     """
+    everywhere = np.ones(labelled.size, dtype=bool)
+    return _fit_rates(declared, chance, labelled, weight, everywhere, seed)
+
+
+def fit_clear_rates(
+    declared: Declared,
+    others: Vector,
+    observed: Vector,
+    labelled: Mask,
+    weight: Vector,
+    seed: int,
+) -> Rates:
+    """Estimate rates of groups from the rows that the other columns find clearest.
+
+    As if these were all positive, so that they are labelled at the rates of their groups.
+    Where fewer of them are labelled in the best group than the chance of a label,
+    ``observed`` by all columns, rises to, some are not positive, perhaps more in one group
+    than in another: rates that this could explain are taken for equal. The mean is taken
+    over smaller and larger sets of clear rows.
+    """
+    most = float(np.quantile(observed[labelled], _SURELY))
+    found = []
+    for k, share in enumerate(_CLEAR):
+        clear = others >= np.quantile(others[labelled], 1.0 - share)
+        alike = np.full(
+            labelled.size, np.average(labelled[clear], weights=weight[clear])
+        )
+        rates = _fit_rates(declared, alike, labelled, weight, clear, seed + k)
+        total = rates.total()
+        best = clear & (total >= total[clear].max() - _NEARLY)
+        pure = float(np.average(labelled[best], weights=weight[best])) / most
+        spread = max(float(total[clear].var()), _MEANINGLESS)
+        doubt = _DOUBT * np.log(np.clip(pure, _MEANINGLESS, 1.0)) ** 2 / spread
+        part = max(0.0, 1.0 - doubt) if rates.evidence > 0.0 else 0.0
+        found.append((rates, part))
+    effects = np.mean([part * rates.effects for rates, part in found], axis=0)
+    drawn = [rates.drawn[k :: len(found)] for k, (rates, _) in enumerate(found)]
+    evidence = float(np.mean([part * rates.evidence for rates, part in found]))
+    return Rates(found[0][0].factors, effects, np.concatenate(drawn), evidence)
+
+
+def _fit_rates(
+    declared: Declared,
+    chance: Vector,
+    labelled: Mask,
+    weight: Vector,
+    used: Mask,
+    seed: int,
+) -> Rates:
+    """Estimate rates from some of the rows."""
     factors = _with_pairs(declared.factors)
-    used = np.ones(labelled.size, dtype=bool)
-    if declared.kept:
-        used = chance >= np.quantile(chance[labelled], 1.0 - _CLEAR)
-        chance = np.full(labelled.size, np.average(labelled[used]))
     problem = _Problem(
         [replace(factor, code=factor.code[used]) for factor in factors],
         chance[used],
@@ -398,6 +455,11 @@ def fit_rates(
 
 def _replaced(values: Vector, k: int, value: float) -> Vector:
     return np.where(np.arange(values.size) == k, value, values)
+
+
+def equal_rates(rates: Rates) -> Rates:
+    """Return rates taken for equal, with the same doubt about them."""
+    return replace(rates, effects=np.zeros(rates.effects.size), evidence=0.0)
 
 
 def _with_pairs(factors: Sequence[Factor]) -> list[Factor]:

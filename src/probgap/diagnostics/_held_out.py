@@ -169,7 +169,8 @@ def hold_out(
         copy = refit(classifier, seen, known[train], seed, together, own)
         chance = 0.5 * (1.0 + copy.gap_estimator_.transform(unseen)[:, 0])
         if looked is not None:
-            chance *= classifier.labelling_.rate[rows[test]]
+            rate = copy.labelling_.rate
+            chance *= looked.rate_of(rows[test], rows[train], rate)
         return chance, chance_positive(copy, unseen)
 
     parts = Parallel(n_jobs=n_jobs)(delayed(predict)(*fold) for fold in folds)

@@ -490,7 +490,7 @@ class PGPUClassifier(BasePGPU):
         self.group_ = None if labels.group is None else number_alone(labels.group)
         self.negative_ = labels.negative
         if self.labelling_ is not None:
-            rate = rows.spread(self.labelling_.rate, np.nan)
+            rate = rows.spread(self.labelling_.rate, 1.0)
             self.labelling_ = replace(self.labelling_, rate=rate)
         self.looked_ = labels.looked
 

@@ -39,7 +39,15 @@ from probgap._core.svm import FastSVC, NystroemSVM
 from probgap._core.types import Mask, Matrix, Rows, Vector
 from probgap.boundary import Boundary, check_rule, describe_boundary, estimate_boundary
 from probgap.gap import GapClassifier, MixedGapEstimator, ObservedGapEstimator
-from probgap.labelling import Declared, Labelling, LabellingFit, fit_rates
+from probgap.labelling import (
+    Declared,
+    Labelling,
+    LabellingFit,
+    Rates,
+    equal_rates,
+    fit_clear_rates,
+    fit_rates,
+)
 from probgap.reading import HiddenEstimate, read
 from probgap.relabel import (
     Relabelling,
@@ -61,6 +69,10 @@ _LOG_SLOPES = (-10.0, 10.0)
 # How often the gap is fitted anew where columns say who was looked at: with one more the
 # average precision of hidden positives changed by less than 0.1 on the choosing tables.
 _N_REFITS = 2
+# Fewest units of log-likelihood by which rates must explain held-out labels better than the
+# same columns do as features, or they are taken for equal; but if the evidence for rates is
+# more than columns have that nobody looked by.
+_FEWEST_UNITS, _MOST_BY_CHANCE = 5.0, 50.0
 # As features, the columns declared have at most so many columns; held-out labels are much
 # better explained by so many natural units, and so many standard errors.
 _MOST_AS_FEATURES = 60
@@ -107,7 +119,7 @@ def fit_pgpu(rows: TrainingRows, steps: Steps, rng: Generator) -> FittedSteps:
     """Fit to samples of which some positives are labelled."""
     samples, labelled, weight = rows.samples, rows.labelled, rows.weight
     gap = steps.estimate_gap(rows, rng)  # 1  who gets labelled
-    looked = steps.find_rates(gap, rows, rng)  # and who was looked at
+    gap, looked = steps.find_rates(gap, rows, rng)  # and who was looked at
     features = steps.map_features(samples, labelled, rng)
     scores = gap._training_log_odds()
     estimate = read_gap(scores, looked, rows, steps.class_prior)
@@ -272,14 +284,14 @@ class Steps:
 
     def find_rates(
         self, gap: GapClassifier, rows: TrainingRows, rng: Generator
-    ) -> LabellingFit | None:
+    ) -> tuple[GapClassifier, LabellingFit | None]:
         """Step 1, where columns say who was looked at: make the gap that of all alike.
 
         The gap is fitted anew to how likely each sample would be labelled, had everybody
         been looked at alike, and the rates of groups again to that.
         """
         if rows.looked is None:
-            return None
+            return gap, None
         with stage(self.verbose, "who was looked at"):
             return fit_labelling(gap, rows, draw_seed(rng))
 
@@ -387,59 +399,68 @@ class Steps:
         return average_chances(held_out, by_gap) if averages else held_out
 
 
-def fit_labelling(gap: GapClassifier, rows: TrainingRows, seed: int) -> LabellingFit:
-    """Fit rates of groups, and ``gap`` to who would be labelled, in turn.
+def fit_labelling(
+    gap: GapClassifier, rows: TrainingRows, seed: int
+) -> tuple[GapClassifier, LabellingFit]:
+    """Fit rates of groups, and the gap to who would be labelled, in turn.
 
-    ``gap`` comes fitted to who is labelled. With columns in both roles it has learnt their
+    ``gap`` is fitted to who is labelled. With columns in both roles it has learnt their
     rates; the others alone then tell the clearest rows, and rates are kept.
     """
     assert rows.looked is not None
     samples, labelled, declared = rows.samples, rows.labelled, rows.looked
     weight = np.ones(labelled.size) if rows.weight is None else rows.weight
-    known, own = (declared, labelled, weight), (rows.weight, rows.group)
+    own, observed = (rows.weight, rows.group), _chance_by(gap)
 
-    def chance_by(model: GapClassifier) -> Vector:
-        return expit(model._training_log_odds())
-
-    def given(rates: Any, chance: Vector) -> LabellingFit:
+    def given(rates: Rates, chance: Vector) -> LabellingFit:
         if rows.negative is not None:  # looked at, and rightly without a label
             chance = np.where(rows.negative, 0.0, chance)
-        return LabellingFit(rates, chance, *known)
+        return LabellingFit(rates, chance, declared, labelled, weight)
 
-    chance = chance_by(gap)
+    def refit(found: LabellingFit) -> GapClassifier:
+        return clone(gap)._fit_checked(
+            samples, labelled, weight, rows.group, found.missed
+        )
+
     if declared.kept:
         others = np.setdiff1d(np.arange(samples.shape[1]), declared.kept_at)
-        fitted = clone(gap)._fit_checked(samples[:, others], labelled, *own)
-        rates = fit_rates(declared, chance_by(fitted), labelled, weight, seed)
-    else:
-        rates = fit_rates(declared, chance, labelled, weight, seed)
-    found = given(rates, rates.first_chance(chance, declared))
-    for _ in range(1 if declared.kept else _N_REFITS):
+        by_others = clone(gap)._fit_checked(samples[:, others], labelled, *own)
+        known = _chance_by(by_others), observed, labelled, weight, seed
+        rates = fit_clear_rates(declared, *known)
+        found = given(rates, rates.first_chance(observed, declared))
         if rates.evidence == 0.0:
-            break
-        gap._fit_checked(samples, labelled, weight, rows.group, found.missed)
-        chance = chance_by(gap)
-        if not declared.kept:
-            rates = fit_rates(declared, chance, labelled, weight, seed)
-            chance = rates.first_chance(chance, declared)
-        found = given(rates, chance)
-    return replace(found, as_features=count_with_features(gap, rows, found))
+            return gap, found
+        fitted = refit(found)
+        return fitted, given(rates, _chance_by(fitted))
+    rates = fit_rates(declared, observed, labelled, weight, seed)
+    fitted, found = gap, given(rates, rates.first_chance(observed, declared))
+    for _ in range(_N_REFITS if rates.evidence > 0.0 else 0):
+        fitted = refit(found)
+        rates = fit_rates(declared, _chance_by(fitted), labelled, weight, seed)
+        found = given(rates, rates.first_chance(_chance_by(fitted), declared))
+    return _doubted(gap, fitted, found, rows)
 
 
-def count_with_features(
-    gap: GapClassifier, rows: TrainingRows, found: LabellingFit
-) -> tuple[float, float] | None:
-    """Return the interval of the count if the declared columns are features.
+def _chance_by(gap: GapClassifier) -> Vector:
+    return expit(gap._training_log_odds())
 
-    None unless held-out labels are much better explained then. Of 24 fits to columns on which
-    the truth depended, two were, which could not tell the truth without the column; of 32
-    to columns that said only who was looked at, none: the gain was at most 8 units
-    (``benchmarks/looked.py``, the choosing tables, 1,000 rows).
+
+def _doubted(
+    gap: GapClassifier, fitted: GapClassifier, found: LabellingFit, rows: TrainingRows
+) -> tuple[GapClassifier, LabellingFit]:
+    """Take rates for equal unless they explain labels better than the columns as features.
+
+    Where columns say who was looked at, held-out labels had 8 to 60 more units of
+    log-likelihood by rates (24 fits of the choosing tables, ``benchmarks/looked.py``). Where
+    they do not, a feature explained them as well in three of four. If it explains them much
+    better, the count by features is kept beside the other, for a warning: of 24 fits to
+    columns on which the truth depended that is said of two, which could not tell the truth
+    without the column, of 32 to columns that said only who was looked at of none.
     """
     declared, weight = found.declared, found.weight / found.weight.mean()
     columns = declared.as_features(_MOST_AS_FEATURES)
-    if declared.kept or columns is None:
-        return None
+    if columns is None:
+        return fitted, found
     samples, labelled = rows.samples, rows.labelled
     beside = sparse_columns if issparse(samples) else np.hstack
     both, own = [samples, columns.astype(samples.dtype)], (rows.weight, rows.group)
@@ -448,10 +469,17 @@ def count_with_features(
     by_rates = found.chance * np.exp(found.rates.log_rate())
     gain = _log_likelihood(expit(scores), labelled)
     gain = weight * (gain - _log_likelihood(by_rates, labelled))
+    sure = found.rates.evidence > _MOST_BY_CHANCE
+    if gain.sum() > (_CLEARLY if sure else -_FEWEST_UNITS):
+        fitted, found = (
+            gap,
+            replace(found, rates=equal_rates(found.rates), chance=_chance_by(gap)),
+        )
     error = np.sqrt(gain.size) * gain.std()
     if gain.sum() < max(_CLEARLY, _CLEAR_ERRORS * error):
-        return None
-    return read(scores, labelled, sample_weight=rows.weight).n_hidden_interval
+        return fitted, found
+    count = read(scores, labelled, sample_weight=rows.weight).n_hidden_interval
+    return fitted, replace(found, as_features=count)
 
 
 def choose_steps(model: Any, n_samples: int, boundary: Any, cv: Any = None) -> Steps:
