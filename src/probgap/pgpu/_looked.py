@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 # How often the gap is fitted anew where columns say who was looked at: with one more the
 # average precision of hidden positives changed by less than 0.1 on the choosing tables.
 _N_REFITS = 2
-# Fewest units of log-likelihood by which rates must explain held-out labels better than the
-# same columns do as features, or they are taken for equal; but if the evidence for rates is
-# more than columns have that nobody looked by.
-_FEWEST_UNITS, _MOST_BY_CHANCE = 5.0, 50.0
+# Rates are taken for equal unless they explain held-out labels better, by a standard error,
+# than the same columns do as features; or the evidence for rates is more than columns have by
+# which nobody looked.
+_MOST_BY_CHANCE = 50.0
 # As features, the columns declared have at most so many columns; held-out labels are much
 # better explained by so many natural units, and so many standard errors.
 _MOST_AS_FEATURES = 60
@@ -92,11 +92,11 @@ def _doubted(
     """Take rates for equal unless they explain labels better than the columns as features.
 
     Where columns say who was looked at, held-out labels had 8 to 60 more units of
-    log-likelihood by rates (24 fits of the choosing tables, ``benchmarks/looked.py``). Where
-    they do not, a feature explained them as well in three of four. If it explains them much
-    better, the count by features is kept beside the other, for a warning: of 24 fits to
-    columns on which the truth depended that is said of two, which could not tell the truth
-    without the column, of 32 to columns that said only who was looked at of none.
+    log-likelihood by rates (24 fits of the choosing tables, ``looked.py``). Where they do
+    not, a feature explained them as well in three of four. If it explains them much better,
+    the count by features is kept beside the other, for a warning: of 24 fits to columns on
+    which the truth depended that is said of two, which could not tell the truth without the
+    column, of 32 to columns that said only who was looked at of none.
     """
     declared, weight = found.declared, found.weight / found.weight.mean()
     columns = declared.as_features(_MOST_AS_FEATURES)
@@ -110,13 +110,13 @@ def _doubted(
     by_rates = found.chance * np.exp(found.rates.log_rate())
     gain = log_likelihood(expit(scores), labelled)
     gain = weight * (gain - log_likelihood(by_rates, labelled))
+    error = np.sqrt(gain.size) * gain.std()
     sure = found.rates.evidence > _MOST_BY_CHANCE
-    if gain.sum() > (_CLEARLY if sure else -_FEWEST_UNITS):
+    if gain.sum() > (_CLEARLY if sure else -error):
         fitted, found = (
             gap,
             replace(found, rates=equal_rates(found.rates), chance=_chance_by(gap)),
         )
-    error = np.sqrt(gain.size) * gain.std()
     if gain.sum() < max(_CLEARLY, _CLEAR_ERRORS * error):
         return fitted, found
     count = read(scores, labelled, sample_weight=rows.weight).n_hidden_interval
