@@ -85,7 +85,9 @@ def test_several_kinds_of_positives_and_rows_that_were_checked(
     result = probgap(*words)
     assert result.exit_code == 0, result.stderr
     said = " ".join(result.stdout.split())
-    assert "If 'fine' means checked and found negative, add --negative fine" in said
+    assert (
+        "If 'fine' means checked and found negative, fit with --negative fine" in said
+    )
     result = probgap(*words, "--negative", "fine", "--kinds", "--force")
     assert result.exit_code == 0, result.stderr
     said = " ".join(result.stdout.split())

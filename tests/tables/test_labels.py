@@ -78,7 +78,7 @@ def test_several_values_may_mean_positive_and_one_checked_and_negative():
     ("values", "asks"),
     [
         (["yes", "no", ""], "If 'no' means checked"),
-        ([1, 0, None], "add --negative 0 "),
+        ([1, 0, None], "fit with --negative 0 "),
         (["yes", "no", "no"], None),
         (["yes", "unknown", ""], None),
     ],
@@ -103,7 +103,7 @@ def test_the_sentence_and_the_counts():
     assert labels.positive == "fraud"
     assert labels.sentence == (
         "Reading 'fraud' (1 row) as labelled positive, empty cells, 'no' as unlabelled. "
-        "If 'no' means checked and found negative, add --negative no (neg_label= in "
+        "If 'no' means checked and found negative, fit with --negative no (neg_label= in "
         "Python)."
     )
 

@@ -68,6 +68,9 @@ class PGPUClassifierCV(BasePGPU):
     bias in the labels: where labels are biased, prefer :class:`PGPUClassifier`: same
     assumption, no dependence on observed-label scores.
 
+    The search judges by observed labels, so that it cannot tell who was looked at: there is
+    no ``labelled_by`` here.
+
     The search gives the same scores as refitting for each fold and boundary, at a fraction
     of the cost: a fold has one gap, one kernel matrix for matching, and one fit for all
     boundaries that choose the same samples.

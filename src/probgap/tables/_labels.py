@@ -79,7 +79,7 @@ class LabelColumn:
         if self.negatives or len(said) != 1 or len(self.unlabelled) == 1:
             return words
         return (
-            f"{words} If {said[0]!r} means checked and found negative, add --negative "
+            f"{words} If {said[0]!r} means checked and found negative, fit with --negative "
             f"{shlex.quote(said[0])} (neg_label= in Python)."
         )
 
