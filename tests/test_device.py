@@ -107,6 +107,19 @@ def test_folds_for_a_device_are_a_partition(square, platt_here, method):
     assert model.observed_gap_[s == 1].mean() > model.observed_gap_[s == 0].mean()
 
 
+def test_folds_for_a_device_split_no_group(square, platt_here):
+    X, _, _, s = square
+    group = np.arange(s.size) // 2
+    gap = ObservedGapEstimator(cv=3, random_state=0, device="cuda")
+    gap.fit(X, s, groups=group)
+    [(tasks, _)] = platt_here
+    masks = [mask for task in tasks for mask in task.held_out]
+    masks += [~task.train for task in tasks]
+    for mask in masks:
+        inside = np.bincount(group, mask)
+        assert np.isin(inside, (0.0, 2.0)).all()
+
+
 def test_a_classifier_of_ones_own_is_refused(square, platt_here):
     X, _, _, s = square
     with pytest.raises(InvalidInputError, match=r"estimator must be None with a dev"):

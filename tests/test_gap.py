@@ -10,6 +10,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
+from probgap import PGPUClassifier
+from probgap.exceptions import InvalidInputError
 from probgap.gap import MixedGapEstimator, ObservedGapEstimator
 from probgap.methods import PUSBClassifier
 
@@ -132,3 +134,30 @@ def test_bad_parameters_are_refused(square, parameters, message):
     X, _, _, s = square
     with pytest.raises(ValueError, match=message):
         ObservedGapEstimator(**parameters).fit(X, s)
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        MixedGapEstimator(random_state=0),
+        ObservedGapEstimator(random_state=0),
+        ObservedGapEstimator(method="in_sample", random_state=0),
+        ObservedGapEstimator(LogisticRegression(), random_state=0),
+    ],
+    ids=["mixed", "out of fold", "in sample", "given"],
+)
+def test_groups_are_held_out_together(square, gap):
+    """Each row twice: without groups a copy tells the label of the other."""
+    X, _, truth, s = (np.repeat(rows[:120], 2, axis=0) for rows in square)
+    group = np.repeat(np.arange(120), 2)
+    apart, together = (clone(gap).fit(X, s, groups=g) for g in (None, group))
+    assert not np.array_equal(apart.observed_gap_, together.observed_gap_)
+    assert np.corrcoef(together.observed_gap_, truth)[0, 1] > 0.7
+
+
+def test_soft_labels_of_who_was_looked_at_need_the_mixture(square):
+    X, _, _, s = (rows[:120] for rows in square)
+    clinic = np.arange(120) % 2
+    model = PGPUClassifier.paper(labelled_by=[2], strict=False)
+    with pytest.raises(InvalidInputError, match="None or a MixedGapEstimator"):
+        model.fit(np.column_stack([X, clinic]), s * (clinic == 0))

@@ -103,3 +103,11 @@ def test_bad_expectations_are_refused(arguments, message):
     call = {"labelled": [0], "posterior": [0.5], "hidden": [0.5], **arguments}
     with pytest.raises(ValueError, match=message):
         relabel_in_expectation(**call)
+
+
+def test_rows_known_to_be_negative_are_so_whatever_their_gap():
+    found = relabel([-0.9, -0.5, 0.3, 0.4], [0, 0, 0, 1], lower=-0.8)
+    assert found.with_negatives(None) is found
+    known = found.with_negatives([0, 1, 1, 0])
+    assert known.labels.tolist() == [0, 0, 0, 1]
+    assert known.positive_share.tolist() == [0.0, 0.0, 0.0, 1.0]
