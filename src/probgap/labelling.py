@@ -131,8 +131,11 @@ class Factor:
         return steps.T @ steps * n + np.eye(n) / n
 
 
-def make_factor(name: str, cells: NDArray[Any]) -> Factor:
-    """Cut numbers and dates into ranges, and take other values for levels."""
+def make_factor(name: str, cells: NDArray[Any], *, codes: bool = True) -> Factor:
+    """Cut numbers and dates into ranges, and take other values for levels.
+
+    So are whole numbers that repeat, if they may be ``codes``.
+    """
     missing = is_missing(cells) | (
         np.isnat(cells) if cells.dtype.kind in "mM" else False
     )
@@ -140,7 +143,7 @@ def make_factor(name: str, cells: NDArray[Any]) -> Factor:
     values, numeric = _as_numbers(present)
     code = np.empty(cells.size, dtype=np.intp)
     cut = False
-    if numeric is not None and (cut := _is_continuous(numeric)):
+    if numeric is not None and (cut := _is_continuous(numeric, codes)):
         code[~missing], levels = _cut(numeric, values)
     else:
         code[~missing], levels = _take_levels(present)
@@ -172,10 +175,10 @@ def _as_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], Vector | None]:
     return values, None
 
 
-def _is_continuous(numeric: Vector) -> bool:
+def _is_continuous(numeric: Vector, codes: bool) -> bool:
     distinct = np.unique(numeric).size
     whole = bool((numeric == np.round(numeric)).all())
-    most = _MOST_LEVELS if whole else _N_BINS
+    most = _MOST_LEVELS if whole and codes else _N_BINS
     fewest = _ROWS_OF_CODE if distinct > _N_BINS else _ROWS_OF_LEVEL
     return distinct > most or distinct > max(2.0, numeric.size / fewest)
 

@@ -126,7 +126,8 @@ def labelling_columns(
     Returns
     -------
     tuple of LabellingColumn
-        Columns with evidence for unequal rates, those to ask about first, then by their
+        Columns with evidence for unequal rates, those to ask about first (measured numbers
+        last of these: they more often say who is positive), then by their
         evidence. Columns that the model was told of (``labelled_by``), ids and texts are
         not among them.
 
@@ -165,7 +166,13 @@ def labelling_columns(
             for name in known.choose(factors, max_columns)
         ]
     unequal = [one for one in _tell_apart(found, factors) if one.evidence > 0.0]
-    return tuple(sorted(unequal, key=lambda one: (not one.strong, -one.evidence)))
+    # A number more often says who is positive than who was looked at.
+    measured = {factor.name for factor in factors.values() if factor.measured}
+
+    def place(one: LabellingColumn) -> tuple[bool, bool, float]:
+        return not one.strong, one.strong and one.name in measured, -one.evidence
+
+    return tuple(sorted(unequal, key=place))
 
 
 def _tell_apart(
@@ -201,7 +208,7 @@ class _Known:
         factors = {}
         for name, cells in _read_cells(self.model, self.X):
             with suppress(InvalidInputError):  # names of rows
-                factor = make_factor(str(name), cells)
+                factor = make_factor(str(name), cells, codes=False)
                 if len(factor.levels) > 1 and factor.name not in declared:
                     factors[name] = factor
         return factors
