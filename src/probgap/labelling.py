@@ -251,9 +251,12 @@ def declare(
 def _place(given: Any, names: list[Any], n_columns: int, what: str) -> int:
     """Return the position of a column given by name or position."""
     place = names.index(given) if given in names else given
-    if isinstance(place, int | np.integer) and -n_columns <= place < n_columns:
+    whole = isinstance(place, int | np.integer) and not isinstance(place, bool)
+    if whole and -n_columns <= place < n_columns and names.count(given) < 2:
         return int(place) % n_columns
     has = f"has {', '.join(map(str, names[:8]))}" if names else f"has {n_columns}"
+    if given in names:
+        has += ", some of one name"
     msg = f"{what} must hold columns of X, which {has}. Got {given!r}."
     raise InvalidInputError(msg)
 

@@ -121,6 +121,8 @@ def test_every_row_may_have_been_checked():
         ([1, 0], (), None, r"pos_label must name a value of y\. Got \(\)\."),
         ([1, 0, None], 0, 0, r"neg_label must not be one of pos_label\. Got 0 for"),
         ([1, 2, 0, 3], (1, 2), None, r"y must hold two values"),
+        ([1, 0, 2], 1, (0, 2), r"neg_label must be one value of y, .* Got \(0, 2\)"),
+        ([1, 0, 2], 1, np.nan, r"neg_label must be one value of y, .* Got nan"),
         (
             ["yes", "no", None],
             "yes",

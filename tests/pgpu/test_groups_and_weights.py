@@ -129,6 +129,8 @@ def test_weights_that_cannot_be_used_are_refused(some):
         clone(QUICK).fit(X, s, sample_weight=0 * weight)
     with pytest.raises(ValueError, match="Negative values"):
         clone(QUICK).fit(X, s, sample_weight=-weight)
+    with pytest.raises(InvalidInputError, match=r"at most 1e\+09 .* Got 1e\+300\."):
+        clone(QUICK).fit(X, s, sample_weight=np.full(len(X), 1e300))
     for model in (QUICK, PAPER):
         with pytest.raises(InvalidInputError, match=r"must hold whole numbers for a"):
             clone(model).fit(X, s, sample_weight=weight + 0.5)

@@ -130,3 +130,9 @@ def test_the_sentence_and_the_counts():
 def test_bad_labels_give_one_sentence(values, positive, says):
     with pytest.raises(InvalidInputError, match=says):
         read_labels(pd.Series(values, dtype=object), positive)
+
+
+def test_a_value_is_positive_or_negative():
+    column = pd.Series(["No", "yes", None])
+    with pytest.raises(InvalidInputError, match=r"\(--positive\)\. Got 'No' for both"):
+        read_labels(column, ["yes", "no"], "No")

@@ -153,6 +153,7 @@ def test_a_column_in_both_roles_stays_among_the_features(cases):
     ("options", "message"),
     [
         ({"labelled_by": ["clinics"]}, "has no column 'clinics'"),
+        ({"labelled_by": [0]}, "has no column 0; it has"),
         ({"labelled_by": ["clinic"], "drop": ["clinic"]}, "neither label, id nor"),
         ({"labelled_by": ["clinic"], "id": "clinic"}, "neither label, id nor"),
         ({"labelled_by": ["clinic", "year", "x", "z", "day"]}, "no column to learn"),
@@ -183,9 +184,23 @@ def test_a_matrix_refuses_what_cannot_work(cases):
         ({"labelled_by": [0, 1, 2]}, "must leave a column"),
         ({"labelled_by": [2], "keep": [1]}, "keep must hold columns of labelled_by"),
         ({"labelled_by": []}, "must name a column"),
+        ({"labelled_by": [True]}, r"must hold columns of X, .* Got True\."),
+        ({"keep": ["x"]}, r"keep must be None without labelled_by\. Got \['x'\]"),
     ):
         with pytest.raises(InvalidInputError, match=message):
             PGPUClassifier(**options).fit(X, labelled)
+    X = X.set_axis(["x", "z", "z"], axis=1)
+    with pytest.raises(InvalidInputError, match=r"some of one name\. Got 'z'"):
+        PGPUClassifier(labelled_by=["z"]).fit(X, labelled)
+
+
+def test_a_column_declared_twice_counts_once(cases):
+    frame, labelled, _ = cases
+    once, twice = (
+        TableClassifier(labelled_by=names, random_state=0).fit(frame, labelled)
+        for names in (["year"], ["year", "year"])
+    )
+    assert twice.labelling_.groups == once.labelling_.groups
 
 
 def test_sparse_rows_are_as_dense_ones(cases):

@@ -180,6 +180,9 @@ def _decode_several(
         refuse(f"pos_label must name a value of y. Got {pos_label!r}.")
     marks = [_index_of(one, kinds) for one in several if one is not None]
     negative = np.zeros(values.size, dtype=bool)
+    given = np.array(neg_label, dtype=object)
+    if neg_label is not None and (given.ndim or is_missing(given[None])[0]):
+        refuse(f"neg_label must be one value of y, or None. Got {neg_label!r}.")
     if neg_label is not None and not np.any(kinds == neg_label):
         warn(f"neg_label={neg_label!r} is no value of y: no sample counts as checked.")
         neg_label = None

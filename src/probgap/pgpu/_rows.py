@@ -32,6 +32,8 @@ Keys = NDArray[np.uint64]
 
 # Most rows that rows with weights are spread over.
 _MOST_ROWS = 1_000_000
+# With greater weights, evidence no longer has the digits to tell rates apart.
+_MOST_WEIGHT = 1e9
 # Repeated rows are copies of a record, not cases that happen to be equal, if this share
 # of them has one label, and there are so many different rows with either label, and in all
 # (or a column has at least half as many values).
@@ -73,6 +75,9 @@ def know_rows(
         )
         if not weight.any():
             refuse("sample_weight must hold a number above zero. Got zeros alone.")
+        if weight.max() > _MOST_WEIGHT:
+            limit = f"sample_weight must be at most {_MOST_WEIGHT:g} for each row."
+            refuse(f"{limit} Got {weight.max():g}.")
         labels = replace(labels, weight=weight)
     if groups is None:
         return labels

@@ -15,7 +15,7 @@ from probgap._core.checks import (
     in_double,
     number_alone,
 )
-from probgap._core.errors import warn
+from probgap._core.errors import refuse, warn
 from probgap._core.estimators import PUClassifier, log_odds
 from probgap._core.output import fact_table, is_open, number, share
 from probgap._core.runtime import RandomStateLike, as_generator
@@ -343,6 +343,8 @@ class PGPUClassifier(BasePGPU):
 
     def _check_fit(self, X: Any, y: ArrayLike) -> tuple[Matrix, ObservedLabels]:
         if self.labelled_by is None:
+            if self.keep is not None:
+                refuse(f"keep must be None without labelled_by. Got {self.keep!r}.")
             self.taken_out_: Rows | None = None
             return super()._check_fit(X, y)
         X = X if hasattr(X, "shape") else np.asarray(X, dtype=object)

@@ -272,7 +272,12 @@ def shorten(text: str, length: int) -> str:
 def listed(values: Collection[str], more: str = "more") -> str:
     """Return values in quotes, the first six if there are more."""
     first = islice(values, 6)
-    shown = [repr(shorten(value, 40)) if value else "empty cells" for value in first]
+    shown = [
+        "empty cells"
+        if value == ""
+        else repr(shorten(value, 40) if isinstance(value, str) else value)
+        for value in first
+    ]
     n_more = len(values) - len(shown)
     return ", ".join(shown) + (f" and {n_more} {more}" if n_more else "")
 
@@ -282,7 +287,7 @@ def check_columns(wanted: Iterable[str], have: Sequence[str], table: str) -> Non
     known = set(have)
     lacking = [column for column in wanted if column not in known]
     if lacking:
-        close = get_close_matches(lacking[0], have, n=3, cutoff=0.6)
+        close = get_close_matches(str(lacking[0]), have, n=3, cutoff=0.6)
         which = "column" if len(lacking) == 1 else "columns"
         hint = f"did you mean {listed(close)}?" if close else f"it has {listed(have)}."
         refuse(f"{table} has no {which} {listed(lacking)}; {hint}")

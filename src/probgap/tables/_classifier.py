@@ -275,7 +275,7 @@ class TableClassifier(ClassifierMixin, BaseEstimator):
 
     def _declare(self, frame: Frame, inputs: Frame) -> Declared | None:
         """Read the declared columns, and find those that are kept among the samples."""
-        names = list(self.labelled_by)
+        names = list(dict.fromkeys(self.labelled_by))
         if not names:
             return None
         prepare, kept = self.pipeline_[0].transform, set(self.keep).intersection(names)

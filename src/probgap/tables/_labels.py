@@ -246,6 +246,11 @@ def read_label_counts(
     given = [positive] if positive is None or isinstance(positive, str) else positive
     kinds: dict[str, int] = {}
     for each in dict.fromkeys(given):
+        if each is not None and negative is not None and each.strip().casefold() == key:
+            refuse(
+                "negative (--negative) must not be a value of positive (--positive). "
+                f"Got {negative!r} for both."
+            )
         found, others = _part(others, _find_marker(name, list(others), each))
         kinds |= found
     if not others and not negatives:
