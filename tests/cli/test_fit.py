@@ -110,6 +110,18 @@ def test_several_kinds_of_positives_and_rows_that_were_checked(
     )
     for rows in (read(out / "label_next.csv")["row"], audited(probgap, out)):
         assert not checked[rows - 1].any()
+    free = cases.index[(kind == "") & ~checked][:6]
+    answers = cases.loc[free, ["case"]].assign(answer="yes")
+    answers.to_csv(tmp_path / "answers.csv", index=False)
+    words += ("--negative", "fine", "--kinds", "--answers", tmp_path / "answers.csv")
+    result = probgap(*words, "--out", tmp_path / "more")
+    assert result.exit_code == 0, result.stderr
+    told = json.loads((tmp_path / "more/run.json").read_text())["kinds"]
+    known = {each["kind"]: each["labelled"] for each in tree["kinds"]}
+    assert {each["kind"]: each["labelled"] for each in told} == {
+        **known,
+        "answered yes": 6,
+    }
 
 
 def test_kinds_need_several_positives(table, probgap, tmp_path):

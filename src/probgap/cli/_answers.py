@@ -213,8 +213,10 @@ def take_along(
     no = next(iter(labels.negatives), no)
     value[checked] = no
     free = {row: word for row, word in words.items() if not value[row]}
+    # An answer does not say of which kind a positive is: with --kinds it is one of its own.
+    yes = "answered yes" if options.kinds else next(iter(labels.kinds))
     for row, word in free.items():
-        value[row] = {"yes": next(iter(labels.kinds)), "no": no}.get(word, "")
+        value[row] = {"yes": yes, "no": no}.get(word, "")
     found = {
         word: sorted(row + 1 for row, said in free.items() if said == word)
         for word in ("yes", "no")
@@ -229,7 +231,8 @@ def take_along(
     value[value == ""] = None
     frame = table.frame.assign(**{options.label: value})
     negative = no if (value == no).any() else None
-    read = replace(options, positive=list(labels.kinds), negative=negative)
+    positive = list(dict.fromkeys([*labels.kinds, *([yes] if found["yes"] else [])]))
+    read = replace(options, positive=positive, negative=negative)
     return replace(table, frame=frame), read, {"file": str(path), **found}
 
 
