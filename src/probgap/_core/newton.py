@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import ssyrk
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit, logit, xlogy
 from sklearn.utils import gen_batches
 
 from probgap._core.runtime import spread_rows
@@ -47,6 +47,8 @@ _HESSIAN_ROWS_PER_FEATURE = 8
 _ROUNDINGS = (0.0, 1e-6, 1e-4, 1e-2)
 # Curvature along a step below this is treated as zero.
 _FLATTEST = 1e-12
+# Probabilities are clipped here, or one wrong label would decide a log-likelihood.
+_LEAST_PROBABILITY = 1e-6
 
 
 class Logistic:
@@ -75,6 +77,12 @@ class SquaredHinge:
     def curvature(self, target: Vector, score: Vector) -> Vector:
         """Return the second derivative."""
         return 2.0 * (target * (score < 1.0) + (1.0 - target) * (score > -1.0))
+
+
+def log_likelihood(chance: Vector, labelled: Mask) -> Vector:
+    """Return the log-likelihood of each label; no chance is 0 or 1."""
+    p = np.clip(chance, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
+    return xlogy(labelled, p) + xlogy(~labelled, 1.0 - p)
 
 
 def bounded(log_odds: Vector, margin: float) -> Vector:

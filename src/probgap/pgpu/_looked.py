@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import hstack as sparse_columns
 from scipy.sparse import issparse
-from scipy.special import expit, xlogy
+from scipy.special import expit
 from sklearn.base import clone
 
-from probgap._core.types import Mask, Vector
+from probgap._core.newton import log_likelihood
+from probgap._core.types import Vector
 from probgap.labelling import (
     LabellingFit,
     Rates,
@@ -36,8 +37,6 @@ _MOST_BY_CHANCE = 50.0
 # better explained by so many natural units, and so many standard errors.
 _MOST_AS_FEATURES = 60
 _CLEARLY, _CLEAR_ERRORS = 15.0, 3.0
-# Probabilities are clipped here, or one wrong label would decide a log-likelihood.
-_LEAST_PROBABILITY = 1e-6
 
 
 def fit_labelling(
@@ -121,9 +120,3 @@ def _doubted(
         return fitted, found
     count = read(scores, labelled, sample_weight=rows.weight).n_hidden_interval
     return fitted, replace(found, as_features=count)
-
-
-def log_likelihood(chance: Vector, labelled: Mask) -> Vector:
-    """Return the log-likelihood of each label; no chance is 0 or 1."""
-    p = np.clip(chance, _LEAST_PROBABILITY, 1.0 - _LEAST_PROBABILITY)
-    return xlogy(labelled, p) + xlogy(~labelled, 1.0 - p)

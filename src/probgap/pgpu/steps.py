@@ -31,6 +31,7 @@ from probgap._core.kernels import (
     rbf_gamma,
 )
 from probgap._core.mixture import MixedClassifier
+from probgap._core.newton import log_likelihood
 from probgap._core.output import count_range, joined
 from probgap._core.runtime import draw_seed, one_thread, spread_rows, stage
 from probgap._core.svm import FastSVC, NystroemSVM
@@ -42,7 +43,7 @@ from probgap.labelling import (
     Labelling,
     LabellingFit,
 )
-from probgap.pgpu._looked import fit_labelling, log_likelihood
+from probgap.pgpu._looked import fit_labelling
 from probgap.reading import HiddenEstimate, read
 from probgap.relabel import (
     Relabelling,
