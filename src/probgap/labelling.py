@@ -82,7 +82,8 @@ class Labelling:
 
     It assumes that the clearest positives are alike in all groups and, of a column that was
     not kept among the features, that the truth does not depend on it once the other columns
-    are known. Positive and unlabelled rows cannot test that; an audit by group can.
+    are known. Labels alone test that only where the truth cannot be told without the
+    column (the warning "declared"); an audit by group tests it everywhere.
 
     Attributes
     ----------
@@ -548,7 +549,7 @@ class _Problem:
         odds = label / (1.0 - label)
         slope = w * free * np.where(s > 0.0, -1.0, odds)
         curvature = w * free * np.where(s > 0.0, 0.0, odds / (1.0 - label))
-        # Fisher scoring where a label is observed keeps the Hessian positive.
+        # The loss of a labelled row is linear in its log-rate, and has no curvature.
         gradient, hessian = np.zeros(self.size), np.zeros((self.size, self.size))
         for i, one in enumerate(self.columns):
             gradient += np.bincount(one, slope, self.size)

@@ -474,7 +474,7 @@ def groups_of(groups: ArrayLike | None, rows: Rows, n_samples: int) -> Rows | No
 
 
 def number_alone(group: Rows) -> Rows:
-    """Give each row without a group a number of its own."""
+    """Return groups with a number of its own for each row that has none."""
     alone = group < 0
     first = int(group.max(initial=-1)) + 1
     return np.where(alone, first + np.cumsum(alone) - 1, group)

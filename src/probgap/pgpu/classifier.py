@@ -460,7 +460,7 @@ class PGPUClassifier(BasePGPU):
         self._fit_steps(rows.samples, rows.labels, steps, rng)
 
     def _spread_back(self, rows: GatheredRows, samples: Matrix) -> None:
-        """Give each row that was given what the fit found for the one it stands for."""
+        """Assign to each row of the user what the fit found for the one it stands for."""
         gap, labels, relabelling = self.gap_estimator_, rows.given, self.relabelling_
         assert rows.back is not None
         absent = samples[rows.back < 0]
